@@ -1,0 +1,24 @@
+"""The settings of decoding (section 6.1)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.config.reading import require
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    beam: int
+    penalty: Literal["gnmt", "power"]
+    alpha: float
+    extra_length: int
+    batch_tokens: int
+    precision: Literal["float32", "bfloat16"]
+    threads: int
+    attention_sentences: int
+
+    def __post_init__(self) -> None:
+        for key in ("beam", "batch_tokens", "threads"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        for key in ("alpha", "extra_length", "attention_sentences"):
+            require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a number above it is expected")

@@ -1,0 +1,37 @@
+"""The settings of a model (section 3)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.config.reading import require
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One model: Table 3's columns and the variations beside them. The vocabulary's size comes from the data."""
+
+    N: int
+    d_model: int
+    d_ff: int
+    h: int
+    d_k: int
+    d_v: int
+    dropout: float
+    attention_dropout: float
+    relu_dropout: float
+    norm: Literal["post", "pre"]
+    positions: Literal["sinusoidal", "learned"]
+    max_positions: int
+    attention: Literal["scaled_dot_product", "dot_product", "additive"]
+    neighbourhood: int
+
+    def __post_init__(self) -> None:
+        for key in ("N", "d_model", "d_ff", "h", "d_k", "d_v", "max_positions"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        for key in ("dropout", "attention_dropout", "relu_dropout"):
+            require(0 <= getattr(self, key) < 1, key, getattr(self, key), "a probability from 0 to below 1 is expected")
+        require(self.d_model % self.h == 0, "d_model", self.d_model, f"a multiple of h ({self.h}) is expected")
+        require(self.d_model % 2 == 0, "d_model", self.d_model, "an even number is expected (a sine and a cosine each)")
+        require(
+            self.neighbourhood >= 0, "neighbourhood", self.neighbourhood, "0 (all positions) or a radius is expected"
+        )

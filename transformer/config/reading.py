@@ -1,0 +1,108 @@
+"""Strict reading of settings: a mapping, as YAML gives it, becomes a frozen dataclass or is refused.
+
+Settings have no defaults in code and no unknown keys, so that what `params.yaml` says is what runs.
+"""
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+Settings = TypeVar("Settings")
+
+
+class UserError(ValueError):
+    """What the user can put right; the message is one line that says how."""
+
+
+def read(cls: type[Settings], values: Any, where: str) -> Settings:
+    """The frozen dataclass `cls` from `values`.
+
+    `where` is the place the values came from (`params.yaml: base.model`), for the error.
+    Raises UserError for a missing or unknown key, a wrong type, or a value `cls` refuses.
+    """
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: {values!r} is not a mapping; its keys are {', '.join(keys(cls))}")
+    for key in values:
+        if key not in keys(cls):
+            raise UserError(unknown(str(key), keys(cls), where))
+    types_of = typing.get_type_hints(cls)
+    given = {}
+    for field in dataclasses.fields(cls):
+        if field.name in values:
+            given[field.name] = convert(types_of[field.name], values[field.name], f"{where}.{field.name}")
+        elif not optional(types_of[field.name]):
+            raise UserError(f"{where}.{field.name} is missing; {describe(types_of[field.name])} is expected")
+        else:
+            given[field.name] = None
+    try:
+        return cls(**given)
+    except UserError as error:
+        raise UserError(f"{where}.{error}") from None
+
+
+def keys(cls: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(cls)]
+
+
+def unknown(key: str, valid: list[str], where: str) -> str:
+    """The message for a key that is none of `valid`, with the nearest of them first."""
+    near = difflib.get_close_matches(key, valid, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
+
+
+def require(valid: bool, key: str, value: Any, expected: str) -> None:
+    """For `__post_init__`: refuse `value` of `key` unless `valid`, saying what is expected."""
+    if not valid:
+        raise UserError(f"{key}: {value!r} is not possible; {expected}")
+
+
+def convert(kind: Any, value: Any, where: str) -> Any:
+    """`value` as the annotation `kind`, or a UserError that names `where`. A bool is no number."""
+    arguments, origin = get_args(kind), get_origin(kind)
+    if optional(kind):
+        if value is None:
+            return None
+        (kind,) = [argument for argument in arguments if argument is not type(None)]
+        return convert(kind, value, where)
+    if dataclasses.is_dataclass(kind):
+        return read(kind, value, where)
+    if origin is Literal and isinstance(value, str) and value in arguments:
+        return value
+    if origin is tuple and dataclasses.is_dataclass(arguments[0]) and isinstance(value, Mapping):
+        return (read(arguments[0], value, where),)  # one entry needs no list
+    if origin is tuple and isinstance(value, (list, tuple)):
+        if arguments[-1] is Ellipsis:
+            return tuple(convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+        if len(arguments) == len(value):
+            return tuple(convert(k, item, f"{where}[{i}]") for i, (k, item) in enumerate(zip(arguments, value)))
+    if origin is dict and isinstance(value, Mapping):
+        return {convert(arguments[0], k, where): convert(arguments[1], v, f"{where}.{k}") for k, v in value.items()}
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is float and is_number and math.isfinite(value):
+        return float(value)
+    if kind is int and is_number and isinstance(value, int):
+        return value
+    if kind in (bool, str) and isinstance(value, kind):
+        return value
+    raise UserError(f"{where}: {value!r} is of the wrong type; {describe(kind)} is expected")
+
+
+def optional(kind: Any) -> bool:
+    return get_origin(kind) in (typing.Union, types.UnionType) and type(None) in get_args(kind)
+
+
+def describe(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(get_args(kind))
+    if optional(kind):
+        return " or ".join(describe(k) if k is not type(None) else "null" for k in get_args(kind))
+    if get_origin(kind) is tuple:
+        return "a list"
+    if get_origin(kind) is dict or dataclasses.is_dataclass(kind):
+        return "a mapping"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]

@@ -1,0 +1,58 @@
+"""The settings of a training (section 5) and of the averaging after it (6.1)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.config.reading import require
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    seed: int
+    steps: int
+    batch_tokens: int
+    micro_batch_tokens: int
+    max_length: int
+    label_smoothing: float
+    warmup: int
+    lr_scale: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    precision: Literal["auto", "float32", "bfloat16"]
+    threads: int
+    checkpoint_every: int
+    keep: int
+    evaluate_every: int
+    log_every: int
+    patience: int
+
+    def __post_init__(self) -> None:
+        positive = ("steps", "batch_tokens", "micro_batch_tokens", "max_length", "warmup", "lr_scale", "epsilon")
+        positive += ("threads", "checkpoint_every", "keep", "evaluate_every", "log_every")
+        for key in positive:
+            require(getattr(self, key) > 0, key, getattr(self, key), "a number above 0 is expected")
+        for key in ("seed", "patience"):
+            require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a whole number above it is expected")
+        for key in ("label_smoothing", "beta1", "beta2"):
+            require(0 <= getattr(self, key) < 1, key, getattr(self, key), "a number from 0 to below 1 is expected")
+        require(
+            self.max_length <= min(self.batch_tokens, self.micro_batch_tokens),
+            "max_length",
+            self.max_length,
+            f"at most batch_tokens ({self.batch_tokens}) and micro_batch_tokens ({self.micro_batch_tokens}) is expected",
+        )
+        require(
+            self.checkpoint_every <= self.steps,
+            "checkpoint_every",
+            self.checkpoint_every,
+            f"at most steps ({self.steps}) is expected",
+        )
+
+
+@dataclass(frozen=True)
+class AveragingConfig:
+    checkpoints: int
+
+    def __post_init__(self) -> None:
+        require(self.checkpoints > 0, "checkpoints", self.checkpoints, "a whole number above 0 is expected")

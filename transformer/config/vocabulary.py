@@ -1,0 +1,21 @@
+"""The settings of the vocabulary (section 5.1)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.config.reading import require
+
+
+@dataclass(frozen=True)
+class VocabularyConfig:
+    size: int
+    unknown: Literal["byte_fallback", "unk"]
+    character_coverage: float
+    sample_pairs: int
+    threads: int
+
+    def __post_init__(self) -> None:
+        for key in ("size", "threads"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        require(self.sample_pairs >= 0, "sample_pairs", self.sample_pairs, "0 (all) or a number of pairs is expected")
+        require(0 < self.character_coverage <= 1, "character_coverage", self.character_coverage, "above 0, at most 1")

@@ -1,0 +1,105 @@
+"""Writing files so that a kill at any moment leaves the old file or the new one, never a part."""
+
+import contextlib
+import glob
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextlib.contextmanager
+def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
+    """A file open for writing that becomes `path` when the block ends well, and vanishes when it does not."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with open(temporary, mode, **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` outlast a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: Any) -> None:
+    with atomic(path, "w") as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def read_json(path: Path) -> Any:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that becomes `path`, in place of what was there, when the block ends well, and vanishes otherwise.
+
+    A kill leaves the old folder, the new one, or none, never a part of one; what it left beside is removed next time.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.iterdir():
+            sync_folder(file)  # a file's content is made to last in the same way
+        sync_folder(temporary)
+        replace_folder(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(path.parent)
+
+
+def replace_folder(new: Path, path: Path) -> None:
+    old = path.with_name(f".{path.name}.old.{os.getpid()}.partial")
+    if path.exists():
+        os.rename(path, old)
+    os.rename(new, path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary folders of processes that were killed while they wrote `path`."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        process = left.name.split(".")[-2]
+        if left.is_dir() and process.isdigit() and not running(int(process)):
+            shutil.rmtree(left)
+
+
+def running(process: int) -> bool:
+    """Whether `process` is another process that lives; what bears our own number is left from an earlier one."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return process != os.getpid()
