@@ -1,0 +1,44 @@
+"""Small models and settings that several tests use."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from pipeline.params import load, section
+from transformer.config.decoding import DecodingConfig
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+
+SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
+
+
+@pytest.fixture(scope="session")
+def params():
+    return load()
+
+
+@pytest.fixture
+def settings(params):
+    """`settings(h=1, ...)`: the paper's base model made small, with these differences."""
+    base = section(params, "models", "base", "model", ModelConfig)
+    return lambda **differences: dataclasses.replace(base, **(SMALL | differences))
+
+
+@pytest.fixture
+def training_settings(params):
+    base = section(params, "models", "base", "training", TrainingConfig)
+    small = {"steps": 12, "batch_tokens": 60, "micro_batch_tokens": 60, "max_length": 20, "warmup": 4, "threads": 1}
+    small |= {"checkpoint_every": 4, "evaluate_every": 5, "log_every": 3, "keep": 2}
+    return lambda **differences: dataclasses.replace(base, **(small | differences))
+
+
+@pytest.fixture
+def decoding_settings(params):
+    base = section(params, "models", "base", "decoding", DecodingConfig)
+    return lambda **differences: dataclasses.replace(base, **differences)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)

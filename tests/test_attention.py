@@ -1,0 +1,71 @@
+"""Attention equals torch's own."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer.attention import MultiHeadAttention, attention_weights, position_mask
+
+
+def random_heads(queries=5, keys=7, d_k=8, d_v=8):
+    torch.manual_seed(0)
+    return torch.randn(2, 4, queries, d_k), torch.randn(2, 4, keys, d_k), torch.randn(2, 4, keys, d_v)
+
+
+@pytest.mark.parametrize("d_v", [8, 3])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_equals_scaled_dot_product_attention(masked, d_v):
+    q, k, v = random_heads(d_v=d_v)
+    mask = torch.rand(2, 1, 5, 7) < 0.7 if masked else None
+    if masked:
+        mask[..., 0] = True
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    torch.testing.assert_close(attention_weights(q, k, mask, 8**-0.5) @ v, expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["scaled_dot_product", "dot_product", "additive"])
+def test_keeping_the_weights_changes_no_output(settings, kind):
+    module = MultiHeadAttention(settings(attention=kind))
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    x = torch.randn(2, 6, 32)
+    kept = []
+    plain = module(*module.self_projections(x), mask=None, causal=True)
+    seen = module(*module.self_projections(x), mask=None, causal=True, keep=kept)
+    torch.testing.assert_close(plain, seen, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(kept[0].sum(-1), torch.ones(2, 4, 6))
+    assert kept[0].triu(1).abs().max() == 0, "a weight on a later position"
+
+
+def test_heads_equal_torch_multi_head_attention(settings):
+    module = MultiHeadAttention(settings())
+    reference = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+    torch.nn.init.normal_(reference.in_proj_bias)
+    torch.nn.init.normal_(reference.out_proj.bias)
+    reference_state = reference.state_dict()
+    names = {"projection": "in_proj_weight", "projection_bias": "in_proj_bias"}
+    names |= {"output.weight": "out_proj.weight", "output.bias": "out_proj.bias"}
+    module.load_state_dict({ours: reference_state[theirs] for ours, theirs in names.items()})
+    x, memory = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
+    padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
+    expected = reference(x, memory, memory, key_padding_mask=padding)[0]
+    result = module(module.queries(x), *module.keys_values(memory), ~padding[:, None, None, :])
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_position_mask():
+    cpu = torch.device("cpu")
+    assert position_mask(range(3), 3, False, 0, cpu) is None
+    assert position_mask(range(3), 3, True, 0, cpu).tolist() == torch.ones(3, 3).tril().bool().tolist()
+    near = position_mask(range(4), 4, True, 1, cpu)
+    assert near.int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
+    assert position_mask(range(3, 4), 4, True, 1, cpu).tolist() == near[3:].tolist()
+
+
+def test_additive_attention_by_hand(settings):
+    module = MultiHeadAttention(settings(attention="additive"))
+    torch.nn.init.normal_(module.v_HE)
+    q, k, _ = random_heads(2, 3)
+    weights = module.weights(q, k, None)
+    scores = torch.stack([(module.v_HE[1] * torch.tanh(q[0, 1, 1] + k[0, 1, key])).sum() for key in range(3)])
+    torch.testing.assert_close(weights[0, 1, 1], scores.softmax(0))

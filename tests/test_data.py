@@ -1,0 +1,104 @@
+"""Batches: every pair once an epoch, similar lengths together, a place that is a function of the step."""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from transformer.data import BOS, EOS, Batches, in_order, padded, split
+
+
+class Pairs:
+    """Pairs of pieces in memory; `lengths` as the binarised set gives them."""
+
+    def __init__(self, number=500, longest=30, seed=0):
+        random = np.random.default_rng(seed)
+        self.sides = [[random.integers(4, 90, n) for n in random.integers(1, longest, number)] for _ in range(2)]
+
+    def __len__(self):
+        return len(self.sides[0])
+
+    def lengths(self, side):
+        return np.array([len(ids) for ids in self.sides[side == "target"]])
+
+    def pair(self, number):
+        return self.sides[0][number], self.sides[1][number]
+
+
+def test_an_epoch_takes_every_pair_once_and_epochs_differ():
+    batches = Batches(Pairs(), 1, 200, 100)
+    epochs = [
+        [batches.batch(step).tolist() for step in range(e * len(batches), (e + 1) * len(batches))] for e in (0, 1)
+    ]
+    for epoch in epochs:
+        assert sorted(chain(*epoch)) == list(range(500))
+    assert epochs[0] != epochs[1]
+    assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
+
+
+def test_the_place_is_a_function_of_step_and_seed():
+    walked, jumped, other = (Batches(Pairs(), seed, 200, 100) for seed in (1, 1, 2))
+    steps = [3 * len(walked) + 2, 0, 5, len(walked) + 1]
+    seen = {step: walked.batch(step).tolist() for step in range(4 * len(walked))}
+    assert all(jumped.batch(step).tolist() == seen[step] for step in steps)
+    assert any(other.batch(step).tolist() != seen[step] for step in steps)
+
+
+def test_no_batch_is_over_the_tokens_and_few_are_far_under():
+    batches = Batches(Pairs(5000), 1, 300, 100)
+    sums = [batches.sums(batches.batch(step)) for step in range(len(batches))]
+    assert all(max(s["source_tokens"], s["target_tokens"]) <= 300 for s in sums)
+    fullest = [max(s["source_tokens"], s["target_tokens"]) for s in sums]
+    assert np.mean(fullest) > 0.9 * 300
+
+
+def test_similar_lengths_stand_together():
+    """Padding stays small on both sides, however uncorrelated the two lengths are."""
+    pairs = Pairs(5000)
+    batches = Batches(pairs, 1, 600, 100)
+    real = total = 0
+    for step in range(len(batches)):
+        batch = padded(pairs, batches.batch(step))
+        for table in (batch.source_BS, batch.target_BT):
+            real, total = real + int((table != 0).sum()), total + table.numel()
+    assert real / total > 0.85
+
+
+def test_longer_pairs_are_counted_and_left_out():
+    pairs = Pairs(longest=40)
+    batches = Batches(pairs, 1, 200, 21)
+    short = [n for n in range(500) if max(map(len, pairs.pair(n))) + 1 <= 21]
+    assert batches.left_out == 500 - len(short)
+    assert sorted(chain(*(batches.batch(step).tolist() for step in range(len(batches))))) == short
+    assert len(Batches(pairs, 1, 200, 1)) == 0
+
+
+def test_layout():
+    pairs = Pairs(3)
+    pairs.sides = [[[5, 6], [7]], [[8], [9, 10, 11]]]
+    batch = padded(pairs, np.array([0, 1]))
+    assert batch.source_BS.tolist() == [[5, 6, EOS], [7, EOS, 0]]
+    assert batch.target_BT.tolist() == [[BOS, 8, 0, 0], [BOS, 9, 10, 11]]
+    assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
+    assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
+
+
+def test_micro_batches_are_the_batch_in_parts():
+    batches = Batches(Pairs(), 1, 400, 100)
+    numbers = batches.batch(3)
+    parts = list(batches.micro_batches(numbers, 100))
+    assert np.concatenate(parts).tolist() == numbers.tolist()
+    assert len(parts) > 3
+    assert all(batches.sums(part)["target_tokens"] <= 100 for part in parts)
+
+
+@pytest.mark.parametrize("tokens", [5, 7, 100])
+def test_split_covers_everything(tokens):
+    lengths = np.array([5, 1, 1, 1, 5, 2, 2])
+    starts = split(lengths, lengths[::-1], tokens)
+    assert starts[0] == 0 and starts[-1] == 7 and (np.diff(starts) > 0).all()
+
+
+def test_in_order_takes_every_pair_once():
+    pairs = Pairs()
+    assert sorted(np.concatenate(list(in_order(pairs, 100))).tolist()) == list(range(500))

@@ -1,0 +1,171 @@
+"""Beam search finds what exhaustive search finds; caches, batches and padding change no translation."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from transformer.data import BOS, EOS
+from transformer.decoding import (
+    Translation,
+    batches_by_length,
+    beam_search,
+    length_penalty,
+    translate,
+)
+from transformer.model import PAD, Transformer
+
+CPU = torch.device("cpu")
+VOCABULARY, LONGEST = 6, 5
+WORDS = [token for token in range(VOCABULARY) if token not in (PAD, BOS, EOS)]
+
+
+class Table:
+    """A step function without a model: logits[sentence, position, previous token, next token]."""
+
+    def __init__(self, logits):
+        self.logits, self.position, self.sentence_R = logits, 0, None
+
+    def __call__(self, tokens_BK, origin_BK):
+        beam = tokens_BK.shape[1]
+        if self.sentence_R is None:
+            self.sentence_R = torch.arange(len(tokens_BK)).repeat_interleave(beam)
+        self.sentence_R = self.sentence_R[origin_BK.flatten()]
+        rows = self.logits[self.sentence_R, self.position, tokens_BK.flatten()]
+        self.position += 1
+        return rows.view(*tokens_BK.shape, -1).clone()
+
+
+def exhaustive(logits, limit, config):
+    """The best score of all sequences that end within `limit` tokens, EOS counted."""
+    allowed = logits.clone()
+    allowed[..., [PAD, BOS]] = -math.inf
+    log_probs = allowed.log_softmax(-1)
+    best = (-math.inf, [])
+    for length in range(limit):
+        for words in itertools.product(WORDS, repeat=length):
+            path = [BOS, *words, EOS]
+            total = sum(log_probs[t, a, b].item() for t, (a, b) in enumerate(itertools.pairwise(path)))
+            best = max(best, (total / length_penalty(length + 1, config), list(words)))
+    return best
+
+
+@pytest.mark.parametrize("penalty, alpha", [("gnmt", 0.6), ("gnmt", 0.0), ("power", 1.0), ("power", 0.6)])
+def test_a_wide_beam_finds_what_exhaustive_search_finds(decoding_settings, penalty, alpha):
+    # 81 hypotheses are all that four free words allow, so nothing is pruned.
+    config = decoding_settings(beam=81, penalty=penalty, alpha=alpha)
+    torch.manual_seed(5)
+    logits = 2 * torch.randn(8, LONGEST, VOCABULARY, VOCABULARY)
+    logits[..., EOS] -= 2
+    limits = [5, 4, 3, 5, 2, 5, 4, 5]
+    results = beam_search(Table(logits), limits, config, CPU)
+    for result, table, limit in zip(results, logits, limits):
+        score, words = exhaustive(table, limit, config)
+        if score > -math.inf:
+            assert result.ids == words
+            assert result.score == pytest.approx(score, abs=1e-4)
+
+
+def test_a_beam_of_one_is_greedy(decoding_settings):
+    torch.manual_seed(1)
+    logits = torch.randn(4, 9, VOCABULARY, VOCABULARY)
+    logits[..., [PAD, BOS]] = -math.inf
+    results = beam_search(Table(logits), [9] * 4, decoding_settings(beam=1), CPU)
+    for result, table in zip(results, logits):
+        token, words = BOS, []
+        for position in range(9):
+            token = int(table[position, token].argmax())
+            if token == EOS:
+                break
+            words.append(token)
+        assert result.ids == words
+
+
+def test_the_limit_ends_what_never_ends(decoding_settings):
+    logits = torch.zeros(1, 9, VOCABULARY, VOCABULARY)
+    logits[..., EOS] = -math.inf
+    (result,) = beam_search(Table(logits), [7], decoding_settings(), CPU)
+    assert len(result.ids) == 7
+    assert math.isfinite(result.score)
+
+
+def test_a_sentence_may_end_early_only_when_nothing_live_can_win(decoding_settings):
+    """A finished hypothesis of score -0.47 must not stop a longer one, now at -0.97, that will score -0.24."""
+    config = decoding_settings(beam=2, alpha=1.0, penalty="power")
+    logits = torch.full((1, 4, VOCABULARY, VOCABULARY), -30.0)
+    logits[0, 0, BOS, EOS], logits[0, 0, BOS, 4] = 0.5, 0.0
+    for position, (a, b) in enumerate([(4, 5), (5, 4), (4, EOS)], 1):
+        logits[0, position, a, b] = 30.0
+    (result,) = beam_search(Table(logits), [4], config, CPU)
+    assert result.ids == [4, 5, 4]
+
+
+def test_length_penalties(decoding_settings):
+    assert length_penalty(1, decoding_settings(alpha=0.6)) == 1.0
+    assert length_penalty(19, decoding_settings(alpha=0.6)) == pytest.approx(4**0.6)
+    assert length_penalty(19, decoding_settings(alpha=0.5, penalty="power")) == pytest.approx(19**0.5)
+
+
+@pytest.fixture
+def model(settings):
+    """Untrained, with a sharpened embedding: its hypotheses differ enough that beams really move."""
+    torch.manual_seed(3)
+    model = Transformer(settings(), 40).eval()
+    with torch.no_grad():
+        model.embedding *= 4
+    return model
+
+
+SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
+
+
+class Uncached:
+    """The step function that runs the whole model on every hypothesis each time."""
+
+    def __init__(self, model, source):
+        self.model, self.source, self.history, self.rows = model, source, None, None
+
+    def __call__(self, tokens_BK, origin_BK):
+        origin = origin_BK.flatten()
+        if self.history is None:
+            self.rows = self.source.repeat_interleave(tokens_BK.shape[1], 0)
+            self.history = tokens_BK.flatten()[:, None]
+        else:
+            self.rows = self.rows[origin]
+            self.history = torch.cat([self.history[origin], tokens_BK.flatten()[:, None]], 1)
+        return self.model(self.rows, self.history)[:, -1].view(*tokens_BK.shape, -1)
+
+
+@torch.no_grad()
+def test_cached_equals_uncached(model, decoding_settings):
+    config = decoding_settings(extra_length=8)
+    for source in SOURCES:
+        ids = torch.tensor([[*source, EOS]])
+        expected = beam_search(Uncached(model, ids), [len(source) + 8], config, CPU)
+        assert_same(translate(model, [source], config), expected)
+
+
+def test_batching_and_padding_change_no_translation(model, decoding_settings):
+    config = decoding_settings(extra_length=8)
+    alone = [translate(model, [source], config)[0] for source in SOURCES]
+    assert_same(translate(model, SOURCES, config), alone)
+    assert len({tuple(result.ids) for result in alone}) == len(SOURCES)
+
+
+def assert_same(results: list[Translation], expected: list[Translation]):
+    assert [result.ids for result in results] == [other.ids for other in expected]
+    assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+def test_translations_respect_input_length_plus_extra(model, decoding_settings):
+    for source, result in zip(SOURCES, translate(model, SOURCES, decoding_settings(extra_length=2))):
+        assert len(result.ids) <= len(source) + 2
+
+
+def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
+    lengths = [3, 50, 7, 7, 1, 20, 20, 19]
+    batches = batches_by_length(lengths, 60)
+    assert sorted(itertools.chain(*batches)) == list(range(8))
+    assert all(len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= 60 for batch in batches)
+    assert batches_by_length([100], 60) == [[0]]

@@ -1,0 +1,151 @@
+"""The model equals torch.nn.Transformer, cannot see the future, and does not notice padding."""
+
+import math
+
+import pytest
+import torch
+
+from pipeline.params import section
+from transformer.config.model import ModelConfig
+from transformer.layers import sinusoids
+from transformer.model import PAD, Transformer
+
+VARIATIONS = [
+    {},
+    {"h": 1, "d_k": 32, "d_v": 32},
+    {"d_k": 4},
+    {"positions": "learned"},
+    {"norm": "pre"},
+    {"attention": "dot_product"},
+    {"attention": "additive"},
+    {"neighbourhood": 2},
+]
+
+
+def build(config, vocabulary=50):
+    torch.manual_seed(1)
+    model = Transformer(config, vocabulary).eval()
+    for name, parameter in model.named_parameters():
+        if "bias" in name or "norm" in name:  # so that every weight counts in the comparison
+            torch.nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
+    return model
+
+
+def random_ids(*shape):
+    return torch.randint(4, 50, shape)
+
+
+def reference_of(model):
+    """torch.nn.Transformer with the model's weights; post-norm needs none of its final norms."""
+    c = model.config
+    reference = torch.nn.Transformer(
+        c.d_model, c.h, c.N, c.N, c.d_ff, dropout=0.0, batch_first=True, norm_first=c.norm == "pre"
+    ).eval()
+    if c.norm == "post":
+        reference.encoder.norm = reference.decoder.norm = None
+    pieces = {"self_attention.": "self_attn.", "cross_attention.": "multihead_attn.", "projection_bias": "in_proj_bias"}
+    pieces |= {"projection": "in_proj_weight", ".output.": ".out_proj.", "feed_forward.inner": "linear1"}
+    pieces |= {"feed_forward.outer": "linear2"} | {f"residuals.{i}.norm": f"norm{i + 1}" for i in range(3)}
+    pieces |= {"encoder.": "encoder.layers.", "decoder.": "decoder.layers."}
+    pieces |= {"encoder_norm": "encoder.norm", "decoder_norm": "decoder.norm"}
+    state = {}
+    for name, value in model.state_dict().items():
+        for ours, theirs in pieces.items():
+            name = name.replace(ours, theirs)
+        if name != "embedding":
+            state[name] = value
+    reference.load_state_dict(state)
+    return reference
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_equals_torch_transformer(settings, norm):
+    model = build(settings(norm=norm))
+    reference = reference_of(model)
+    source, target = random_ids(3, 9), random_ids(3, 7)
+    source[1, 6:], target[2, 5:] = PAD, PAD
+    scaled = model.embedding * math.sqrt(32)
+    positions = sinusoids(9, 32)
+    with torch.no_grad():
+        hidden = reference(
+            scaled[source] + positions,
+            scaled[target] + positions[:7],
+            tgt_mask=torch.nn.Transformer.generate_square_subsequent_mask(7),
+            src_key_padding_mask=source == PAD,
+            memory_key_padding_mask=source == PAD,
+            tgt_is_causal=True,
+        )
+        result = model(source, target)
+    real = target != PAD
+    torch.testing.assert_close(result[real], (hidden @ model.embedding.T)[real], atol=1e-5, rtol=1e-5)
+
+
+def test_sinusoids_are_the_paper_s():
+    table = sinusoids(40, 16)
+    for position, i in [(0, 0), (1, 0), (7, 3), (39, 7)]:
+        angle = position / 10000 ** (2 * i / 16)
+        assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+        assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+def test_no_position_sees_the_future(settings, variation):
+    model = build(settings(**variation))
+    source, target = random_ids(2, 6), random_ids(2, 8)
+    changed = target.clone()
+    changed[:, 5:] = random_ids(2, 3)
+    before, after = model(source, target), model(source, changed)
+    torch.testing.assert_close(before[:, :5], after[:, :5], atol=1e-6, rtol=1e-6)
+    assert not torch.allclose(before[:, 5:], after[:, 5:])
+
+
+@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+def test_padding_changes_nothing(settings, variation):
+    model = build(settings(**variation))
+    source, target = random_ids(2, 6), random_ids(2, 5)
+    padded_source = torch.cat([source, torch.full((2, 4), PAD)], 1)
+    padded_target = torch.cat([target, torch.full((2, 3), PAD)], 1)
+    torch.testing.assert_close(model(source, target), model(padded_source, padded_target)[:, :5], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+def test_step_by_step_equals_all_at_once(settings, variation):
+    model = build(settings(**variation))
+    source, target = random_ids(3, 6), random_ids(3, 7)
+    source[0, 4:] = PAD
+    with torch.no_grad():
+        at_once = model(source, target)
+        cache = model.start(source)
+        stepwise = torch.stack([model.step(target[:, t], cache) for t in range(7)], 1)
+    torch.testing.assert_close(stepwise, at_once, atol=1e-5, rtol=1e-5)
+
+
+def test_sinusoids_grow_past_max_positions_and_learned_positions_share_the_last(settings):
+    source, target = random_ids(1, 12), random_ids(1, 12)
+    short, long = (build(settings(max_positions=m)) for m in (4, 64))
+    torch.testing.assert_close(short(source, target), long(source, target))
+    learned = build(settings(max_positions=4, positions="learned"))
+    assert torch.isfinite(learned(source, target)).all()
+
+
+def test_initialisation(settings):
+    torch.manual_seed(0)
+    model = Transformer(settings(d_model=256, d_ff=512, d_k=64, d_v=64), 4000)
+    assert model.embedding.std().item() == pytest.approx(256**-0.5, rel=0.02)
+    query = model.encoder[0].self_attention.projection[:256]
+    assert query.abs().max().item() == pytest.approx(math.sqrt(6 / (256 + 256)), rel=0.02)
+    inner = model.decoder[0].feed_forward.inner
+    assert inner.weight.abs().max().item() == pytest.approx(math.sqrt(6 / (256 + 512)), rel=0.02)
+    assert inner.bias.abs().max() == 0
+
+
+def test_one_matrix_embeds_and_projects(settings):
+    model = build(settings())
+    assert sum(p.shape == (50, 32) for p in model.parameters()) == 1
+
+
+@pytest.mark.parametrize("name, millions", [("base", 63.1), ("big", 214.2)])
+def test_parameters_at_37000(params, name, millions):
+    with torch.device("meta"):
+        model = Transformer(section(params, "models", name, "model", ModelConfig), 37000)
+    assert round(sum(p.numel() for p in model.parameters()) / 1e6, 1) == millions

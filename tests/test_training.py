@@ -1,0 +1,256 @@
+"""Training: the loss and the schedule are the paper's, parts weigh by their size, and a resumed run is the same run."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_data import Pairs
+
+from transformer import loss
+from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
+from transformer.config.reading import UserError
+from transformer.data import Batches
+from transformer.dropout import dropout
+from transformer.model import Transformer
+from transformer.optimisation import learning_rate
+from transformer.store import Store
+from transformer.training import Trainer, mean_loss, new_state, precision_of
+
+CPU = torch.device("cpu")
+
+
+def build(folder, config, model_config, pairs=None):
+    torch.manual_seed(config.seed)
+    model = Transformer(model_config, 90)
+    pairs = pairs or Pairs(60, 12)
+    batches = Batches(pairs, config.seed, config.batch_tokens, config.max_length)
+    store = Store(folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1})
+    state = new_state(model, config, CPU)
+    store.resume(state)
+    return Trainer(state, batches, Pairs(10, 12, seed=9), config, store, CPU, "float32", 1e9)
+
+
+def run(trainer, until=None):
+    return trainer.run(lambda record: None, lambda: trainer.state.step == until)
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def weights(trainer):
+    return {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
+
+
+@pytest.mark.parametrize("stops", [[5], [1, 2, 7], [4, 8], [11]])
+def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops):
+    config, model = training_settings(), settings(dropout=0.3, attention_dropout=0.1)
+    whole = build(tmp_path / "whole", config, model)
+    assert run(whole)
+    for stop in stops:
+        assert not run(build(tmp_path / "parts", config, model), until=stop)
+    parts = build(tmp_path / "parts", config, model)
+    assert parts.state.step == stops[-1]
+    assert run(parts)
+    one, other = files(tmp_path / "whole"), files(tmp_path / "parts")
+    assert one.keys() == other.keys()
+    for path in one.keys() - {whole.store.state.relative_to(tmp_path / "whole")}:
+        assert one[path] == other[path], path
+    for name, tensor in weights(whole).items():
+        assert torch.equal(tensor, weights(parts)[name])
+
+
+def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training_settings):
+    """A kill between two states leaves records and weights from after the first: they must not stand twice."""
+    config = training_settings()
+    trainer = build(tmp_path, config, settings())
+    run(trainer, until=4)
+    before = files(tmp_path)
+    trainer.store.record({"step": 6, "loss": 1.0, "learning_rate": 1.0, "tokens": 1})
+    with open(trainer.store.log, "ab") as file:
+        file.write(b'{"step": 9, "lo')
+    trainer.state.step = 8
+    trainer.store.save_weights(trainer.state)
+    build(tmp_path, config, settings())
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("key, value", [("threads", 2), ("precision", "bfloat16"), ("device", "cuda")])
+def test_a_state_made_otherwise_is_refused(tmp_path, settings, training_settings, key, value):
+    config = training_settings()
+    trainer = build(tmp_path, config, settings())
+    run(trainer, until=4)
+    store = Store(tmp_path, config.keep, trainer.store.identity | {key: value})
+    with pytest.raises(UserError, match=key):
+        store.resume(trainer.state)
+
+
+def test_only_the_checkpoints_that_averaging_needs_are_kept(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(steps=15, checkpoint_every=4), settings())
+    run(trainer)
+    assert [step for step, _ in trainer.store.weights()] == [11, 15], "counted back from the last step"
+
+
+def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, training_settings):
+    config = training_settings(batch_tokens=200, max_length=20, micro_batch_tokens=200)
+    pairs = Pairs(60, 12)
+    whole = build(tmp_path / "a", config, settings(), pairs)
+    parts = build(tmp_path / "b", training_settings(batch_tokens=200, micro_batch_tokens=20), settings(), pairs)
+    for trainer in (whole, parts):
+        trainer.state.model.train()
+        trainer.advance()
+    assert whole.state.loss_sum.item() == pytest.approx(parts.state.loss_sum.item(), rel=1e-5)
+    for one, other in zip(whole.state.model.parameters(), parts.state.model.parameters()):
+        # Adam's first moment after one step is a tenth of the gradient.
+        gradients = (t.state.optimiser.state[p]["exp_avg"] for t, p in ((whole, one), (parts, other)))
+        torch.testing.assert_close(*gradients, atol=1e-7, rtol=1e-4)
+
+
+def test_it_learns_to_copy(tmp_path, settings, training_settings):
+    pairs = Pairs(200, 8)
+    pairs.sides[0] = pairs.sides[1] = [ids % 8 + 4 for ids in pairs.sides[0]]
+    config = training_settings(
+        steps=150, batch_tokens=400, micro_batch_tokens=400, warmup=40, lr_scale=2.0, log_every=50
+    )
+    trainer = build(tmp_path, config, settings(dropout=0.0), pairs)
+    before = mean_loss(trainer.state.model, pairs, 400, CPU, "float32")
+    run(trainer)
+    assert mean_loss(trainer.state.model, pairs, 400, CPU, "float32") < 0.4 * before
+
+
+def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
+    config = training_settings(steps=40, patience=1, evaluate_every=2, checkpoint_every=4, lr_scale=50.0)
+    trainer = build(tmp_path, config, settings())
+    assert run(trainer)
+    assert trainer.state.step < 40 and trainer.at_checkpoint()
+
+
+def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    run(trainer, until=4)
+    good = files(tmp_path)
+    with torch.no_grad():
+        trainer.state.model.embedding[5] = float("nan")
+    with pytest.raises(UserError, match="lr_scale"):
+        run(trainer)
+    assert files(tmp_path)[trainer.store.state.relative_to(tmp_path)] == good[trainer.store.state.relative_to(tmp_path)]
+
+
+def test_records(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    run(trainer)
+    records = [json.loads(line) for line in trainer.store.records()]
+    assert [r["step"] for r in records if "loss" in r] == [3, 6, 9, 12]
+    assert [r["step"] for r in records if "dev_loss" in r] == [5, 10, 12]
+    assert records[0]["learning_rate"] == pytest.approx(32**-0.5 * 3 * 4**-1.5)
+    real = sum(trainer.batches.sums(trainer.batches.batch(step))["source_tokens"] for step in range(12))
+    assert trainer.state.sums["source_tokens"] == real
+
+
+def test_dev_loss_is_the_mean_over_all_pieces(settings):
+    """Batched and padded, it equals torch's cross entropy pair by pair."""
+    torch.manual_seed(0)
+    model, pairs = Transformer(settings(dropout=0.5), 90), Pairs(20, 12)
+    total = pieces = 0
+    for number in range(20):
+        source, target = (torch.tensor(ids) for ids in pairs.pair(number))
+        with torch.no_grad():
+            logits = model.eval()(
+                torch.cat([source, torch.tensor([3])])[None], torch.cat([torch.tensor([2]), target])[None]
+            )
+        labels = torch.cat([target, torch.tensor([3])])
+        total += torch.nn.functional.cross_entropy(logits[0], labels, reduction="sum").item()
+        pieces += len(labels)
+    assert mean_loss(model.train(), pairs, 50, CPU, "float32") == pytest.approx(total / pieces, rel=1e-5)
+    assert model.training, "left in the mode it was in"
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("elements", [2**20, 40])
+def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, elements):
+    """In one part and in many; the factor is what a normaliser does to the gradients."""
+    monkeypatch.setitem(loss.ELEMENTS, "cpu", elements)
+    torch.manual_seed(0)
+    hidden, embedding = torch.randn(9, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
+    labels = torch.randint(0, 17, (9,))
+    expected = F.cross_entropy(hidden @ embedding.T, labels, label_smoothing=smoothing, reduction="sum")
+    result = loss.cross_entropy(hidden, embedding, labels, smoothing)
+    torch.testing.assert_close(result, expected)
+    gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
+    torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-5)
+
+
+def test_label_smoothing_is_the_paper_s():
+    """y = (1 - eps) * onehot + eps / K, by hand."""
+    log_probs, labels = torch.randn(4, 6).log_softmax(-1), torch.tensor([4, 2, 0, 5])
+    target = 0.9 * F.one_hot(labels, 6) + 0.1 / 6
+    expected = (target * log_probs).sum()
+    torch.testing.assert_close(loss.smoothed_log_likelihood(log_probs, labels, 0.1), expected)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3])
+def test_dropout_drops_and_scales(p):
+    torch.manual_seed(0)
+    x = torch.ones(1000, 1001, requires_grad=True)
+    y = dropout(x, p, training=True)
+    assert y.unique().tolist() == pytest.approx([0.0, 1 / (1 - p)])
+    assert (y == 0).float().mean().item() == pytest.approx(p, abs=0.002)
+    for column in range(4):  # four elements share a draw
+        assert (y[:, column::4] == 0).float().mean().item() == pytest.approx(p, abs=0.004)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert dropout(x, p, training=False) is x
+    torch.manual_seed(0)
+    assert torch.equal(dropout(x, p, training=True), y)
+
+
+def test_the_schedule_rises_for_warmup_steps_and_falls_with_the_root():
+    rates = [learning_rate(step, 512, 4000) for step in (1, 2000, 4000, 16000)]
+    assert rates[2] == pytest.approx(512**-0.5 * 4000**-0.5)
+    assert rates[1] == pytest.approx(rates[2] / 2) and rates[3] == pytest.approx(rates[2] / 2)
+    assert learning_rate(7, 512, 4000, 2.5) == pytest.approx(2.5 * learning_rate(7, 512, 4000))
+
+
+def test_precision():
+    assert precision_of("auto", CPU) == "float32"
+    assert precision_of("auto", torch.device("cuda")) == "bfloat16"
+    assert precision_of("float32", torch.device("cuda")) == "float32"
+
+
+def test_average_is_the_mean(tmp_path):
+    paths = [tmp_path / f"{i}" for i in range(3)]
+    for value, path in enumerate(paths):
+        write_tensors(path, {"w": torch.full((2, 2), float(value))}, {"step": value})
+    assert torch.equal(average(paths)["w"], torch.ones(2, 2))
+    write_tensors(tmp_path / "other", {"v": torch.ones(1)}, {})
+    with pytest.raises(UserError, match="other"):
+        average([paths[0], tmp_path / "other"])
+
+
+def test_checkpoints_have_the_same_bytes_each_time(tmp_path):
+    tensors = {name: torch.arange(3.0) for name in "zyxabc"}
+    for name in "12":
+        write_tensors(tmp_path / name, tensors, {"step": 1, "b": 2, "a": 3})
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_damaged_checkpoints_are_named(tmp_path, settings):
+    path, model = tmp_path / "w.safetensors", Transformer(settings(), 90)
+    write_tensors(path, model.state_dict(), {"step": 1})
+    good = path.read_bytes()
+    for content in (good[: len(good) // 2], b"", b"\x80\x04cos\nsystem\n", good[8:]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"w\.safetensors"):
+            read_tensors(path)
+    with pytest.raises(UserError, match="missing"):
+        read_tensors(tmp_path / "absent")
+    path.write_bytes(good)
+    tensors, _ = read_tensors(path)
+    with pytest.raises(UserError, match="shape"):
+        load_weights(Transformer(settings(d_ff=128), 90), tensors, path)
+    with pytest.raises(UserError, match="other settings"):
+        load_weights(Transformer(settings(N=1), 90), tensors, path)
+    tensors["embedding"][0, 0] = float("inf")
+    with pytest.raises(UserError, match="not finite"):
+        load_weights(model, tensors, path)

@@ -1,0 +1,187 @@
+"""Binarised sets: the ids of all pieces of a side in one array, and where each line's begin, mapped from disk.
+
+For each set and side a folder holds `NAME.SIDE.ids.npy` (uint16, or uint32 where the vocabulary needs it) and
+`NAME.SIDE.offsets.npy` (int64): line i's ids, without BOS and EOS, are `ids[offsets[i] : offsets[i + 1]]`. Beside them
+`binarised.json` says which vocabulary they are of, how many there are, and the sha256 of each file.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from transformer.config.reading import UserError
+from transformer.files import read_json, sha256, write_json
+
+SIDES = ("source", "target")
+DESCRIPTION = "binarised.json"
+CHUNK = 1 << 20  # offsets that are checked at once
+
+
+@dataclass(frozen=True)
+class BinarisedSet:
+    """The pairs of one set. The arrays are views of files: indexing reads, nothing is held."""
+
+    source_ids: np.ndarray
+    source_offsets: np.ndarray
+    target_ids: np.ndarray
+    target_offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.source_offsets) - 1
+
+    def lengths(self, side: str) -> np.ndarray:
+        """How many pieces each line of "source" or "target" has, int64."""
+        return np.diff(self.source_offsets if side == "source" else self.target_offsets)
+
+    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of a pair's source and target."""
+        source, target = self.source_offsets, self.target_offsets
+        return (
+            self.source_ids[source[number] : source[number + 1]],
+            self.target_ids[target[number] : target[number + 1]],
+        )
+
+
+def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha256: str = "") -> BinarisedSet:
+    """The set `name` ("train", "dev", "test"). `verify`: compare each file with its sha256, which reads all of it.
+
+    `vocabulary_sha256`, where given, is the vocabulary that the data must be of.
+    Raises UserError, which names the file, for one that is missing, truncated, damaged, or another one's.
+    """
+    folder = Path(folder)
+    description = describe(folder)
+    if name not in description["sets"]:
+        raise UserError(f"{folder}: there is no set {name!r}; there are {', '.join(description['sets'])}")
+    if vocabulary_sha256 and description["vocabulary_sha256"] != vocabulary_sha256:
+        raise UserError(
+            f"{folder} was binarised with the vocabulary {description['vocabulary_sha256'][:12]}, "
+            f"{vocabulary_sha256[:12]} is needed; run binarise with that vocabulary"
+        )
+    arrays = {}
+    for side in SIDES:
+        stem, expected = f"{name}.{side}", description["sets"][name]
+        ids_type = id_type(description["vocabulary_size"])
+        arrays[f"{side}_ids"] = mapped(folder / f"{stem}.ids.npy", ids_type, expected[f"{side}_tokens"])
+        arrays[f"{side}_offsets"] = mapped(folder / f"{stem}.offsets.npy", np.int64, expected["pairs"] + 1)
+        for part in ("ids", "offsets") if verify else ():
+            check_sum(folder / f"{stem}.{part}.npy", description["sha256"])
+        check_offsets(folder / f"{stem}.offsets.npy", arrays[f"{side}_offsets"], expected[f"{side}_tokens"])
+    return BinarisedSet(**arrays)
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """What binarised.json says: vocabulary_size, vocabulary_sha256, languages, sets, sha256, sum."""
+    path = Path(folder) / DESCRIPTION
+    try:
+        description = read_json(path)
+        sums = description["sha256"]
+        for name, counts in description["sets"].items():
+            if not all(isinstance(counts[key], int) for key in ("pairs", "source_tokens", "target_tokens")):
+                raise ValueError(f"the counts of {name} are no numbers")
+        if description["sum"] != sum_of(sums) or not isinstance(description["vocabulary_size"], int):
+            raise ValueError("its sums do not belong together")
+        str(description["vocabulary_sha256"])
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; it is made by binarise") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}); run binarise again") from None
+    return description
+
+
+def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
+    try:
+        array = np.load(path, mmap_mode="r")
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; run binarise again") from None
+    except (ValueError, EOFError, OSError):
+        raise UserError(f"{path} is truncated or damaged; run binarise again") from None
+    if array.dtype != dtype or array.shape != (length,):
+        raise UserError(
+            f"{path} holds {array.dtype}{list(array.shape)}, {np.dtype(dtype)}[{length}] is expected by {DESCRIPTION}; "
+            "it is another set's or another vocabulary's; run binarise again"
+        )
+    return array.view(np.ndarray)  # a plain view: np.memmap is slow to slice
+
+
+def check_sum(path: Path, sums: dict[str, str]) -> None:
+    if sha256(path) != sums.get(path.name):
+        raise UserError(f"{path} is not the file that binarise wrote (its sha256 differs); run binarise again")
+
+
+def check_offsets(path: Path, offsets: np.ndarray, tokens: int) -> None:
+    chunks = (offsets[start : start + CHUNK + 1] for start in range(0, len(offsets), CHUNK))
+    if offsets[0] != 0 or offsets[-1] != tokens or any((np.diff(chunk) < 0).any() for chunk in chunks):
+        raise UserError(f"{path} is damaged: its offsets do not rise from 0 to {tokens}; run binarise again")
+
+
+def id_type(vocabulary_size: int) -> np.dtype:
+    return np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
+
+
+@dataclass
+class GrowingArray:
+    """A one-dimensional .npy file that is written a piece at a time."""
+
+    file: BinaryIO
+    dtype: np.dtype
+    length: int = 0
+
+    def write_header(self) -> None:
+        description = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
+        np.lib.format.write_array_header_1_0(self.file, description)
+
+    def append(self, values: np.ndarray) -> None:
+        self.file.write(values.astype(self.dtype, copy=False).data)
+        self.length += len(values)
+
+
+@contextlib.contextmanager
+def growing(path: Path, dtype: np.dtype | type) -> Iterator[GrowingArray]:
+    """An empty array in a new file, whose header says the final length when the block ends."""
+    with open(path, "wb", buffering=1 << 20) as file:
+        array = GrowingArray(file, np.dtype(dtype))
+        array.write_header()
+        header = file.tell()
+        yield array
+        file.seek(0)
+        array.write_header()
+        assert file.tell() == header, "numpy leaves room in its headers for any length"
+
+
+def write_side(folder: Path, stem: str, encoded: Iterable[tuple[np.ndarray, np.ndarray]], dtype: np.dtype) -> tuple:
+    """Write `stem`.ids.npy and `stem`.offsets.npy from blocks of ids and of lengths; the numbers of lines and of ids."""
+    ids_path, offsets_path = folder / f"{stem}.ids.npy", folder / f"{stem}.offsets.npy"
+    with growing(ids_path, dtype) as ids, growing(offsets_path, np.int64) as offsets:
+        offsets.append(np.zeros(1, np.int64))
+        for block, lengths in encoded:
+            offsets.append(ids.length + np.cumsum(lengths))
+            ids.append(block)
+    return offsets.length - 1, ids.length
+
+
+def write_description(
+    folder: Path, vocabulary_size: int, vocabulary_sha256: str, languages: tuple[str, str], sets: dict[str, dict]
+) -> dict[str, Any]:
+    """Write binarised.json beside the arrays, with their sums; what it says."""
+    sums = {path.name: sha256(path) for path in sorted(folder.glob("*.npy"))}
+    description = {
+        "vocabulary_size": vocabulary_size,
+        "vocabulary_sha256": vocabulary_sha256,
+        "languages": list(languages),
+        "sets": sets,
+        "sha256": sums,
+        "sum": sum_of(sums),
+    }
+    write_json(folder / DESCRIPTION, description)
+    return description
+
+
+def sum_of(sums: dict[str, str]) -> str:
+    """One sum over all, as `sha256sum *.npy | sha256sum` gives it."""
+    return hashlib.sha256("".join(f"{sums[file]}  {file}\n" for file in sorted(sums)).encode()).hexdigest()

@@ -1,0 +1,65 @@
+"""The loss (section 5.4): label smoothing as y = (1 - eps) * onehot + eps / K, summed over target tokens.
+
+Shapes: N target tokens (no padding), D d_model, V vocabulary.
+"""
+
+import torch
+from torch import Tensor
+
+# Logits at a time: about what a cache holds, or enough rows to fill a GPU.
+ELEMENTS = {"cpu": 2**20, "cuda": 2**27}
+
+
+def cross_entropy(hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The summed loss in nats of predicting `labels_N` by softmax(hidden embedding^T).
+
+    Without smoothing, exp of its mean is the perplexity. The logits of all tokens are never held at once.
+    """
+    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing)
+
+
+class ProjectedCrossEntropy(torch.autograd.Function):
+    """Projection, softmax and loss in one, part by part; gradients are taken while a part's logits are at hand."""
+
+    @staticmethod
+    def forward(ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
+        needed = any(ctx.needs_input_grad[:2])
+        device = hidden_ND.device.type
+        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
+        hidden, embedding = hidden_ND.to(kind), embedding_VD.to(kind)
+        hidden_gradient = torch.empty_like(hidden) if needed else None
+        embedding_gradient = torch.zeros_like(embedding) if needed else None
+        loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        rows = max(1, ELEMENTS.get(device, 2**20) // len(embedding))
+        for start in range(0, len(hidden), rows):
+            part = slice(start, start + rows)
+            log_probs = (hidden[part] @ embedding.T).float().log_softmax(-1)
+            loss -= smoothed_log_likelihood(log_probs, labels_N[part], smoothing)
+            if needed:
+                logits_gradient = softmax_minus_target(log_probs, labels_N[part], smoothing).to(kind)
+                torch.mm(logits_gradient, embedding, out=hidden_gradient[part])
+                embedding_gradient.addmm_(logits_gradient.T, hidden[part])
+        ctx.save_for_backward(hidden_gradient, embedding_gradient)
+        ctx.kinds = hidden_ND.dtype, embedding_VD.dtype
+        return loss
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        pairs = zip(ctx.saved_tensors, ctx.kinds)
+        return *(saved.to(kind) * gradient.to(kind) for saved, kind in pairs), None, None
+
+
+def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
+    likelihood = log_probs_NV.gather(1, labels_N[:, None]).sum()
+    if not smoothing:
+        return likelihood
+    return (1 - smoothing) * likelihood + smoothing / log_probs_NV.shape[1] * log_probs_NV.sum()
+
+
+def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
+    """The gradient of the loss by the logits, in the place of `log_probs_NV`."""
+    gradient_NV = log_probs_NV.exp_()
+    if smoothing:
+        gradient_NV.sub_(smoothing / gradient_NV.shape[1])
+    target = torch.full_like(labels_N, smoothing - 1, dtype=gradient_NV.dtype)
+    return gradient_NV.scatter_add_(1, labels_N[:, None], target[:, None])

@@ -1,0 +1,121 @@
+"""The Transformer (section 3).
+
+Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, R hypotheses (B x beam).
+
+Initialisation (the paper gives none; the authors' tensor2tensor):
+    matrices                    Glorot-uniform, W^Q, W^K and W^V each with their own fan-out
+    embeddings, learned positions   normal, deviation d_model^-0.5
+    biases                      0
+    layer norms                 gain 1, bias 0
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention, position_mask
+from transformer.config.model import ModelConfig
+from transformer.dropout import dropout
+from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions, Weights
+
+PAD = 0
+
+
+@dataclass
+class DecoderCache:
+    """What the decoder keeps between two steps."""
+
+    layers: list[LayerCache]
+    source_mask: Tensor | None  # [B, 1, 1, S]
+
+    def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
+        for layer in self.layers:
+            layer.select(hypotheses, sentences)
+        if sentences is not None and self.source_mask is not None:
+            self.source_mask = self.source_mask.index_select(0, sentences)
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder of N layers with one embedding matrix for source, target and pre-softmax projection (3.4)."""
+
+    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
+        self.source_positions = Positions(config)
+        self.target_positions = Positions(config)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
+        # Pre-norm leaves the last sum unnormalised (Xiong et al. 2020); post-norm, the paper's, needs nothing here.
+        final = nn.LayerNorm if config.norm == "pre" else lambda _: nn.Identity()
+        self.encoder_norm, self.decoder_norm = final(config.d_model), final(config.d_model)
+        self.initialise()
+
+    @torch.no_grad()
+    def initialise(self) -> None:
+        deviation = self.config.d_model**-0.5
+        nn.init.normal_(self.embedding, std=deviation)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+            elif isinstance(module, MultiHeadAttention):
+                for part in module.projection.split(module.sizes):
+                    nn.init.xavier_uniform_(part)
+                if module.kind == "additive":
+                    nn.init.xavier_uniform_(module.v_HE)
+            elif isinstance(module, Positions) and module.learned:
+                nn.init.normal_(module.table, std=deviation)
+
+    def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+        """Logits of the token after each target position, [B, T, V]. Ids are padded at the end by PAD."""
+        return self.logits(self.hidden(source_BS, target_BT))
+
+    def hidden(self, source_BS: Tensor, target_BT: Tensor, keep: Weights | None = None) -> Tensor:
+        """The decoder's output, [B, T, D]. `keep` collects the attention weights."""
+        masks = self.masks(source_BS, target_BT.shape[1])
+        memory_BSD = self.encode(source_BS, masks, keep)
+        x_BTD = self.embed(target_BT, self.target_positions)
+        for layer in self.decoder:
+            x_BTD = layer(x_BTD, memory_BSD, masks, keep)
+        return self.decoder_norm(x_BTD)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return F.linear(hidden, self.embedding)
+
+    def masks(self, source_BS: Tensor, targets: int = 0) -> Masks:
+        near = self.config.neighbourhood
+        source = (source_BS != PAD)[:, None, None, :]
+        encoder = position_mask(range(source_BS.shape[1]), source_BS.shape[1], False, near, source_BS.device)
+        decoder = position_mask(range(targets), targets, True, near, source_BS.device) if near and targets else None
+        return Masks(source, source if encoder is None else source & encoder, decoder)
+
+    def embed(self, ids: Tensor, positions: Positions, start: int = 0) -> Tensor:
+        """Embeddings times sqrt(d_model) plus positions, with dropout on the sum (3.4, 3.5, 5.4)."""
+        x = F.embedding(ids, self.embedding) * math.sqrt(self.config.d_model)
+        x = x + positions(start, start + ids.shape[1])
+        return dropout(x, self.config.dropout, self.training)
+
+    def encode(self, source_BS: Tensor, masks: Masks, keep: Weights | None = None) -> Tensor:
+        """The encoder's output, [B, S, D]."""
+        x_BSD = self.embed(source_BS, self.source_positions)
+        for layer in self.encoder:
+            x_BSD = layer(x_BSD, masks, keep)
+        return self.encoder_norm(x_BSD)
+
+    def start(self, source_BS: Tensor) -> DecoderCache:
+        """Encode once; the cache from which `step` goes on."""
+        masks = self.masks(source_BS)
+        memory_BSD = self.encode(source_BS, masks)
+        layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
+        return DecoderCache(layers, masks.source)
+
+    def step(self, tokens_R: Tensor, cache: DecoderCache) -> Tensor:
+        """Logits of the token that follows each hypothesis, given its newest token, [R, V]."""
+        x_RD = self.embed(tokens_R[:, None], self.target_positions, cache.layers[0].length)[:, 0]
+        for layer, layer_cache in zip(self.decoder, cache.layers):
+            x_RD = layer.step(x_RD, layer_cache, cache.source_mask)
+        return self.logits(self.decoder_norm(x_RD))

@@ -1,0 +1,124 @@
+"""Where a training keeps its state between two starts.
+
+A folder holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the
+weights that averaging will need). The state is written last, so whatever else a kill left behind is behind it, and is
+cut back to it on resuming.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.checkpoint import load_weights, read_tensors, write_tensors
+from transformer.config.reading import UserError
+from transformer.files import atomic
+from transformer.model import Transformer
+
+
+@dataclass
+class TrainingState:
+    """All that changes during a training, and exactly what a checkpoint holds.
+
+    Random numbers and the place in the data are functions of the seed and `step`, so neither is kept.
+    """
+
+    model: Transformer
+    optimiser: torch.optim.Optimizer
+    loss_sum: Tensor  # float64, since the last record of the log; on the device, so that no step waits for it
+    step: int = 0
+    loss_tokens: int = 0
+    best_dev_loss: float = float("inf")
+    evaluations_since_best: int = 0
+    sums: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    NUMBERS = ("step", "loss_tokens", "best_dev_loss", "evaluations_since_best", "sums", "seconds")
+
+    def tensors(self) -> dict[str, Tensor]:
+        names = [name for name, _ in self.model.named_parameters()]
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for index, moments in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{key}.{names[index]}": torch.as_tensor(moments[key]) for key in moments}
+        return tensors | {"loss_sum": self.loss_sum}
+
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any], path: Path) -> None:
+        """Become the state that `tensors` and `numbers` hold."""
+        weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
+        load_weights(self.model, weights, path)
+        moments: dict[int, dict[str, Tensor]] = {}
+        for index, (name, parameter) in enumerate(self.model.named_parameters()):
+            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"optimiser.{key}.{name}" in tensors]
+            moments[index] = {key: tensors[f"optimiser.{key}.{name}"] for key in keys}
+        content = self.optimiser.state_dict()
+        self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
+        self.loss_sum.copy_(tensors["loss_sum"])
+        for key in self.NUMBERS:
+            setattr(self, key, numbers[key])
+
+
+class Store:
+    """The folder of one training. `identity` says what a state must have been made by to be taken up again."""
+
+    def __init__(self, folder: Path, keep: int, identity: dict[str, Any]) -> None:
+        self.state, self.log = folder / "state.safetensors", folder / "training.jsonl"
+        self.checkpoints, self.keep, self.identity = folder / "checkpoints", keep, identity
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+
+    def save(self, state: TrainingState) -> None:
+        numbers = {key: getattr(state, key) for key in TrainingState.NUMBERS}
+        if self.log.exists():
+            with open(self.log, "rb+") as file:
+                os.fsync(file.fileno())
+        write_tensors(self.state, state.tensors(), {"identity": self.identity, "numbers": numbers})
+
+    def resume(self, state: TrainingState) -> bool:
+        """Take up what the last start left, if it left something. The log and the weights are cut back to it."""
+        if self.state.exists():
+            tensors, description = read_tensors(self.state)
+            for key, now in self.identity.items():
+                before = description["identity"].get(key)
+                if before != now:
+                    raise UserError(
+                        f"{self.state} was made with {key} {before!r}, not {now!r}: put that back, or remove it"
+                    )
+            state.restore(tensors, description["numbers"], self.state)
+        kept = [line for line in self.records() if json.loads(line)["step"] <= state.step]
+        with atomic(self.log) as file:
+            file.writelines(kept)
+        for step, path in self.weights():
+            if step > state.step:
+                path.unlink()
+        return state.step > 0
+
+    def records(self) -> Iterator[bytes]:
+        """The whole lines of the log; a kill may have left part of one."""
+        if self.log.exists():
+            with open(self.log, "rb") as file:
+                yield from (line for line in file if line.endswith(b"\n"))
+
+    def record(self, entry: dict[str, Any]) -> None:
+        with open(self.log, "ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
+
+    def save_weights(self, state: TrainingState) -> None:
+        """Keep these weights for averaging, and only the last `keep` of their kind."""
+        path = self.checkpoints / f"step-{state.step:08d}.safetensors"
+        write_tensors(path, state.model.state_dict(), {"step": state.step})
+        for _, old in self.weights()[: -self.keep]:
+            old.unlink()
+
+    def weights(self) -> list[tuple[int, Path]]:
+        return step_files(self.checkpoints)
+
+
+def step_files(folder: Path) -> list[tuple[int, Path]]:
+    """The checkpoints in `folder` with their steps, oldest first; temporary files are none."""
+    named = ((re.fullmatch(r"step-(\d+)\.safetensors", path.name), path) for path in folder.iterdir())
+    return sorted((int(match[1]), path) for match, path in named if match)

@@ -1,0 +1,165 @@
+"""Training (section 5): batches of N source and N target tokens, Adam, the paper's schedule, smoothed labels."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.config.reading import UserError
+from transformer.config.training import TrainingConfig
+from transformer.data import Batches, PaddedBatch, Pairs, in_order, padded
+from transformer.loss import cross_entropy
+from transformer.model import Transformer
+from transformer.optimisation import adam, learning_rate
+from transformer.store import Store, TrainingState
+
+
+def precision_of(config_precision: str, device: torch.device) -> str:
+    """`auto` is bfloat16 on a GPU and float32 on a processor."""
+    if config_precision != "auto":
+        return config_precision
+    return "bfloat16" if device.type == "cuda" else "float32"
+
+
+def seed_step(seed: int, step: int) -> None:
+    """Make the step's random numbers a function of the seed and the step, so that a checkpoint needs none."""
+    torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))
+
+
+def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
+    model.to(device)
+    loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+    return TrainingState(model, adam(model.parameters(), config), loss_sum)
+
+
+def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str) -> float:
+    """The mean unsmoothed loss a target piece, EOS included; exp of it is the perplexity of Table 3."""
+    was_training, total, tokens = model.training, 0.0, 0
+    model.eval()
+    with torch.inference_mode(), autocast(device, precision):
+        for numbers in in_order(pairs, batch_tokens):
+            batch = padded(pairs, numbers).to(device)
+            total += batch_loss(model, batch, 0.0).item()
+            tokens += len(batch.labels_N)
+    model.train(was_training)
+    return total / tokens
+
+
+def batch_loss(model: Transformer, batch: PaddedBatch, smoothing: float) -> Tensor:
+    """The summed loss of a batch's target pieces."""
+    hidden_BTD = model.hidden(batch.source_BS, batch.target_BT)
+    return cross_entropy(hidden_BTD.flatten(0, 1)[batch.real_N], model.embedding, batch.labels_N, smoothing)
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
+
+
+@dataclass
+class Trainer:
+    """One training: what it works on, and the verbs of its loop."""
+
+    state: TrainingState
+    batches: Batches
+    dev: Pairs
+    config: TrainingConfig
+    store: Store
+    device: torch.device
+    precision: str
+    save_every_seconds: float
+
+    def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
+        """Train to the end; false where `stop` ended it before, with the state saved.
+
+        `tick` is called after each step, with the record that was logged, if one was.
+        """
+        state, config = self.state, self.config
+        state.model.train()
+        started, saved = time.monotonic() - state.seconds, time.monotonic()
+        while not self.finished():
+            self.advance()
+            record = self.log() if state.step % config.log_every == 0 else None
+            tick(record)
+            if state.step % config.evaluate_every == 0 or state.step == config.steps:
+                tick(self.evaluate())
+            state.seconds = time.monotonic() - started
+            stopping, due = stop(), self.at_checkpoint()
+            if due:
+                self.check_finite()
+                self.store.save_weights(state)
+            if due or stopping or time.monotonic() - saved > self.save_every_seconds:
+                self.check_finite()
+                self.store.save(state)
+                saved = time.monotonic()
+            if stopping and not self.finished():
+                return False
+        return True
+
+    def at_checkpoint(self) -> bool:
+        """Checkpoints for averaging are `checkpoint_every` steps apart, the last at the end."""
+        return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0
+
+    def finished(self) -> bool:
+        """After the last step, or at a checkpoint after `patience` dev losses without a new best."""
+        patience = self.config.patience
+        impatient = bool(patience) and self.state.evaluations_since_best >= patience
+        return self.state.step >= self.config.steps or (impatient and self.at_checkpoint())
+
+    def advance(self) -> None:
+        """One step of the optimiser on one batch, its gradients summed over parts that fit into memory."""
+        state, config = self.state, self.config
+        numbers = self.batches.batch(state.step)
+        sums = self.batches.sums(numbers)
+        seed_step(config.seed, state.step)
+        for part in self.batches.micro_batches(numbers, config.micro_batch_tokens):
+            batch = padded(self.batches.pairs, part).to(self.device)
+            with autocast(self.device, self.precision):
+                loss = batch_loss(state.model, batch, config.label_smoothing)
+            # Normalised by the whole batch's target tokens, so that parts weigh by their size.
+            (loss / sums["target_tokens"]).backward()
+            state.loss_sum += loss.detach()
+        state.step += 1
+        rate = learning_rate(state.step, state.model.config.d_model, config.warmup, config.lr_scale)
+        for group in state.optimiser.param_groups:
+            group["lr"] = rate
+        state.optimiser.step()
+        state.optimiser.zero_grad()
+        state.loss_tokens += sums["target_tokens"]
+        state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
+
+    def log(self) -> dict:
+        """The mean training loss since the last record."""
+        state, config = self.state, self.config
+        self.check_finite()
+        record = {
+            "step": state.step,
+            "loss": round(state.loss_sum.item() / state.loss_tokens, 6),
+            "learning_rate": learning_rate(state.step, state.model.config.d_model, config.warmup, config.lr_scale),
+            "tokens": state.sums["source_tokens"] + state.sums["target_tokens"],
+        }
+        self.store.record(record)
+        state.loss_sum.zero_()
+        state.loss_tokens = 0
+        return record
+
+    def evaluate(self) -> dict:
+        """The dev loss and perplexity, without smoothing."""
+        state = self.state
+        loss = mean_loss(state.model, self.dev, self.config.micro_batch_tokens, self.device, self.precision)
+        better = loss < state.best_dev_loss
+        state.best_dev_loss = min(loss, state.best_dev_loss)
+        state.evaluations_since_best = 0 if better else state.evaluations_since_best + 1
+        record = {"step": state.step, "dev_loss": round(loss, 6), "dev_perplexity": round(math.exp(loss), 6)}
+        self.store.record(record)
+        return record
+
+    def check_finite(self) -> None:
+        if not math.isfinite(self.state.loss_sum.item()):
+            raise UserError(
+                f"the loss is no longer a number at step {self.state.step}; the last good state is {self.store.state}. "
+                "Try a longer warmup, a smaller lr_scale or precision float32"
+            )

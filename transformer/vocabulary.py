@@ -1,0 +1,186 @@
+"""The shared source-target vocabulary (section 5.1): byte-pair encoding, learnt and applied by SentencePiece.
+
+Text that normalise has cleaned comes back from its ids exactly, with two exceptions: U+2581, with which SentencePiece
+writes a space, comes back as a space; and where params.yaml says `unknown: unk`, a character too rare to be a piece
+comes back as ` ⁇ `. With `byte_fallback` such a character is up to four byte pieces and comes back. The names of the
+special pieces (`<s>`, `<0x41>`) are ordinary text when they stand in a line.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import VocabularyConfig
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPACE = "\u2581"
+LONGEST_WORD = 1000  # bytes; longer ones are no words, and there is nothing to learn from them
+DISTINCT_WORDS = 1 << 19  # as many a WordTable keeps, in about 150 MB
+
+sentencepiece.SetMinLogLevel(2)  # errors
+
+
+class Vocabulary:
+    """Text to ids and back. `sha256` identifies it in data, models and checkpoints."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            model = Path(path).read_bytes()
+        except FileNotFoundError:
+            raise UserError(f"{path} is missing; it is made by learn_bpe") from None
+        self.load(model, str(path))
+
+    @classmethod
+    def from_bytes(cls, model: bytes, name: str = "the vocabulary") -> "Vocabulary":
+        """From the content of a model file; `name` is what errors call it."""
+        vocabulary = cls.__new__(cls)
+        vocabulary.load(model, name)
+        return vocabulary
+
+    def load(self, model: bytes, name: str) -> None:
+        processor = sentencepiece.SentencePieceProcessor()
+        try:
+            processor.LoadFromSerializedProto(model)
+        except (RuntimeError, ValueError):
+            raise UserError(f"{name} is no SentencePiece model, or is damaged") from None
+        ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if ids != (PAD, UNK, BOS, EOS):
+            raise UserError(f"{name}: pad, unk, bos and eos are {ids}, not (0, 1, 2, 3); learn it with learn_bpe")
+        self.name, self.processor = name, processor
+        self.size: int = processor.GetPieceSize()
+        self.sha256 = hashlib.sha256(model).hexdigest()
+
+    def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """The ids of each line, without BOS and EOS."""
+        return self.processor.Encode(list(lines), num_threads=threads)
+
+    def decode(self, ids: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
+        """The text of a sequence of ids, or the texts of several; PAD, BOS and EOS are left out."""
+        return self.processor.Decode(ids)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.processor.IdToPiece([int(number) for number in ids])
+
+
+class WordTable(dict):
+    """Encodes whole blocks of text, each distinct word once.
+
+    No piece reaches across a space, so a line's ids are those of its words one after the other, which a table can hold:
+    the same ids as `Vocabulary.encode` in a fraction of its time. The table is a mapping from a word to its number;
+    where a word has the number w, its ids are `ids[starts[w] : starts[w] + lengths[w]]`. When it is full it is emptied.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
+        crossing = next((p for p in vocabulary.pieces(range(vocabulary.size)) if SPACE in p[1:]), None)
+        if crossing:
+            raise UserError(f"{vocabulary.name}: the piece {crossing!r} holds a space; learn it with learn_bpe")
+        self.vocabulary, self.threads, self.distinct_words = vocabulary, threads, distinct_words
+        self.forget()
+
+    def forget(self) -> None:
+        self.clear()
+        self.starts, self.lengths, self.ids = (np.empty(0, dtype) for dtype in (np.int64, np.int64, np.int32))
+
+    def __missing__(self, word: bytes) -> int:
+        self[word] = number = len(self)
+        return number
+
+    def encode(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of whole lines, each with its "\\n", one after the other; and how many each line has."""
+        if len(self) > self.distinct_words:
+            self.forget()
+        known = len(self)
+        words = block.replace(b"\n", b" ").split(b" ")[:-1]
+        numbers = np.fromiter(map(self.__getitem__, words), np.int64, len(words))
+        if len(self) > known:
+            self.learn(list(islice(reversed(self), len(self) - known))[::-1])
+        lengths = self.lengths[numbers]
+        ends = np.cumsum(lengths)
+        # Position i of the result is position i - (its word's first) of its word.
+        place = np.repeat(self.starts[numbers] - ends + lengths, lengths)
+        place += np.arange(len(place))
+        return self.ids[place], self.per_line(block, ends)
+
+    def learn(self, words: list[bytes]) -> None:
+        encoded = self.vocabulary.processor.Encode(words, num_threads=self.threads, return_type="numpy")
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        self.starts = np.concatenate([self.starts, len(self.ids) + np.cumsum(lengths) - lengths])
+        self.lengths = np.concatenate([self.lengths, lengths])
+        self.ids = np.concatenate([self.ids, *encoded])
+
+    @staticmethod
+    def per_line(block: bytes, ends: np.ndarray) -> np.ndarray:
+        """How many ids each line has, where `ends` says how many there are up to the end of each word."""
+        characters = np.frombuffer(block, np.uint8)
+        separators = characters[(characters == ord(" ")) | (characters == ord("\n"))]
+        return np.diff(ends[separators == ord("\n")], prepend=0)
+
+
+def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
+    """A SentencePiece model learnt from `text`, blocks of whole lines: the same bytes for the same words.
+
+    SentencePiece is given each distinct word with its number, which teaches it the same pieces as the lines themselves
+    in a fraction of the memory. Raises UserError where the text does not bear a vocabulary of this size.
+    """
+    counts = count_words(text)
+    if not counts:
+        raise UserError("there is no word to learn a vocabulary from")
+    model = Buffer()
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=table(counts),
+            input_format="tsv",
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=config.size,
+            character_coverage=config.character_coverage,
+            byte_fallback=config.unknown == "byte_fallback",
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            num_threads=1,  # the model records the number, and more would save little
+            minloglevel=2,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"size: {config.size} is not possible with this text; {reason(str(error))}") from None
+    return model.content
+
+
+class Buffer:
+    """Takes what the trainer writes."""
+
+    content = b""
+
+    def write(self, content: bytes) -> None:
+        self.content += content
+
+
+def count_words(text: Iterable[bytes]) -> Counter[bytes]:
+    counts: Counter[bytes] = Counter()
+    for block in text:
+        counts.update(block.split())
+    return counts
+
+
+def table(counts: Counter[bytes]) -> Iterator[bytes]:
+    """Lines of SentencePiece's format for words with their numbers."""
+    return (b"%s\t%d" % item for item in counts.items() if len(item[0]) <= LONGEST_WORD)
+
+
+def reason(message: str) -> str:
+    """What SentencePiece's `message` asks for."""
+    if most := re.search(r"set it to a value <= (\d+)", message):
+        return f"at most {most[1]} pieces can be learnt from it"
+    if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return f"at least {least[1]} pieces are needed for its characters"
+    return f"SentencePiece says: {' '.join(message.split())}"
