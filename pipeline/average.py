@@ -1,0 +1,55 @@
+"""Average a run's last checkpoints (section 6.1) into a model folder that stands alone.
+
+    python -m pipeline.average RUN --checkpoints models/RUN/checkpoints --vocabulary data/CORPUS/vocabulary.model \\
+        --out models/RUN/average
+
+Writes model.safetensors, settings.json and vocabulary.model.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from pipeline import stage
+from pipeline.params import entry, load, section
+from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
+from transformer.config.reading import UserError
+from transformer.config.training import AveragingConfig
+from transformer.files import atomic_folder, sha256
+from transformer.store import step_files
+
+
+def work(checkpoints: Path, vocabulary: Path, out: Path, count: int) -> None:
+    """Average the last `count` of the `checkpoints`."""
+    last = step_files(checkpoints)[-count:]
+    if len(last) < count:
+        raise UserError(
+            f"{checkpoints} holds {len(last)} checkpoints, and averaging.checkpoints asks for {count}: "
+            "lower it, or train with more (training.keep, training.checkpoint_every)"
+        )
+    if sha256(vocabulary) != read_settings(checkpoints)[2]:
+        raise UserError(
+            f"{vocabulary} is not the vocabulary that {checkpoints} was trained with; run binarise and train again"
+        )
+    steps = [step for step, _ in last]
+    with atomic_folder(out) as folder:
+        write_tensors(folder / WEIGHTS, average([path for _, path in last]), {"averaged_steps": steps})
+        shutil.copyfile(checkpoints / SETTINGS, folder / SETTINGS)
+        shutil.copyfile(vocabulary, folder / "vocabulary.model")
+    print(f"average of steps {', '.join(map(str, steps))} in {out}")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params = load()
+    model = entry(params, "runs", arguments.run)["model"]
+    config = section(params, "models", model, "averaging", AveragingConfig)
+    work(arguments.checkpoints, arguments.vocabulary, arguments.out, config.checkpoints)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="average", description=__doc__.split("\n\n")[0])
+    parser.add_argument("run", help="a run of params.yaml")
+    parser.add_argument("--checkpoints", type=Path, required=True)
+    parser.add_argument("--vocabulary", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    stage.run(main, parser)

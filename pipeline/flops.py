@@ -1,0 +1,144 @@
+"""What a training cost: the paper's estimate from its time (6.1, Table 2), and a count of its operations.
+
+    python -m pipeline.flops RUN --training scores/RUN/training.json --timing scores/RUN/timing.json \\
+        --corpus scores/corpora/CORPUS/binarise.json --out scores/RUN/flops.json
+
+Reads what the training left, the vocabulary's size from the corpus' report, and of params.yaml `hardware`, sustained
+TFLOPS by GPU, and `peak_tflops`. Their keys are part of the GPU's name as torch gives it (`P100` of `Tesla
+P100-SXM2-16GB`; the longest that fits counts), with the precision behind unless it is single: `H200 bfloat16`.
+
+Writes {"paper_estimate": {"flops", "seconds", "gpus", "hardware", "sustained_tflops", "reason"}, "analytic":
+{"training_flops", "training_flops_causal_half", "per_step", "components"}, "peak_tflops", "utilisation",
+"energy_joules"}, null where something is not known; `reason` says why the estimate is. Utilisation is the operations
+counted, over what the GPUs could have done at their peak in the time that the training took, its evaluations included.
+"""
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipeline import stage
+from pipeline.params import load
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, convert, keys, read, require
+from transformer.files import read_json, write_json
+from transformer.flops import Lengths, forward_flops, training_flops
+
+PRECISIONS = ("float32", "bfloat16")
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What is needed of timing.json; the energy stands there only where the GPU reports it."""
+
+    seconds: float
+    gpus: int
+    hardware: str
+    precision: str
+    energy_joules: float | None
+
+    def __post_init__(self) -> None:
+        require(self.seconds > 0, "seconds", self.seconds, "a time above 0 is expected")
+        require(self.gpus >= 0, "gpus", self.gpus, "0 (a processor) or a number of GPUs is expected")
+
+
+def estimate(seconds: float, gpus: int, tflops: float) -> float:
+    """The paper's estimate of a training's operations: time x GPUs x sustained TFLOPS of one (6.1, footnote 5)."""
+    return seconds * gpus * tflops * 1e12
+
+
+def rates(params: Mapping[str, Any], block: str) -> dict[str, float]:
+    """TFLOPS by GPU, from params.yaml's block `hardware` or `peak_tflops`; none where the block is not there."""
+    table = convert(dict[str, float], params.get(block, {}), f"params.yaml: {block}")
+    for name, value in table.items():
+        if value <= 0:
+            raise UserError(f"params.yaml: {block}.{name}: {value!r} is not possible; TFLOPS above 0 are expected")
+    return table
+
+
+def rate(table: Mapping[str, float], hardware: str, precision: str) -> float | None:
+    """The entry of a GPU in a table by name and precision, the longest name that fits; None without one."""
+    fitting = []
+    for key in table:
+        name, _, last = key.rpartition(" ")
+        name, key_precision = (name, last) if last in PRECISIONS else (key, "float32")
+        if key_precision == precision and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", hardware):
+            fitting.append(key)
+    return table[max(fitting, key=len)] if fitting else None
+
+
+def paper_estimate(timing: Timing, sustained: Mapping[str, float]) -> dict[str, Any]:
+    """The estimate and what it is made of; where it cannot be made, why."""
+    tflops = rate(sustained, timing.hardware, timing.precision) if timing.gpus else None
+    reason = None
+    if not timing.gpus:
+        reason = f"it ran on a processor ({timing.hardware}), and the estimate is of GPU time"
+    elif tflops is None:
+        key = timing.hardware if timing.precision == "float32" else f"{timing.hardware} {timing.precision}"
+        reason = f"params.yaml: hardware has no rate of {timing.hardware} in {timing.precision}; add the key {key!r}"
+    return {
+        "flops": None if tflops is None else estimate(timing.seconds, timing.gpus, tflops),
+        "seconds": timing.seconds,
+        "gpus": timing.gpus,
+        "hardware": timing.hardware,
+        "sustained_tflops": tflops,
+        "reason": reason,
+    }
+
+
+def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int) -> dict[str, Any]:
+    """The operations of a training on all the pairs that `lengths` sums, counted (transformer/flops.py)."""
+    components = training_flops(forward_flops(config, vocabulary_size, lengths))
+    half = training_flops(forward_flops(config, vocabulary_size, lengths, causal_half=True))
+    total = sum(components.values())
+    return {
+        "training_flops": total,
+        "training_flops_causal_half": sum(half.values()),
+        "per_step": total / steps,
+        "components": components,
+    }
+
+
+def flops(training: Mapping, timing: Timing, lengths: Lengths, vocabulary_size: int, params: Mapping) -> dict[str, Any]:
+    """All that flops.json holds."""
+    config = read(ModelConfig, training["settings"]["model"], "training.json: settings.model")
+    counted = analytic(config, vocabulary_size, lengths, training["steps"])
+    peak = rate(rates(params, "peak_tflops"), timing.hardware, timing.precision) if timing.gpus else None
+    at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
+    return {
+        "paper_estimate": paper_estimate(timing, rates(params, "hardware")),
+        "analytic": counted,
+        "peak_tflops": peak,
+        "utilisation": at_peak and counted["training_flops"] / at_peak,
+        "energy_joules": timing.energy_joules,
+    }
+
+
+def part(cls: type[Record], record: Mapping[str, Any], path: Path) -> Record:
+    """Those entries of a JSON file that `cls` names."""
+    return read(cls, {key: record[key] for key in keys(cls) if key in record}, str(path))
+
+
+def main(arguments: argparse.Namespace) -> None:
+    training, timing = read_json(arguments.training), read_json(arguments.timing)
+    lengths = part(Lengths, training, arguments.training)
+    vocabulary_size = read_json(arguments.corpus)["vocabulary_size"]
+    result = flops(training, part(Timing, timing, arguments.timing), lengths, vocabulary_size, load())
+    write_json(arguments.out, result)
+    made = result["paper_estimate"]
+    made = made["reason"] if made["flops"] is None else f"{made['flops']:.1e} by the paper's estimate"
+    print(f"{arguments.run}: {result['analytic']['training_flops']:.2e} operations counted; {made}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="flops", description=__doc__.split("\n\n")[0])
+    parser.add_argument("run", help="a run of params.yaml")
+    parser.add_argument("--training", type=Path, required=True)
+    parser.add_argument("--timing", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, required=True, help="what binarise reported of the run's corpus")
+    parser.add_argument("--out", type=Path, required=True)
+    stage.run(main, parser)

@@ -1,0 +1,79 @@
+"""The machine that the work is done on: what params.yaml says of it, and what it is."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from transformer.config.reading import UserError, read, require
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """params.yaml's block `machine`: settings that change no result."""
+
+    device: Literal["auto", "cpu", "cuda"]
+    mirror: str | None
+    save_every_minutes: float
+    time_limit_minutes: float | None
+
+    def __post_init__(self) -> None:
+        for key in ("save_every_minutes", "time_limit_minutes"):
+            value = getattr(self, key)
+            require(value is None or value > 0, key, value, "a number of minutes above 0 is expected")
+
+
+def machine(params: Mapping[str, Any]) -> MachineConfig:
+    return read(MachineConfig, params.get("machine"), "params.yaml: machine")
+
+
+def torch_device(config: MachineConfig, threads: int) -> "torch.device":
+    """The device to work on, with the processor's threads set, on which results depend there."""
+    import torch
+
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is")
+    torch.set_num_threads(threads)
+    use_gpu = config.device != "cpu" and torch.cuda.is_available()
+    return torch.device("cuda" if use_gpu else "cpu")
+
+
+def hardware(device: "torch.device") -> dict[str, Any]:
+    """What the work is done on, for the record beside every time that was measured."""
+    import torch
+
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "device": device.type,
+        "hardware": gpu or processor(),
+        "gpus": 1 if gpu else 0,
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def processor() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n")
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def commit() -> str | None:
+    """The git commit of the working copy, marked where it was edited; None outside git."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,196 @@
+"""What others published, as data: the paper's Tables 1 to 3, and toolkits' results on the same test sets.
+
+None stands for a blank cell. BLEU of the paper is tokenised, with compounds split for German: see pipeline/bleu.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+PAPER = "Vaswani et al., Attention Is All You Need, 2017"
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """A row of Table 1 (4): n positions, d dimensions, kernel width k, neighbourhood r."""
+
+    layer: str
+    complexity: str
+    sequential: str
+    path: str
+
+
+TABLE1 = (
+    LayerCost("self-attention", "O(n^2 d)", "O(1)", "O(1)"),
+    LayerCost("recurrent", "O(n d^2)", "O(n)", "O(n)"),
+    LayerCost("convolutional", "O(k n d^2)", "O(1)", "O(log_k n)"),
+    LayerCost("self-attention (restricted)", "O(r n d)", "O(1)", "O(n / r)"),
+)
+
+
+@dataclass(frozen=True)
+class Table2Row:
+    """A row of Table 2 (6.1): BLEU on newstest2014 and what the training cost, in operations.
+
+    `model` is the key in params.yaml's models of the two rows that are reproduced. The paper prints their cost once,
+    across both language pairs; here it stands at EN-DE.
+    """
+
+    name: str
+    bleu_en_de: float | None
+    bleu_en_fr: float | None
+    flops_en_de: float | None
+    flops_en_fr: float | None
+    model: str | None = None
+
+
+TABLE2 = (
+    Table2Row("ByteNet", 23.75, None, None, None),
+    Table2Row("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
+    Table2Row("GNMT + RL", 24.6, 39.92, 2.3e19, 1.4e20),
+    Table2Row("ConvS2S", 25.16, 40.46, 9.6e18, 1.5e20),
+    Table2Row("MoE", 26.03, 40.56, 2.0e19, 1.2e20),
+    Table2Row("Deep-Att + PosUnk ensemble", None, 40.4, None, 8.0e20),
+    Table2Row("GNMT + RL ensemble", 26.30, 41.16, 1.8e20, 1.1e21),
+    Table2Row("ConvS2S ensemble", 26.36, 41.29, 7.7e19, 1.2e21),
+    Table2Row("Transformer (base)", 27.3, 38.1, 3.3e18, None, model="base"),
+    Table2Row("Transformer (big)", 28.4, 41.8, 2.3e19, None, model="big"),
+)
+
+# The text of 6.1; Table 2 and the abstract say 41.8.
+BIG_EN_FR_IN_THE_TEXT = 41.0
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model was trained (5.2)."""
+
+    seconds: float
+    seconds_a_step: float
+    steps: int
+    gpus: int
+    hardware: str
+
+
+TRAININGS = MappingProxyType(
+    {
+        "base": Training(12 * 3600, 0.4, 100_000, 8, "P100"),
+        "big": Training(3.5 * 24 * 3600, 1.0, 300_000, 8, "P100"),
+    }
+)
+
+# Sustained single-precision TFLOPS (footnote 5).
+SUSTAINED_TFLOPS = MappingProxyType({"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5})
+
+# What every row of Table 3 shares but for its differences: the base model (3, 5).
+BASE = MappingProxyType(
+    {
+        "N": 6,
+        "d_model": 512,
+        "d_ff": 2048,
+        "h": 8,
+        "d_k": 64,
+        "d_v": 64,
+        "dropout": 0.1,
+        "attention_dropout": 0.0,
+        "relu_dropout": 0.0,
+        "norm": "post",
+        "positions": "sinusoidal",
+        "attention": "scaled_dot_product",
+        "neighbourhood": 0,
+        "steps": 100_000,
+        "batch_tokens": 25_000,
+        "label_smoothing": 0.1,
+        "warmup": 4000,
+        "lr_scale": 1.0,
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-9,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Table3Row:
+    """A row of Table 3 (6.2): how it differs from BASE, and on newstest2013, from the last checkpoint, its perplexity
+    a word-piece and BLEU; its parameters in millions."""
+
+    group: str
+    differs: Mapping[str, Any]
+    perplexity: float
+    bleu: float
+    parameters: int | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**BASE, **self.differs}
+
+
+TABLE3 = (
+    Table3Row("base", {}, 4.92, 25.8, 65),
+    Table3Row("A", {"h": 1, "d_k": 512, "d_v": 512}, 5.29, 24.9, None),
+    Table3Row("A", {"h": 4, "d_k": 128, "d_v": 128}, 5.00, 25.5, None),
+    Table3Row("A", {"h": 16, "d_k": 32, "d_v": 32}, 4.91, 25.8, None),
+    Table3Row("A", {"h": 32, "d_k": 16, "d_v": 16}, 5.01, 25.4, None),
+    Table3Row("B", {"d_k": 16}, 5.16, 25.1, 58),
+    Table3Row("B", {"d_k": 32}, 5.01, 25.4, 60),
+    Table3Row("C", {"N": 2}, 6.11, 23.7, 36),
+    Table3Row("C", {"N": 4}, 5.19, 25.3, 50),
+    Table3Row("C", {"N": 8}, 4.88, 25.5, 80),
+    Table3Row("C", {"d_model": 256, "d_k": 32, "d_v": 32}, 5.75, 24.5, 28),
+    Table3Row("C", {"d_model": 1024, "d_k": 128, "d_v": 128}, 4.66, 26.0, 168),
+    Table3Row("C", {"d_ff": 1024}, 5.12, 25.4, 53),
+    Table3Row("C", {"d_ff": 4096}, 4.75, 26.2, 90),
+    Table3Row("D", {"dropout": 0.0}, 5.77, 24.6, None),
+    Table3Row("D", {"dropout": 0.2}, 4.95, 25.5, None),
+    Table3Row("D", {"label_smoothing": 0.0}, 4.67, 25.3, None),
+    Table3Row("D", {"label_smoothing": 0.2}, 5.47, 25.7, None),
+    Table3Row("E", {"positions": "learned"}, 4.92, 25.7, None),
+    Table3Row("big", {"d_model": 1024, "d_ff": 4096, "h": 16, "dropout": 0.3, "steps": 300_000}, 4.33, 26.4, 213),
+)
+
+
+def table3_row(model: Mapping[str, Any], training: Mapping[str, Any]) -> Table3Row | None:
+    """The row with a run's settings in everything that the paper states; None if it is no row of Table 3."""
+    of_run = {**model, **training}
+    stated = {key: of_run.get(key) for key in BASE}
+    return next((row for row in TABLE3 if row.settings == stated), None)
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """A result that another implementation reports, with the measure it was taken in: numbers of two measures differ
+    by up to 2 BLEU on the same translations."""
+
+    name: str
+    model: str
+    languages: str
+    test_set: str
+    measure: str
+    bleu: float
+    source: str
+
+
+def _en_de(name: str, model: str, measure: str, bleu: float, source: str) -> Toolkit:
+    return Toolkit(name, model, "en-de", "newstest2014", measure, bleu, source)
+
+
+TOOLKITS = (
+    _en_de(
+        "fairseq", "big", "tokenised, compounds split", 29.29, "Ott et al. 2018, Scaling Neural Machine Translation"
+    ),
+    _en_de("fairseq", "big", "sacreBLEU", 28.6, "Ott et al. 2018, Scaling Neural Machine Translation"),
+    _en_de("OpenNMT-py", "base", "sacreBLEU", 26.77, "its pre-trained model"),
+    _en_de("OpenNMT-tf", "base", "sacreBLEU", 26.93, "its pre-trained model"),
+    _en_de("JoeyNMT", "base", "sacreBLEU", 24.38, "its benchmarks"),
+    Toolkit(
+        "fairseq",
+        "4 layers of 128",
+        "en-de",
+        "multi30k test 2016",
+        "lower-cased, tokenised",
+        41.02,
+        "Wu et al., Good for Misconceived Reasons, ACL 2021; the README of its repository, LividWo/Revisit-MMT",
+    ),
+)

@@ -1,0 +1,36 @@
+"""What every stage's command line shares: an error is one line and exit status 1, never a traceback."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from transformer.config.reading import UserError
+
+INTERRUPTED = 75  # stopped on purpose (a signal, the time limit) with a checkpoint; run again to go on
+
+
+def run(
+    main: Callable[[argparse.Namespace], int | None], parser: argparse.ArgumentParser, checked: bool = True
+) -> None:
+    """Parse the arguments, call `main` with them and exit with what it returns.
+
+    `checked` refuses to start where anything in params.yaml is wrong, whether this stage uses it or not.
+    """
+    arguments = parser.parse_args()
+    try:
+        if checked:
+            check_params()
+        status = main(arguments)
+    except (UserError, OSError) as error:
+        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        status = 1
+    sys.exit(status)
+
+
+def check_params() -> None:
+    # Here and not above: the check imports the stages whose settings it reads, and they import this module.
+    # It can refuse but never change a result, so that no stage depends on it.
+    from pipeline.check import check
+    from pipeline.params import load
+
+    check(load())

@@ -1,0 +1,92 @@
+"""The folder in which a training lives until it is published: `work/<run>/<key>/`, unknown to git and DVC.
+
+The key is a hash of the settings and the data, so another setting starts another training and an edit undone finds the
+old one again. When only code changed the old state is neither adopted nor thrown away in silence:
+
+    python -m pipeline.workspace RUN adopt     go on from the old state with the new code; the model's settings say so
+    python -m pipeline.workspace RUN anew      throw the old state away
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline import stage
+from transformer.config.reading import UserError
+from transformer.files import read_json, write_json
+
+WORK = Path("work")
+
+
+def digest(value: Any) -> str:
+    """sha256 of `value` as canonical JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def code_digest(modules: list[str]) -> str:
+    """sha256 over these source files."""
+    return digest({Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in sorted(modules)})
+
+
+def folder(run: str, key: str) -> Path:
+    return WORK / run / key[:16]
+
+
+@contextmanager
+def lock(run: str) -> Iterator[None]:
+    """Hold the run's folder: a trainer whose DVC was killed lives on, and a second must not write beside it."""
+    (WORK / run).mkdir(parents=True, exist_ok=True)
+    with open(WORK / run / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"run {run!r} is being trained by another process (it holds {file.name}); wait or stop it"
+            ) from None
+        yield
+
+
+def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
+    """The run's folder, and the digests of code that worked in it before; refuses a state of other code."""
+    place = folder(run, key)
+    history = read_json(place / "code.json") if (place / "code.json").exists() else []
+    if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
+        raise UserError(
+            f"{place} holds a state that other code made: `python -m pipeline.workspace {run} adopt` goes on from it "
+            f"with today's code, `python -m pipeline.workspace {run} anew` throws it away"
+        )
+    earlier = [entry for entry in history if entry not in (code, "adopt")]
+    write_json(place / "code.json", [*earlier, code])
+    return place, earlier
+
+
+def release(run: str) -> None:
+    """Remove what is left of the run's trainings once one is published: an edit must not resume a finished one."""
+    for path in (WORK / run).iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    states = sorted((WORK / arguments.run).glob("*/state.safetensors"))
+    if not states:
+        raise UserError(f"{WORK / arguments.run} holds no unfinished training")
+    with lock(arguments.run):
+        if arguments.action == "anew":
+            return release(arguments.run)
+        for state in states:
+            path = state.parent / "code.json"
+            write_json(path, [*read_json(path), "adopt"])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="workspace", description=__doc__.split("\n\n")[0])
+    parser.add_argument("run")
+    parser.add_argument("action", choices=["adopt", "anew"])
+    stage.run(main, parser)
