@@ -1,0 +1,189 @@
+"""The BLEU matrix, held to Moses' perl scripts and to sacreBLEU itself."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sacrebleu
+from sacrebleu.metrics import BLEU, CHRF
+
+from pipeline import bleu
+
+DATA = Path(__file__).parent / "data" / "compound-bleu"
+
+
+def lines(name: str) -> list[str]:
+    return (DATA / name).read_text(encoding="utf-8").split("\n")[:-1]
+
+
+HYPOTHESES, REFERENCES = lines("hyp.de"), lines("ref.de")
+
+
+def paper_lines(name: str, replace: bool) -> list[str]:
+    return [bleu.paper_text(line, "de", replace) for line in lines(name)]
+
+
+# What the perl scripts made of the files: replace-unicode-punctuation, tokenizer -q -l de, the compound split.
+@pytest.mark.parametrize(
+    "plain, replace, by_perl",
+    [
+        ("hyp.de", True, "hyp.tok-split.de"),
+        ("ref.de", False, "ref.tok-split.de"),
+        ("ref.de", True, "ref-normalised.tok-split.de"),
+    ],
+)
+def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, by_perl):
+    assert len(lines(by_perl)) == 30
+    assert paper_lines(plain, replace) == lines(by_perl)
+
+
+# multi-bleu.perl on the files that the perl scripts made.
+@pytest.mark.parametrize(
+    "replace, score, precisions, lengths",
+    [
+        (False, "69.09", "88.7/76.5/65.9/55.5", "BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379"),
+        (True, "70.86", "89.8/78.3/67.8/57.7", "BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379"),
+    ],
+)
+def test_paper_bleu_is_multi_bleus(replace, score, precisions, lengths):
+    references = paper_lines("ref.de", replace)
+    result = bleu.multi_bleu(lowercase=False).corpus_score(paper_lines("hyp.de", True), [references])
+    assert str(result) == f"BLEU = {score} {precisions} ({lengths})"
+    name = "bleu-paper-normalised" if replace else "bleu-paper"
+    assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de', 0, 1)[name]['score']:.2f}" == score
+
+
+def test_without_the_compound_split_multi_bleu_counts_fewer_matches():
+    hypotheses = [bleu.tokenise(bleu.replace_unicode_punctuation(line), "de") for line in HYPOTHESES]
+    references = [bleu.tokenise(line, "de") for line in REFERENCES]
+    result = bleu.multi_bleu(lowercase=False).corpus_score(hypotheses, [references])
+    assert str(result).startswith("BLEU = 67.10 86.9/73.6/62.1/51.0 (BP = 1.000 ")
+    assert (result.sys_len, result.ref_len) == (329, 329)
+
+
+# Further lines and what the perl scripts make of them (with replace-unicode-punctuation).
+BY_PERL = {
+    "Sie kauften Äpfel, Birnen usw.": "Sie kauften Äpfel , Birnen usw .",
+    "Treffpunkt ist die Max-Planck-Str.": "Treffpunkt ist die Max ##AT##-##AT## Planck ##AT##-##AT## Str .",
+    "Er sagte: ‚Das war's.‘": "Er sagte : ‚ Das war &apos; s. ‘",
+    "Er sagte 'Nein.'": "Er sagte &apos; Nein . &apos;",
+    "Sie rief »Halt!« … und blieb stehen…": "Sie rief » Halt ! « ... und blieb stehen ...",
+    "Der à-la-carte-Preis [15 €] | inkl. 19% MwSt. & Service": "Der à ##AT##-##AT## la ##AT##-##AT## carte "
+    "##AT##-##AT## Preis &#91; 15 € &#93; &#124; inkl . 19 % MwSt. &amp; Service",
+    "Am 5.11. um 8 Uhr, Nr. 7, S. 12.": "Am 5.11. um 8 Uhr , Nr. 7 , S. 12 .",
+    "Das kostet 1,50, ja 2,": "Das kostet 1,50 , ja 2 ,",
+    "http://www.a-b.de/x_y#z, a@b.de": "http : / / www.a ##AT##-##AT## b.de / x _ y # z , a @ b.de",
+    "„Ja“, sagte sie, „wenn’s geht.”": "„ Ja &quot; , sagte sie , „ wenn &apos; s geht . &quot;",
+}
+
+
+@pytest.mark.parametrize("line", BY_PERL)
+def test_abbreviations_quotes_brackets_and_numbers_as_in_perl(line):
+    assert bleu.paper_text(line, "de", replace=True) == BY_PERL[line]
+
+
+def test_french_keeps_its_hyphens_and_its_apostrophes_stay_with_the_left_word():
+    line = "C'est-à-dire l'arc-en-ciel, aujourd'hui « à 5 € » M. Dupont, etc."
+    by_perl = "C&apos; est-à-dire l&apos; arc-en-ciel , aujourd&apos; hui « à 5 € » M. Dupont , etc ."
+    assert bleu.paper_text(line, "fr", replace=True) == by_perl
+
+
+@pytest.mark.parametrize(
+    "line, split",
+    [
+        ("a-b-c", "a ##AT##-##AT## b-c"),
+        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
+        ("vis-à-vis", "vis ##AT##-##AT## à ##AT##-##AT## vis"),  # perl -ple sees two bytes where à stands
+        ("so - und so -", "so - und so -"),
+        ("Ein- und Ausgang", "Ein- und Ausgang"),
+        ("a--b", "a ##AT##-##AT## -b"),
+    ],
+)
+def test_compound_split_is_one_pass_from_the_left(line, split):
+    assert bleu.split_compounds(line) == split
+
+
+def test_a_language_without_abbreviations_takes_the_english_ones():
+    line = "Mr. Tark and No. 5 met. Etc."
+    assert bleu.tokenise(line, "xx") == bleu.tokenise(line, "en") == "Mr. Tark and No. 5 met . Etc ."
+
+
+@pytest.mark.parametrize(
+    "name, metric",
+    [
+        ("bleu-13a", BLEU()),
+        ("bleu-13a-lc", BLEU(lowercase=True)),
+        ("bleu-intl", BLEU(tokenize="intl")),
+        ("bleu-intl-lc", BLEU(tokenize="intl", lowercase=True)),
+        ("bleu-tokenised", BLEU(tokenize="none", smooth_method="none", lowercase=True)),
+        ("chrf", CHRF()),
+    ],
+)
+def test_scores_intervals_and_signatures_are_sacrebleus(name, metric, monkeypatch):
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    expected = metric.corpus_score(HYPOTHESES, [REFERENCES], n_bootstrap=200)
+    cell = bleu.matrix(HYPOTHESES, REFERENCES, "de", 200, 7)[name]
+    assert cell["score"] == round(expected.score, 4)
+    assert (cell["high"] - cell["low"]) / 2 == pytest.approx(expected._ci, abs=2e-4)
+    assert cell["signature"] == str(metric.get_signature())
+
+
+def test_headline_is_what_sacrebleu_gives_by_default():
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)[bleu.HEADLINE]["score"] == round(expected, 4)
+
+
+def test_signatures_of_the_papers_bleu_tell_its_steps():
+    table = bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)
+    steps = table["bleu-paper"]["signature"].split("|")
+    assert {"tok:moses-de", "compound:split", "ref:raw", "case:mixed", "smooth:none"} <= set(steps)
+    assert "ref:normalised" in table["bleu-paper-normalised"]["signature"].split("|")
+    french = bleu.matrix(["oui"], ["oui"], "fr", 0, 1)["bleu-paper"]["signature"].split("|")
+    assert {"tok:moses-fr", "compound:kept"} <= set(french)
+
+
+def test_same_seed_same_intervals_another_seed_others_and_nothing_global_is_touched():
+    environment, state = dict(os.environ), np.random.get_state()[1].tolist()
+    first = bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 1)
+    assert bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 1) == first
+    other = bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 2)
+    for name, cell in first.items():
+        assert cell["low"] < cell["score"] < cell["high"]
+        assert cell["score"] == other[name]["score"]
+        assert (cell["low"], cell["high"]) != (other[name]["low"], other[name]["high"])
+    assert dict(os.environ) == environment
+    assert np.random.get_state()[1].tolist() == state
+
+
+def test_without_resamples_there_is_no_interval():
+    cell = bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)["bleu-13a"]
+    assert (cell["low"], cell["high"]) == (None, None)
+    assert "bs:" not in cell["signature"]
+
+
+def test_every_resample_draws_as_many_segments_as_there_are():
+    drawn = bleu.resampling(pairs=50, resamples=20, seed=3)
+    assert drawn.shape == (20, 50)
+    assert (drawn.sum(axis=1) == 50).all()
+    assert len({row.tobytes() for row in drawn}) == 20
+
+
+def test_interval_leaves_out_a_fortieth_on_either_side():
+    assert bleu.interval([float(number) for number in range(1000, 0, -1)]) == (26.0, 975.0)
+    assert bleu.interval([5.0]) == (5.0, 5.0)
+
+
+@pytest.mark.parametrize("hypothesis, score", [("ref.de", 100.0), (None, 0.0)])
+def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
+    hypotheses = lines(hypothesis) if hypothesis else [""] * len(REFERENCES)
+    table = bleu.matrix(hypotheses, REFERENCES, "de", 10, 1)
+    # the copy of a typographic quote is replaced, the raw reference's is not: why the normalised one is there as well
+    exact = [cell for name, cell in table.items() if name != "bleu-paper"]
+    assert {(cell["score"], cell["low"], cell["high"]) for cell in exact} == {(score, score, score)}
+    assert table["bleu-paper"]["score"] < 100
+
+
+def test_an_empty_reference_is_scored_with_length_0():
+    table = bleu.matrix([*HYPOTHESES, "zu viel"], [*REFERENCES, ""], "de", 10, 1)
+    assert table["bleu-13a"]["score"] < bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)["bleu-13a"]["score"]

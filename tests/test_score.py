@@ -1,0 +1,241 @@
+"""The score stage and the comparison of two systems, on the thirty pairs of compound-bleu."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from ruamel.yaml import YAML
+
+from pipeline import compare
+from pipeline.bleu import matrix, measures
+from pipeline.compare import common_corpus, paired
+from pipeline.params import load
+from pipeline.score import ScoringConfig, aligned, lines, places, score, scoring
+from transformer.config.reading import UserError
+
+ROOT = Path(__file__).parent.parent
+DATA = Path(__file__).parent / "data" / "compound-bleu"
+HYPOTHESES, REFERENCES = lines(DATA / "hyp.de"), lines(DATA / "ref.de")
+SOURCES = [f"source {number}" for number in range(30)]
+SETTINGS = ScoringConfig(bootstrap=20, seed=1)
+
+
+def write(path: Path, segments: list[str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{segment}\n" for segment in segments).encode())
+    return path
+
+
+def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one") -> tuple[Path, Path]:
+    """Translations and raw text as decode and download leave them."""
+    raw, translations = folder / "data" / "demo" / "raw", folder / "scores" / run / "translations"
+    for name in ("dev", "test"):
+        write(raw / f"{name}.en", SOURCES)
+        write(raw / f"{name}.de", REFERENCES)
+    for name in ("dev.last", "dev.average", "test.average"):
+        write(translations / f"{name}.txt", translation)
+    return translations, raw
+
+
+def params_file(folder: Path, **changed) -> None:
+    params = load(ROOT / "params.yaml")
+    params["runs"] = {name: {"corpus": "demo", "model": "tiny"} for name in ("one", "two")}
+    params["runs"]["french"] = {"corpus": "europarl-en-fr", "model": "tiny"}
+    params["corpora_in_use"] = ["demo", "europarl-en-fr"]
+    params["base"]["scoring"] = {"bootstrap": 50, "seed": 1, **changed}
+    with open(folder / "params.yaml", "w", encoding="utf-8") as file:
+        YAML(typ="safe").dump(params, file)
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    full = [sys.executable, "-m", *arguments]
+    return subprocess.run(full, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+STAGE = "pipeline.score one --translations scores/one/translations --raw data/demo/raw --out scores/one/score.json"
+
+
+def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
+    project(tmp_path)
+    params_file(tmp_path)
+    result = command(tmp_path, *STAGE.split())
+    assert (result.returncode, result.stderr) == (0, "")
+    written = json.loads((tmp_path / "scores/one/score.json").read_text(encoding="utf-8"))
+    assert {name: list(of_set) for name, of_set in written.items()} == {"dev": ["last", "average"], "test": ["average"]}
+    expected = {"pairs": 30, "metrics": matrix(HYPOTHESES, REFERENCES, "de", 50, 1)}
+    assert written["test"]["average"] == written["dev"]["last"] == expected
+
+
+def test_other_line_counts_are_one_line_that_names_both_files_and_counts(tmp_path):
+    translations, _ = project(tmp_path)
+    params_file(tmp_path)
+    write(translations / "dev.average.txt", HYPOTHESES[:-1])
+    result = command(tmp_path, *STAGE.split())
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    for part in ("dev.average.txt has 29 lines", "data/demo/raw/dev.de has 30"):
+        assert part in result.stderr
+    assert not (tmp_path / "scores/one/score.json").exists()
+
+
+@pytest.mark.parametrize("values, said", [({"bootstrap": -1}, "bootstrap: -1"), ({"seed": 0}, "seed: 0")])
+def test_impossible_settings_are_refused_by_name(tmp_path, values, said):
+    params_file(tmp_path, **values)
+    with pytest.raises(UserError, match=rf"params.yaml: base.scoring.{said}"):
+        scoring(load(tmp_path / "params.yaml"))
+
+
+def test_reading_the_settings_loads_neither_torch_nor_a_tokeniser(tmp_path):
+    code = "import pipeline.score, sys; print({'torch', 'numpy', 'sacrebleu', 'sacremoses'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "set()\n"
+
+
+@pytest.mark.parametrize("separator", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_only_line_feeds_end_a_line(tmp_path, separator):
+    path = write(tmp_path / "text", [f"one{separator}segment", "another"])
+    assert lines(path) == [f"one{separator}segment", "another"]
+
+
+def test_empty_lines_count_and_a_last_line_needs_no_line_feed(tmp_path):
+    (tmp_path / "text").write_bytes(b"\n\nlast")
+    assert lines(tmp_path / "text") == ["", "", "last"]
+
+
+def test_text_that_is_not_utf8_is_refused_with_its_place(tmp_path):
+    (tmp_path / "text").write_bytes(b"gr\xfc\xdfe\n")
+    with pytest.raises(UserError, match="text: byte 2 is not UTF-8"):
+        lines(tmp_path / "text")
+
+
+def test_nothing_to_score_is_refused(tmp_path):
+    with pytest.raises(UserError, match="b is empty"):
+        aligned(write(tmp_path / "a", []), write(tmp_path / "b", []))
+
+
+def test_an_empty_reference_is_kept_and_told(tmp_path, capsys):
+    translations, raw = project(tmp_path)
+    write(raw / "test.de", [*REFERENCES[:-1], ""])
+    table = score(translations, raw, ("en", "de"), SETTINGS)
+    assert table["test"]["average"]["pairs"] == 30
+    assert capsys.readouterr().err == f"score: {raw / 'test.de'}: 1 empty lines, scored as they are\n"
+
+
+def test_filtered_set_is_scored_from_the_translation_of_the_full_one(tmp_path):
+    translations, raw = project(tmp_path)
+    chosen = [2, 3, 5, 29]
+    write(raw / "test_filtered.en", [SOURCES[number] for number in chosen])
+    write(raw / "test_filtered.de", [REFERENCES[number] for number in chosen])
+    table = score(translations, raw, ("en", "de"), SETTINGS)
+    by_hand = [[segments[number] for number in chosen] for segments in (HYPOTHESES, REFERENCES)]
+    assert table["test_filtered"]["average"] == {"pairs": 4, "metrics": matrix(*by_hand, "de", 20, 1)}
+
+
+def test_a_filtered_set_of_unequal_sides_is_refused(tmp_path):
+    translations, raw = project(tmp_path)
+    write(raw / "test_filtered.en", SOURCES[:3])
+    write(raw / "test_filtered.de", REFERENCES[:2])
+    with pytest.raises(UserError, match="test_filtered has 3 lines in en, 2 in de"):
+        score(translations, raw, ("en", "de"), SETTINGS)
+
+
+def test_equal_segments_are_found_in_their_order(tmp_path):
+    full = write(tmp_path / "full", ["a", "b", "a", "c", "b"])
+    assert places(write(tmp_path / "filtered", ["a", "a", "c", "b"]), full) == [0, 2, 3, 1]
+
+
+@pytest.mark.parametrize("segments, line", [(["a", "d"], "line 2: 'd'"), (["b", "b"], "line 2: 'b'")])
+def test_a_filtered_segment_that_the_full_set_lacks_is_named(tmp_path, segments, line):
+    full = write(tmp_path / "full", ["a", "b"])
+    with pytest.raises(UserError, match=line):
+        places(write(tmp_path / "filtered", segments), full)
+
+
+def degraded(every: int) -> list[str]:
+    """The hypotheses with the first word of each `every`-th line missing."""
+    return [line.split(" ", 1)[1] if number % every == 0 else line for number, line in enumerate(HYPOTHESES)]
+
+
+def test_comparison_gives_what_sacrebleus_command_gives(tmp_path):
+    project(tmp_path)
+    project(tmp_path, degraded(3), "two")
+    params_file(tmp_path, bootstrap=200, seed=5)
+    ours = command(tmp_path, "pipeline.compare", "one", "two")
+    assert (ours.returncode, ours.stderr) == (0, "")
+    files = [f"scores/{run}/translations/test.average.txt" for run in ("one", "two")]
+    arguments = ["data/demo/raw/test.de", "-i", *files, "-m", "bleu", "--paired-bs", "--paired-bs-n", "200"]
+    environment = {**os.environ, "SACREBLEU_SEED": "5"}
+    theirs = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", *arguments, "-f", "json"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    baseline, second = (row["BLEU"] for row in json.loads(theirs.stdout))
+    header, _, *rows = ours.stdout.splitlines()
+    assert "30 pairs, nrefs:1|bs:200|seed:5|case:mixed|eff:no|tok:13a|smooth:exp|" in header
+    assert rows[0].split()[:4] == ["one", f"{baseline['score']:.2f}", f"{baseline['mean']:.2f}", "±"]
+    assert rows[1].split()[:2] == ["two", f"{second['score']:.2f}"]
+    assert float(rows[1].split()[-1]) == pytest.approx(second["p_value"], abs=1e-4)
+
+
+def test_a_clear_difference_is_significant_and_a_small_one_is_not():
+    small = [*HYPOTHESES[:-1], HYPOTHESES[-1] + " !"]
+    for other, significant in [(degraded(1), True), (small, False)]:
+        _, (_, result) = paired({"a": HYPOTHESES, "b": other}, REFERENCES, measures("de")["bleu-paper"], 200)
+        assert (result.p_value < 0.05) == significant
+
+
+def test_equal_translations_are_no_test():
+    systems = {"a": HYPOTHESES, "b": HYPOTHESES}
+    with pytest.raises(UserError, match="a and b translate every line alike"):
+        paired(systems, REFERENCES, measures("de")["chrf"], 10)
+
+
+def test_a_file_stands_for_a_system_and_every_measure_is_comparable(tmp_path):
+    project(tmp_path)
+    params_file(tmp_path)
+    write(tmp_path / "other.txt", degraded(2))
+    result = command(tmp_path, "pipeline.compare", "one", "other.txt", "--metric", "bleu-paper-normalised")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "compound:split|ref:normalised" in result.stdout
+    assert result.stdout.splitlines()[2].split()[:2] == ["one", "70.86"]
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["one", "tow"], "did you mean 'two'"),
+        (["one", "one"], "one is compared with itself"),
+        (["one", "two", "--metric", "bleu"], "valid keys are bleu-13a,"),
+        (["one", "french"], "runs of two corpora cannot be compared: one of demo, french of europarl-en-fr"),
+        (["params.yaml", "data/demo/raw/test.de"], "are both files"),
+    ],
+)
+def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, arguments, said):
+    project(tmp_path)
+    project(tmp_path, degraded(2), "two")
+    params_file(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=said):
+        compare.main(compare.parser().parse_args(arguments))
+
+
+def test_the_run_says_which_test_set_it_is(tmp_path):
+    params_file(tmp_path)
+    params = load(tmp_path / "params.yaml")
+    assert common_corpus(params, ["one", str(DATA / "hyp.de")]) == "demo"
+    assert common_corpus(params, ["one", "two"]) == "demo"
+
+
+def test_headline_is_sacrebleus_own_number(tmp_path):
+    translations, raw = project(tmp_path)
+    table = score(translations, raw, ("en", "de"), SETTINGS)
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
+    assert table["test"]["average"]["metrics"]["bleu-13a"]["score"] == round(expected.score, 4)
