@@ -1,0 +1,186 @@
+"""One URL into one partial file over HTTP: resumed where it was cut, retried with back-off, stopped when it stalls.
+
+Beside the partial file stands a small record of what the server said of it (its size, ETag or date), so that a
+later process resumes only what is still the same file there.
+"""
+
+import email.utils
+import os
+import re
+import shutil
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.config.reading import UserError
+from transformer.files import read_json, write_json
+
+CHUNK = 1 << 14  # bytes that a cut connection can lose
+LONGEST_WAIT = 60.0  # seconds, our own back-off
+LONGEST_RETRY_AFTER = 600.0  # seconds, where the server asks for it
+TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
+
+
+class Unavailable(UserError):
+    """This address does not give the file; another might."""
+
+
+class Interrupted(Exception):
+    """This attempt failed and the next may not; `wait` is in seconds, None where the server named no time."""
+
+    def __init__(self, reason: str, wait: float | None = None):
+        super().__init__(reason)
+        self.wait = wait
+
+
+@dataclass(frozen=True)
+class Patience:
+    attempts: int  # in a row without one new byte
+    timeout: float  # seconds without a byte
+    sleep: Callable[[float], None]
+
+
+PATIENT = Patience(attempts=6, timeout=60.0, sleep=time.sleep)
+
+
+def say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def transfer(url: str, partial: Path, patience: Patience) -> bool:
+    """Complete `partial` from `url`. True if the server told its length, so that a cut would have been noticed.
+
+    Raises Unavailable where the server refuses, leads elsewhere than http(s), or fails too often in a row.
+    """
+    failures = 0
+    while True:
+        before = size_of(partial)
+        try:
+            return attempt(url, partial, patience.timeout)
+        except Interrupted as interruption:
+            failures = 1 if size_of(partial) > before else failures + 1
+            if failures == patience.attempts:
+                raise Unavailable(f"{url}: given up after {failures} attempts ({interruption}); {ADVICE}") from None
+            wait = min(LONGEST_WAIT, 2.0 ** (failures - 1)) if interruption.wait is None else interruption.wait
+            say(f"{url}: {interruption}; again in {wait:.0f} s, {size_of(partial):,} bytes are here")
+            patience.sleep(wait)
+
+
+ADVICE = "run it again to go on from there, or set machine.mirror in params.yaml to a folder or URL that has the file"
+
+
+def attempt(url: str, partial: Path, timeout: float) -> bool:
+    """One request, from where `partial` ends to the end of the file."""
+    import requests
+    import urllib3
+
+    record = record_of(partial, url)
+    have = size_of(partial) if record else 0
+    if have and have == record["size"]:
+        return True
+    # identity: a .tgz is to arrive as it lies there, not unpacked on the way
+    headers = {"Accept-Encoding": "identity"}
+    if have:
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": record["validator"]} if record["validator"] else {})
+    refusals = (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects)
+    waits = (min(timeout, 20.0), timeout)
+    try:
+        with requests.get(
+            url, headers=headers, stream=True, timeout=waits, hooks={"response": refuse_redirect}
+        ) as response:
+            start, size = placed(response, url, partial, have, record)
+            receive(response, url, partial, start, size)
+            return size is not None or response.headers.get("Transfer-Encoding") == "chunked"
+    except refusals as error:
+        raise Unavailable(f"{url}: {brief(error)}; {ADVICE}") from None
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+        raise Interrupted(brief(error)) from None
+
+
+def refuse_redirect(response: Any, **_: Any) -> None:
+    """Only http and https are followed: a server must not make us read `file:` or reach what it cannot."""
+    if response.is_redirect:
+        target = urllib.parse.urljoin(response.url, response.headers["location"])
+        if urllib.parse.urlsplit(target).scheme not in ("http", "https"):
+            raise Unavailable(f"{response.url}: redirects to {target!r}, which is neither http nor https; refused")
+
+
+def placed(response: Any, url: str, partial: Path, have: int, record: dict | None) -> tuple[int, int | None]:
+    """Where the body belongs in the file, and the size of the whole file if it is told."""
+    status, told = response.status_code, response.headers
+    if status in TRANSIENT:
+        raise Interrupted(f"status {status} {response.reason}", retry_after(told.get("Retry-After")))
+    if status == 206 and have:
+        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told.get("Content-Range", ""))
+        if match and int(match[1]) == have and record["size"] in (None, int(match[2])):
+            return have, int(match[2])
+    if status in (206, 416):
+        partial.unlink(missing_ok=True)
+        raise Interrupted("the part that is here does not fit the file there, starting anew", wait=0.0)
+    if status != 200:
+        raise Unavailable(f"{url}: status {status} {response.reason}; is the address right? {ADVICE}")
+    if have:
+        say(f"{url}: the server does not resume, starting anew")
+    return 0, int(told["Content-Length"]) if "Content-Length" in told else None
+
+
+def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:
+    """The body into `partial` from byte `start` on."""
+    from tqdm import tqdm
+
+    if start == 0:  # emptied before the record is written: never an old part under a new record
+        partial.write_bytes(b"")
+        validator = response.headers.get("ETag", "W/")
+        validator = response.headers.get("Last-Modified") if validator.startswith("W/") else validator
+        write_json(record_path(partial), {"url": url, "size": size, "validator": validator})
+    free = shutil.disk_usage(partial.parent).free
+    if size is not None and size - start > free:
+        raise UserError(f"{url}: {size - start:,} bytes are to come and {partial.parent} has {free:,} left")
+    bar = tqdm(total=size, initial=start, unit="B", unit_scale=True, desc=partial.stem, disable=None)
+    with open(partial, "ab") as file, bar:
+        for chunk in response.raw.stream(CHUNK, decode_content=False):
+            file.write(chunk)
+            bar.update(len(chunk))
+        file.flush()
+        os.fsync(file.fileno())
+    if size is not None and size_of(partial) != size:
+        raise Interrupted(f"{size_of(partial):,} of {size:,} bytes came")
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds to wait by a Retry-After header, which is a number or a date; None where there is none."""
+    if value is None:
+        return None
+    if value.strip().isdigit():
+        return min(float(value), LONGEST_RETRY_AFTER)
+    try:
+        seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+    except ValueError:
+        return None
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+
+
+def record_path(partial: Path) -> Path:
+    return partial.with_name(partial.name + ".json")
+
+
+def record_of(partial: Path, url: str) -> dict | None:
+    """What is known of the file that `partial` is the beginning of; None where it is not this URL's."""
+    try:
+        record = read_json(record_path(partial))
+    except (FileNotFoundError, ValueError):
+        return None
+    return record if partial.exists() and record.get("url") == url else None
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def brief(error: BaseException) -> str:
+    """The last cause of an error of requests, without the objects it prints."""
+    return re.sub(r"<[^>]*>:? ?", "", str(error.args[-1] if error.args else error))[-200:]

@@ -1,0 +1,244 @@
+"""Archives of strangers: what is named comes out, nothing else does, and nothing is written anywhere."""
+
+import gzip
+import io
+import lzma
+import tarfile
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from pipeline.archives import Unpacked, members, unpacked
+from pipeline.segments import parquet_pairs, sgm_segments, text
+from transformer.config.reading import UserError
+
+PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}
+NAMES = list(PAIR)
+
+
+def build(path, files, mode="w:gz", before=(), after=()):
+    """A tar of `files` {name: bytes}, with empty members (TarInfo) before and after them."""
+    with tarfile.open(path, mode) as tar:
+        for member in before:
+            tar.addfile(member)
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for member in after:
+            tar.addfile(member)
+    return path
+
+
+def contents(archive, names=NAMES):
+    return {name: b"".join(stream) for name, stream in members(archive, names)}
+
+
+def plain(path):
+    with unpacked(path) as stream:
+        return b"".join(stream)
+
+
+def snapshot(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+@pytest.mark.parametrize(
+    "name, mode", [("dev.tgz", "w:gz"), ("dev.tar", "w"), ("dev.tar.xz", "w:xz"), ("dev.tar.gz", "w:gz")]
+)
+def test_named_members_come_out_and_nothing_is_unpacked(tmp_path, name, mode):
+    archive = build(tmp_path / name, {"dev/other.cs": b"x\n", **PAIR, "README": b"y\n"}, mode)
+    before = snapshot(tmp_path)
+    assert contents(archive) == PAIR
+    assert contents(archive, NAMES[:1]) == {NAMES[0]: PAIR[NAMES[0]]}
+    assert snapshot(tmp_path) == before
+
+
+def test_members_that_are_packed_come_unpacked(tmp_path):
+    files = {"giga-fren.release2.fixed.en.gz": gzip.compress(b"a\n"), "giga.fr.xz": lzma.compress(b"b\n")}
+    archive = build(tmp_path / "training-giga-fren.tar", files, "w")
+    assert contents(archive, list(files)) == dict(zip(files, [b"a\n", b"b\n"]))
+
+
+def test_a_name_may_begin_with_a_dot_and_a_slash(tmp_path):
+    assert contents(build(tmp_path / "dev.tgz", {f"./{name}": data for name, data in PAIR.items()})) == PAIR
+
+
+def test_a_missing_member_is_named_with_near_ones(tmp_path):
+    with pytest.raises(UserError, match=r"dev/newstest2013\.fr is not in it; near names are dev/newstest2013\.\w\w, "):
+        contents(build(tmp_path / "dev.tgz", PAIR), [NAMES[0], "dev/newstest2013.fr"])
+
+
+def hostile(name, kind=tarfile.REGTYPE, link=""):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, link
+    return member
+
+
+HOSTILE = {
+    "parent": hostile("../evil"),
+    "parent inside": hostile("dev/../../evil"),
+    "absolute": hostile("/tmp/evil-of-an-archive"),
+    "symbolic link": hostile("evil", tarfile.SYMTYPE, "/etc/passwd"),
+    "symbolic link upwards": hostile("evil", tarfile.SYMTYPE, "../../etc/passwd"),
+    "hard link": hostile("evil", tarfile.LNKTYPE, "/etc/passwd"),
+    "hard link upwards": hostile("evil", tarfile.LNKTYPE, "../evil"),
+    "character device": hostile("evil", tarfile.CHRTYPE),
+    "block device": hostile("evil", tarfile.BLKTYPE),
+    "pipe": hostile("evil", tarfile.FIFOTYPE),
+}
+
+
+@pytest.mark.parametrize("member", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_path, member, first):
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    archive = build(folder / "dev.tgz", PAIR, before=[member] * first, after=[member] * (not first))
+    before = snapshot(tmp_path)
+    with pytest.raises(UserError, match="is refused, it holds"):
+        contents(archive)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
+def test_a_named_member_is_a_plain_file(tmp_path, kind):
+    archive = build(tmp_path / "dev.tgz", PAIR, after=[hostile("dev/link", kind, "newstest2013.en")])
+    assert contents(archive) == PAIR  # harmless where it is not asked for
+    with pytest.raises(UserError, match="no plain file"):
+        contents(archive, ["dev/link"])
+
+
+def test_bombs_are_refused(tmp_path):
+    zeros = bytes(1 << 25)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(zeros))
+    (tmp_path / "bomb.xz").write_bytes(lzma.compress(zeros, preset=0))
+    build(tmp_path / "bomb.tgz", {"dev/other": zeros})
+    build(tmp_path / "nested.tar", {"bomb.gz": gzip.compress(zeros)}, "w")
+    for refused in (
+        lambda: plain(tmp_path / "bomb.gz"),
+        lambda: plain(tmp_path / "bomb.xz"),
+        lambda: contents(tmp_path / "bomb.tgz", ["x"]),
+        lambda: contents(tmp_path / "nested.tar", ["bomb.gz"]),
+    ):
+        with pytest.raises(UserError, match="bomb|nested.*is refused: .* bytes have become"):
+            refused()
+
+
+def test_a_sparse_member_is_refused(tmp_path):
+    member = hostile("dev/sparse")
+    member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": str(1 << 26)}
+    member.pax_headers |= {"GNU.sparse.map": f"{(1 << 26) - 1},1"}
+    archive = tmp_path / "dev.tgz"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        member.size = 1
+        tar.addfile(member, io.BytesIO(b"x"))
+    with pytest.raises(UserError, match="no plain file"):
+        contents(archive, ["dev/sparse"])
+
+
+def test_repetitive_text_is_no_bomb(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"the same line\n" * 500_000))
+    assert plain(tmp_path / "a.gz").count(b"\n") == 500_000
+
+
+@pytest.mark.parametrize("pack, name", [(gzip.compress, "a.gz"), (lzma.compress, "a.xz")])
+def test_a_damaged_file_is_named_in_one_line(tmp_path, pack, name):
+    whole = pack(bytes(range(256)) * 999)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for damaged in (whole[:-9], whole[: len(whole) // 2], bytes(flipped), b"<html>Not Found</html>"):
+        (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(UserError, match=rf"{name} is damaged or cut short") as error:
+            plain(tmp_path / name)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name, mode", [("dev.tgz", "w:gz"), ("dev.tar", "w"), ("dev.txz", "w:xz")])
+def test_a_cut_archive_is_named_in_one_line(tmp_path, name, mode):
+    large = {name: data * 99_999 for name, data in PAIR.items()}
+    whole = build(tmp_path / name, large, mode).read_bytes()
+    for cut in (len(whole) // 2, len(whole) // 3, 100):
+        (tmp_path / name).write_bytes(whole[:cut])
+        with pytest.raises(UserError, match=rf"{name}.*(damaged|cut short)") as error:
+            contents(tmp_path / name)
+        assert "\n" not in str(error.value)
+
+
+def test_the_sum_at_the_end_of_an_archive_is_tested_as_well(tmp_path):
+    archive = build(tmp_path / "dev.tgz", PAIR)
+    damaged = bytearray(archive.read_bytes())
+    damaged[-6] ^= 1
+    archive.write_bytes(damaged)
+    with pytest.raises(UserError, match="damaged"):
+        contents(archive)
+
+
+SGM = """<refset setid="newstest2014" srclang="any" trglang="de">
+<doc docid="1" genre="news"><hl>
+<seg id="1"> Standard &amp; Poor&apos;s </seg>
+</hl><p>
+<SEG id="2">a &quot;b&quot;
+c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg>
+</p></doc></refset>
+"""
+
+
+def sgm(data):
+    return b"".join(sgm_segments(Unpacked(io.BytesIO(data), "", "test.sgm")))
+
+
+def test_sgm_gives_its_segments_one_a_line():
+    assert sgm(SGM.encode()).decode() == 'Standard & Poor\'s\na "b" c\n\n<d> \u2028 e\n'
+
+
+@pytest.mark.parametrize("broken", [SGM.replace("</SEG>", ""), "<html></html>", SGM[: SGM.index("</SEG>")]])
+def test_a_broken_sgm_is_named(broken):
+    with pytest.raises(UserError, match="test.sgm: .*<seg> open"):
+        sgm(broken.encode())
+
+
+def test_an_sgm_in_another_encoding_is_named():
+    with pytest.raises(UserError, match="test.sgm is not UTF-8"):
+        sgm("<seg>für</seg>".encode("latin-1"))
+
+
+def test_only_sgm_is_more_than_bytes():
+    data = b"\xff<seg>\r\n\x00&amp;"
+    assert b"".join(text(Unpacked(io.BytesIO(data), "", ""), "corpus.sgm.en")) == data
+    assert b"".join(text(Unpacked(io.BytesIO(b"<seg>&amp;</seg>"), "", ""), "ref.de.sgm.gz")) == b"&\n"
+
+
+def parquet(path, pairs, languages=("de", "en")):
+    kind = pyarrow.struct([(language, pyarrow.string()) for language in languages])
+    pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(pairs, kind)}), path)
+    return path
+
+
+def test_parquet_gives_pairs_by_language(tmp_path):
+    path = parquet(tmp_path / "a.parquet", [{"de": "für\nzwei ", "en": "for"}, {"de": "", "en": "\u2028x"}])
+    assert list(parquet_pairs(path, ("en", "de"))) == [
+        (b"for\n", "für zwei\n".encode()),
+        ("\u2028x\n".encode(), b"\n"),
+    ]
+
+
+def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
+    path = parquet(tmp_path / "a.parquet", [{"de": "a", "en": None}])
+    with pytest.raises(UserError, match="a.parquet: a pair is null"):
+        list(parquet_pairs(path, ("en", "de")))
+    with pytest.raises(UserError, match="translation has no fr; it has de, en"):
+        list(parquet_pairs(path, ("en", "fr")))
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), path)
+    with pytest.raises(UserError, match="columns are text"):
+        list(parquet_pairs(path, ("en", "de")))
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(UserError, match="damaged or no parquet file"):
+        list(parquet_pairs(path, ("en", "de")))
+
+
+def test_a_parquet_bomb_is_refused(tmp_path):
+    path = parquet(tmp_path / "a.parquet", [{"de": "x" * 1000, "en": "y" * 1000}] * 30_000)
+    with pytest.raises(UserError, match="have become"):
+        list(parquet_pairs(path, ("en", "de")))

@@ -1,0 +1,358 @@
+"""A corpus from its parts: WMT14 as params.yaml names it, a user's own files, what is held out, what is refused."""
+
+import argparse
+import copy
+import gzip
+import hashlib
+import itertools
+import json
+import lzma
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.parse
+from collections import Counter
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from local_site import Fault, serving
+from ruamel.yaml import YAML
+from test_archives import build, snapshot
+
+from pipeline import download
+from pipeline.download import DownloadConfig, work
+from pipeline.fetching import Fetcher
+from pipeline.holding_out import hold_out, order
+from pipeline.params import load
+from pipeline.transfer import Patience
+from transformer.config.reading import UserError, read
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def collect(tmp_path):
+    """`collect(settings)`: the lines that download writes for a corpus's `download` section, by file name."""
+
+    def run(settings, languages=("en", "de"), mirror=None, name="raw"):
+        patience = Patience(attempts=3, timeout=5.0, sleep=lambda _: None)
+        fetcher = Fetcher(tmp_path / "downloads", tmp_path / "checksums.json", mirror, patience)
+        config = read(DownloadConfig, settings, "params.yaml: corpora.x.download")
+        out = tmp_path / "data" / name
+        work(config, languages, fetcher, out)
+        return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    """`files(name=bytes)`: paths of files with this content."""
+
+    def write(**contents):
+        for name, data in contents.items():
+            (tmp_path / name).write_bytes(data)
+        return {name: str(tmp_path / name) for name in contents}
+
+    return write
+
+
+def lines(*numbers, word="line"):
+    return b"".join(b"%s %d\n" % (word.encode(), number) for number in numbers)
+
+
+def wmt14(corpus, languages):
+    """Small archives with the names and members of a WMT14 corpus, and the text that is to come out of them."""
+    contents, expected = {}, {}
+    for name in ("train", "dev", "test", "test_filtered"):
+        for n, part in enumerate(corpus[name]):
+            for member, language in zip((part["source"], part["target"]), languages):
+                plain = "".join(f"{part['archive']} {member} {i} & ä\n" for i in range(3 + n)).encode()
+                if member.endswith(".sgm"):
+                    segments = plain.decode().replace("&", "&amp;").split("\n")[:-1]
+                    data = "\n".join(f'<seg id="1">{segment}</seg>' for segment in segments).encode()
+                else:
+                    data = gzip.compress(plain) if member.endswith(".gz") else plain
+                contents.setdefault(part["archive"], {})[member] = data
+                expected[f"{name}.{language}"] = expected.get(f"{name}.{language}", b"") + plain
+    return contents, expected
+
+
+@pytest.fixture(params=["wmt14-en-de", "wmt14-en-fr"])
+def published(request, tmp_path):
+    """A WMT14 corpus of params.yaml with a site that serves its archives, small, under their real names."""
+    corpus = copy.deepcopy(load(ROOT / "params.yaml")["corpora"][request.param])
+    settings = corpus["download"]
+    contents, expected = wmt14(settings, corpus["languages"])
+    with serving() as site:
+        for name, archive in settings["archives"].items():
+            path = urllib.parse.urlsplit(archive["url"]).path
+            file = tmp_path / os.path.basename(path)
+            site.files[path] = build(file, contents[name], "w:" if path.endswith(".tar") else "w:gz").read_bytes()
+            file.unlink()
+            for kind in ("sha256", "md5"):
+                if archive.get(kind):
+                    archive[kind] = hashlib.new(kind, site.files[path]).hexdigest()
+        yield site, settings, tuple(corpus["languages"]), expected
+
+
+def test_wmt14_comes_out_of_archives_with_the_real_names(published, collect, tmp_path):
+    site, settings, languages, expected = published
+    assert collect(settings, languages, mirror=site.url()) == expected
+    recorded = json.loads((tmp_path / "checksums.json").read_text()) if "un" in settings["archives"] else {}
+    unpublished = {a["url"] for a in settings["archives"].values() if not a.get("sha256") and not a.get("md5")}
+    assert set(recorded) == unpublished
+    asked = len(site.requests)
+    assert collect(settings, languages, mirror=site.url()) == expected
+    assert len(site.requests) == asked
+
+
+def test_wmt14_survives_a_site_that_cuts_and_refuses(published, collect):
+    site, settings, languages, expected = published
+    for path, data in site.files.items():
+        site.faults[path] = [Fault(status=503), Fault(after=len(data) // 2)]
+    assert collect(settings, languages, mirror=site.url()) == expected
+    assert any(wanted for _, wanted in site.requests)
+
+
+def test_a_damaged_archive_leaves_the_corpus_as_it_was(published, collect, tmp_path):
+    site, settings, languages, expected = published
+    collect(settings, languages, mirror=site.url())
+    path = "/wmt13/training-parallel-europarl-v7.tgz"
+    site.files[path] = site.files[path][:-1]
+    for file in (tmp_path / "downloads").rglob("*europarl*.tgz"):
+        file.unlink()
+    with pytest.raises(UserError, match="europarl-v7.tgz: its sha256 is"):
+        collect(settings, languages, mirror=site.url())
+    assert {file.name: file.read_bytes() for file in (tmp_path / "data" / "raw").iterdir()} == expected
+    assert [folder.name for folder in (tmp_path / "data").iterdir()] == ["raw"]
+
+
+def test_the_hub_s_parquet_is_a_second_source_of_the_same_pairs(published, collect, tmp_path):
+    site, _, (source, target), expected = published
+    parquet = {}
+    for name in ("train", "dev", "test"):
+        sides = [expected[f"{name}.{language}"].decode().split("\n")[:-1] for language in (target, source)]
+        pairs = [{target: a, source: b} for a, b in zip(*sides, strict=True)]
+        half = len(pairs) // 2
+        parquet[name] = []
+        for i, some in enumerate((pairs[:half], pairs[half:])):
+            path = f"/{name}-{i:05}-of-00002.parquet"
+            pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(some)}), tmp_path / path[1:])
+            site.files[path] = (tmp_path / path[1:]).read_bytes()
+            parquet[name].append(site.url(path) if i else str(tmp_path / path[1:]))
+    written = collect({name: {"parquet": paths} for name, paths in parquet.items()}, (source, target))
+    assert written == {name: data for name, data in expected.items() if not name.startswith("test_filtered")}
+
+
+def test_parts_are_appended_in_order_and_never_join_lines(collect, files):
+    at = files(a_en=lines(1, 2)[:-1], a_de=lines(1, 2), b_en=lines(3), b_de=lines(3), dev=lines(9))
+    dev = {"source": at["dev"], "target": at["dev"]}
+    train = [{"source": at[f"{x}_en"], "target": at[f"{x}_de"]} for x in "ab"]
+    assert collect({"train": train, "dev": dev, "test": dev})["train.en"] == lines(1, 2, 3)
+    assert collect({"train": train[::-1], "dev": dev, "test": dev})["train.en"] == lines(3, 1, 2)
+
+
+def test_text_is_copied_byte_for_byte(collect, files):
+    strange = b"a\rb\x00\xe2\x80\xa8c\xc2\x85 \xff\n\n" + b"x" * 3_000_000 + b"\n"
+    at = files(en=strange, de=lines(1, 2, 3))
+    (pathlib.Path(at["en"] + ".xz")).write_bytes(lzma.compress(strange))
+    part = {"source": at["en"], "target": at["de"]}
+    packed = {"source": at["en"] + ".xz", "target": at["de"]}
+    written = collect({"train": part, "dev": packed, "test": part})
+    assert written["train.en"] == strange == written["dev.en"]
+
+
+def test_sides_of_different_length_are_refused_with_both_counts(collect, files, tmp_path):
+    at = files(en=lines(1, 2, 3), de=lines(1, 2), dev=lines(1))
+    dev = {"source": at["dev"], "target": at["dev"]}
+    before = snapshot(tmp_path)
+    with pytest.raises(UserError, match=rf"{at['en']} has 3 lines and {at['de']} has 2"):
+        collect({"train": {"source": at["en"], "target": at["de"]}, "dev": dev, "test": dev})
+    (tmp_path / "data").rmdir()
+    assert snapshot(tmp_path) == before
+
+
+def test_two_parts_with_opposite_faults_are_not_aligned_by_chance(collect, files):
+    at = files(a=lines(1, 2, 3), b=lines(1, 2), dev=lines(1))
+    dev = {"source": at["dev"], "target": at["dev"]}
+    parts = [{"source": at["a"], "target": at["b"]}, {"source": at["b"], "target": at["a"]}]
+    with pytest.raises(UserError, match="has 3 lines"):
+        collect({"train": parts, "dev": dev, "test": dev})
+
+
+def test_an_archive_of_the_user_is_a_path(collect, tmp_path):
+    archive = build(tmp_path / "mine.tar", {"en": lines(1), "de": lines(2)}, "w")
+    part = {"archive": "mine", "source": "en", "target": "de"}
+    settings = {"archives": {"mine": {"url": str(archive)}}, "train": part, "dev": part, "test": part}
+    assert collect(settings)["test.de"] == lines(2)
+    settings["archives"]["mine"]["md5"] = "0" * 32
+    with pytest.raises(UserError, match="mine.tar: its md5 is"):
+        collect(settings)
+
+
+def test_an_empty_corpus_is_refused(collect, files):
+    at = files(empty=b"", dev=lines(1))
+    dev, empty = ({"source": at[name], "target": at[name]} for name in ("dev", "empty"))
+    with pytest.raises(UserError, match="test holds no pair"):
+        collect({"train": dev, "dev": dev, "test": empty})
+
+
+def test_the_demonstration_is_generated(collect):
+    sizes = {"train": 60, "dev": 5, "test": 7}
+    written = collect({"generate": {"seed": 1, **sizes}})
+    assert {name: data.count(b"\n") for name, data in written.items()} == {
+        f"{name}.{language}": size for name, size in sizes.items() for language in ("en", "de")
+    }
+    assert collect({"generate": {"seed": 1, **sizes}}, name="again") == written
+    with pytest.raises(UserError, match="makes English and German"):
+        collect({"generate": {"seed": 1, **sizes}}, ("de", "en"))
+
+
+OWN = {"dev": {"hold_out": 10}, "test": {"hold_out": 30}}
+
+
+def test_dev_and_test_are_held_out_evenly_spread(collect, files):
+    at = files(en=lines(*range(1000)), de=lines(*range(1000), word="zeile"))
+    settings = OWN | {"train": [{"source": at["en"], "target": at["de"]}]}
+    written = collect(settings)
+    sets = {name: written[f"{name}.en"].split(b"\n")[:-1] for name in ("train", "dev", "test")}
+    assert {name: len(some) for name, some in sets.items()} == {"train": 960, "dev": 10, "test": 30}
+    assert len(set().union(*sets.values())) == 1000
+    for name, size in (("dev", 10), ("test", 30)):
+        numbers = [int(text.split()[1]) for text in sets[name]]
+        steps = [b - a for a, b in itertools.pairwise(numbers)]
+        assert numbers == sorted(numbers) and max(steps) <= 2 * 1000 / size
+    assert all(written[f"{name}.de"] == written[f"{name}.en"].replace(b"line", b"zeile") for name in sets)
+    assert collect(settings, name="again") == written
+
+
+sides = st.lists(st.tuples(st.sampled_from("abcdefgh \u2028"), st.sampled_from("xyz ")), min_size=4, max_size=60)
+
+
+@given(pairs=sides, sizes=st.tuples(st.integers(1, 4), st.integers(1, 4)))
+def test_nothing_held_out_stays_in_train(tmp_path_factory, pairs, sizes):
+    folder = tmp_path_factory.mktemp("held")
+    for i, language in enumerate(("en", "de")):
+        (folder / f"train.{language}").write_bytes("".join(pair[i] + "\n" for pair in pairs).encode())
+    try:
+        left = hold_out(folder, ("en", "de"), len(pairs), dict(zip(("dev", "test"), sizes)))
+    except UserError:
+        usable = {source for source, target in pairs if source.strip(" ") and target.strip(" ")}
+        assert 2 * sum(sizes) > len(pairs) or len(usable) < sum(sizes)
+        return
+    written = {}
+    for name in ("train", "dev", "test"):
+        both = [(folder / f"{name}.{language}").read_bytes().decode().split("\n")[:-1] for language in ("en", "de")]
+        written[name] = list(zip(*both, strict=True))
+    held = [source for name in ("dev", "test") for source, _ in written[name]]
+    assert (len(written["dev"]), len(written["test"]), len(written["train"])) == (*sizes, left)
+    assert len(set(held)) == len(held) and not set(held) & {source for source, _ in written["train"]}
+    assert written["train"] == [pair for pair in pairs if pair[0] not in held]
+    assert not Counter(written["dev"] + written["test"]) - Counter(pairs)
+
+
+def test_turns_are_spread():
+    assert order({"dev": 1, "test": 3}) == ["test", "dev", "test", "test"]
+    assert Counter(order({"dev": 500, "test": 1500})[:400]) == {"dev": 100, "test": 300}
+
+
+def test_holding_out_more_than_half_is_refused(collect, files):
+    at = files(en=lines(*range(79)))
+    with pytest.raises(UserError, match="40 pairs are to be held out of 79"):
+        collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
+    at = files(en=lines(1) * 100)
+    with pytest.raises(UserError, match="only 1 different pairs to hold out"):
+        collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
+
+
+PAIR = {"source": "a.en", "target": "a.de"}
+GOOD = {"train": [PAIR], "dev": [PAIR], "test": [PAIR]}
+ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"dev": None}, "x.dev: None is not possible"),
+        ({"train": []}, r"x.train: \[\] is not possible"),
+        ({"trian": [PAIR]}, "did you mean 'train'"),
+        ({"train": [{"source": "a"}]}, r"x.train\[0\].source: source together"),
+        ({"train": [PAIR | {"sources": "a"}]}, r"x.train\[0\].sources: unknown key; did you mean 'source'"),
+        ({"train": [PAIR | {"parquet": ["a"]}]}, "parquet, source, target together"),
+        ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; 64 hexadecimal"),
+        ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
+        ({"train": {"parquet": ["ftp://host/a.parquet"]}}, "ftp: is refused"),
+        ({"train": {"parquet": []}}, "at least one path"),
+        ({"train": 3}, "a list is expected"),
+        ({"train": [{"hold_out": 5}]}, "hold_out is for dev and test"),
+        ({"dev": [{"hold_out": 5}, PAIR]}, "as their only part"),
+        ({"dev": {"hold_out": 0}}, "hold_out: 0 is not possible"),
+        ({"dev": {"hold_out": "all"}}, "a whole number"),
+        ({"train": [PAIR | {"archive": "europal"}], "archives": ARCHIVES}, "did you mean 'europarl'"),
+        ({"train": [PAIR | {"archive": "europarl"}]}, "archives.europarl: unknown key"),
+        ({"archives": {"a": {"url": "http://host/a.zip"}}}, "not the name of an archive"),
+        ({"archives": {"a": {"url": "file:///a.tgz"}}}, "file: is refused"),
+        ({"archives": {"a": {"url": "a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; 32 hexadecimal"),
+        ({"archives": {"a": {"url": "a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one sum is enough"),
+        ({"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}, "do not go with it"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(change, said):
+    with pytest.raises(UserError, match=said) as error:
+        read(DownloadConfig, GOOD | change, "x")
+    assert "\n" not in str(error.value)
+
+
+def test_every_corpus_of_params_yaml_is_read():
+    for name, corpus in load(ROOT / "params.yaml")["corpora"].items():
+        read(DownloadConfig, corpus["download"], name)
+
+
+def project(folder, corpora):
+    """A folder with the project's params.yaml and these corpora more."""
+    params = load(ROOT / "params.yaml")
+    params["corpora"] |= corpora
+    with open(folder / "params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+
+
+NAMES = ["../evil", "a/b", "/evil", "a;touch evil", "$(touch evil)", "a.b", "-x", "", "a b", "..", "a\n"]
+
+
+def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
+    own = {"languages": ["en", "de"], "download": {"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}}
+    project(tmp_path, dict.fromkeys(NAMES, own) | {"own": own | {"languages": ["en", "../de"]}})
+    monkeypatch.chdir(tmp_path)
+    before = snapshot(tmp_path)
+    for corpus in [*NAMES, "own"]:
+        with pytest.raises(UserError, match="is no name"):
+            download.main(argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw")))
+    assert snapshot(tmp_path) == before
+
+
+def command(folder, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    line = [sys.executable, "-m", "pipeline.download", *arguments]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_corpus_of_one_s_own_is_two_files_and_four_lines(tmp_path):
+    files = {"source": "mine.en", "target": "mine.de"}
+    own = {"train": [files], "dev": {"hold_out": 2}, "test": {"hold_out": 3}}
+    project(tmp_path, {"mine": {"languages": ["en", "de"], "download": own, "normalise": {}, "vocabulary": {}}})
+    for name in files.values():
+        (tmp_path / name).write_bytes(lines(*range(20)))
+    run = command(tmp_path, "mine", "--out", "data/mine/raw")
+    assert run.returncode == 0 and "data/mine/raw/train.{en,de}: 15 pairs" in run.stderr
+    (tmp_path / "mine.de").write_bytes(lines(*range(19)))
+    run = command(tmp_path, "mine", "--out", "data/mine/raw")
+    assert (run.returncode, run.stderr.splitlines()[-1]) == (
+        1,
+        "download: mine.en has 20 lines and mine.de has 19; line n of one is to be the translation of line n of the other",
+    )
+    assert (tmp_path / "data/mine/raw/train.en").read_bytes().count(b"\n") == 15

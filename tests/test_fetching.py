@@ -1,0 +1,311 @@
+"""Downloads against a site on this machine that cuts, stalls, lies, redirects and comes back."""
+
+import email.utils
+import hashlib
+import json
+import random
+import socket
+import threading
+import time
+
+import pytest
+from local_site import Fault, serving
+
+from pipeline.fetching import Fetcher, Sum, is_url
+from pipeline.transfer import Patience, retry_after
+from transformer.config.reading import UserError
+
+NAME = "/wmt14/training-parallel-nc-v9.tgz"
+BODY = random.Random(1).randbytes(300_000)
+SUM = Sum("sha256", hashlib.sha256(BODY).hexdigest(), "params.yaml")
+
+
+@pytest.fixture
+def site():
+    with serving() as site:
+        site.files[NAME] = BODY
+        yield site
+
+
+@pytest.fixture
+def slept():
+    return []
+
+
+@pytest.fixture
+def fetcher(tmp_path, slept):
+    """`fetcher(mirror=..., attempts=..., timeout=...)`; its waits are written down in `slept` instead of waited."""
+
+    def make(mirror=None, attempts=3, timeout=5.0, clone="clone"):
+        patience = Patience(attempts, timeout, slept.append)
+        return Fetcher(tmp_path / clone / "work" / "downloads", tmp_path / "checksums.json", mirror, patience)
+
+    return make
+
+
+def test_a_file_is_downloaded_once_and_then_needs_no_network(site, fetcher):
+    path = fetcher().fetch(site.url(NAME), SUM)
+    assert path.read_bytes() == BODY and path.name == "training-parallel-nc-v9.tgz"
+    assert fetcher().fetch(site.url(NAME), SUM) == path
+    assert len(site.requests) == 1
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, path.name + ".lock"]
+
+
+def test_md5_holds_as_well(site, fetcher):
+    assert fetcher().fetch(site.url(NAME), Sum("md5", hashlib.md5(BODY).hexdigest(), "params.yaml"))
+    with pytest.raises(UserError, match="its md5 is"):
+        fetcher(clone="other").fetch(site.url(NAME), Sum("md5", "0" * 32, "params.yaml"))
+
+
+def test_a_cut_connection_is_resumed_by_range(site, fetcher, slept):
+    site.faults[NAME] = [Fault(after=150_000)]
+    path = fetcher().fetch(site.url(NAME), SUM)
+    assert path.read_bytes() == BODY
+    (_, first), (_, second) = site.requests
+    start = int(second.removeprefix("bytes=").rstrip("-"))
+    assert first is None and 100_000 < start <= 150_000 and slept == [1.0]
+
+
+def test_every_attempt_that_brings_bytes_is_followed_by_another(site, fetcher, slept):
+    site.faults[NAME] = [Fault(after=40_000) for _ in range(6)]
+    assert fetcher(attempts=2).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert slept == [1.0] * 6
+
+
+def test_a_later_process_resumes_what_an_earlier_one_left(site, fetcher):
+    site.faults[NAME] = [Fault(after=150_000)]
+    with pytest.raises(UserError, match="given up after 1 attempts"):
+        fetcher(attempts=1).fetch(site.url(NAME), SUM)
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert site.requests[1][1].startswith("bytes=1")
+
+
+def test_a_file_that_changed_on_the_site_is_not_glued_to_the_old_part(site, fetcher):
+    site.faults[NAME] = [Fault(after=150_000)]
+    with pytest.raises(UserError):
+        fetcher(attempts=1).fetch(site.url(NAME), None)
+    site.files[NAME] = BODY[::-1]
+    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY[::-1]
+
+
+def test_a_server_that_answers_with_another_range_is_not_believed(site, fetcher):
+    other = {"Content-Range": f"bytes 7-{len(BODY) - 1}/{len(BODY)}"}
+    site.faults[NAME] = [Fault(after=150_000), Fault(headers=other)]
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert [wanted is None for _, wanted in site.requests] == [True, False, True]
+
+
+def test_a_part_longer_than_the_file_starts_anew(site, fetcher):
+    path = fetcher().fetch(site.url(NAME), SUM)
+    partial = path.with_name(path.name + ".partial")
+    path.rename(partial)
+    partial.write_bytes(BODY + b"more")
+    record = {"url": site.url(NAME), "size": None, "validator": None}
+    partial.with_name(partial.name + ".json").write_text(json.dumps(record))
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+
+
+def test_a_server_without_ranges_starts_anew(site, fetcher, capsys):
+    site.ranges = False
+    site.faults[NAME] = [Fault(after=150_000)]
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert "the server does not resume" in capsys.readouterr().err
+
+
+def test_a_server_that_always_cuts_at_the_same_place_is_given_up(site, fetcher):
+    site.ranges = False
+    site.faults[NAME] = [Fault(after=100_000) for _ in range(20)]
+    with pytest.raises(UserError, match="given up after 3 attempts"):
+        fetcher().fetch(site.url(NAME), SUM)
+
+
+@pytest.mark.parametrize("sent", [BODY[:-1] + bytes([BODY[-1] ^ 1]), BODY[:200_000]], ids=["flipped", "truncated"])
+def test_a_wrong_sum_is_refused_with_both_sums_and_the_file_kept_aside(site, fetcher, sent):
+    site.files[NAME] = sent
+    with pytest.raises(UserError) as error:
+        fetcher().fetch(site.url(NAME), SUM)
+    message, (aside,) = str(error.value), list(fetcher().downloads.rglob("*.wrong-sum"))
+    assert SUM.value in message and hashlib.sha256(sent).hexdigest() in message and str(aside) in message
+    assert "\n" not in message and aside.read_bytes() == sent
+    assert not list(fetcher().downloads.rglob("*.tgz"))
+    site.files[NAME] = BODY
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+
+
+def test_404_is_refused_at_once_naming_the_address_and_the_mirror(site, fetcher, slept):
+    with pytest.raises(UserError, match=r"wmt14/gone\.tgz: status 404.*machine\.mirror"):
+        fetcher().fetch(site.url("/wmt14/gone.tgz"), SUM)
+    assert slept == [] and len(site.requests) == 1
+
+
+def test_503_then_success_waits_as_long_as_the_server_asks(site, fetcher, slept):
+    site.faults[NAME] = [Fault(status=503), Fault(status=429, headers={"Retry-After": "7"})]
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert slept == [1.0, 7.0]
+
+
+def test_503_for_ever_is_given_up_with_longer_and_longer_waits(site, fetcher, slept):
+    site.faults[NAME] = [Fault(status=503) for _ in range(9)]
+    with pytest.raises(UserError, match="given up after 5 attempts .*503"):
+        fetcher(attempts=5).fetch(site.url(NAME), SUM)
+    assert slept == [1.0, 2.0, 4.0, 8.0]
+
+
+def test_retry_after_is_a_number_or_a_date_and_bounded():
+    assert retry_after(None) is None and retry_after("soon") is None
+    assert retry_after("12") == 12.0 and retry_after("99999") == 600.0
+    assert 20 < retry_after(email.utils.formatdate(time.time() + 30, usegmt=True)) <= 30
+    assert retry_after(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0.0
+
+
+def test_a_slow_server_works(site, fetcher, slept):
+    site.faults[NAME] = [Fault(pause=0.15)]  # 1.2 s in all, more than the timeout
+    assert fetcher(timeout=1.0).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert slept == []
+
+
+def test_a_stalled_server_is_left_and_asked_again(site, fetcher, slept):
+    site.faults[NAME] = [Fault(after=150_000, stall=True)]
+    assert fetcher(timeout=0.5).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert slept == [1.0] and site.requests[1][1] is not None
+
+
+def test_nobody_listening_is_one_line(fetcher):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(UserError, match="given up after 3 attempts .*refused") as error:
+        fetcher().fetch(f"http://127.0.0.1:{port}/dev.tgz", SUM)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("scheme", ["file", "ftp", "data"])
+def test_a_redirect_to_anything_but_http_is_refused(site, fetcher, tmp_path, scheme):
+    secret = tmp_path / "secret.tgz"
+    secret.write_text("secret")
+    site.faults[NAME] = [Fault(status=302, headers={"Location": f"{scheme}://{secret}"})]
+    with pytest.raises(UserError, match=f"redirects to '{scheme}:.*refused"):
+        fetcher().fetch(site.url(NAME), None)
+    assert not any(b"secret" in file.read_bytes() for file in fetcher().downloads.rglob("*") if file.is_file())
+
+
+def test_a_redirect_to_http_is_followed(site, fetcher):
+    site.faults["/old.tgz"] = [Fault(status=301, headers={"Location": NAME})]
+    assert fetcher().fetch(site.url("/old.tgz"), SUM).read_bytes() == BODY
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["file:///etc/passwd", "ftp://host/a.tgz", "FILE:/etc/passwd", "javascript:1", "http://host/../../x.tgz"]
+    + ["http://host/", "http:///a.tgz", "https://host/a;rm -rf.tgz", "https://host/.bashrc"],
+)
+def test_an_address_that_is_neither_http_nor_a_path_is_refused(address):
+    with pytest.raises(UserError, match="refused"):
+        is_url(address)
+
+
+@pytest.mark.parametrize("place", ["training-parallel-nc-v9.tgz", NAME[1:]], ids=["by name", "by path"])
+def test_a_mirror_folder_is_used_where_it_lies(site, fetcher, tmp_path, place):
+    file = tmp_path / "mirror" / place
+    file.parent.mkdir(parents=True)
+    file.write_bytes(BODY)
+    assert fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM) == file
+    assert site.requests == []
+
+
+@pytest.mark.parametrize("place", ["/copies/training-parallel-nc-v9.tgz", "/copies" + NAME], ids=["by name", "by path"])
+def test_a_mirror_site_is_asked_first(site, fetcher, place):
+    site.files = {place: BODY}
+    assert fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert NAME not in [path for path, _ in site.requests]
+
+
+def test_what_a_mirror_lacks_comes_from_the_site_itself(site, fetcher, tmp_path):
+    (tmp_path / "mirror").mkdir()
+    assert fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert fetcher(mirror=site.url("/copies/"), clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY
+
+
+def test_a_mirror_is_held_to_the_same_sum_and_nothing_of_it_is_moved(site, fetcher, tmp_path):
+    (tmp_path / "mirror").mkdir()
+    file = tmp_path / "mirror" / "training-parallel-nc-v9.tgz"
+    file.write_bytes(BODY[1:])
+    with pytest.raises(UserError, match=f"{file}: its sha256 is .* is in {file}"):
+        fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM)
+    assert file.read_bytes() == BODY[1:]
+
+
+@pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder"])
+def test_a_mirror_is_a_folder_or_http(site, fetcher, mirror):
+    with pytest.raises(UserError, match="refused|neither a folder"):
+        fetcher(mirror=mirror).fetch(site.url(NAME), SUM)
+
+
+def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held_to_it(site, fetcher):
+    site.files["/a.tar"] = b"a"
+    fetcher().fetch(site.url(NAME), None)
+    fetcher().fetch(site.url("/a.tar"), None)
+    text = fetcher().checksums.read_text()
+    assert json.loads(text)[site.url(NAME)] == SUM.value
+    assert list(json.loads(text)) == sorted(json.loads(text))
+    site.files[NAME] = BODY[1:]
+    with pytest.raises(UserError, match="checksums.json has " + SUM.value):
+        fetcher(clone="another clone").fetch(site.url(NAME), None)
+    assert fetcher().checksums.read_text() == text
+
+
+def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
+    site.faults[NAME] = [Fault(tells_length=False, after=1000), Fault(tells_length=False)]
+    with pytest.raises(UserError, match="tells no length and no sum is known"):
+        fetcher().fetch(site.url(NAME), None)
+    assert not fetcher().checksums.exists()
+    assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum would show it
+
+
+def test_a_damaged_record_of_sums_is_named(site, fetcher):
+    fetcher().checksums.write_text("<<<<<<< HEAD")
+    with pytest.raises(UserError, match="checksums.json is not JSON"):
+        fetcher().fetch(site.url(NAME), None)
+
+
+def test_a_download_that_went_bad_on_the_disk_is_put_aside_and_fetched_anew(site, fetcher, capsys):
+    path = fetcher().fetch(site.url(NAME), SUM)
+    path.write_bytes(BODY[:-1])
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert path.with_name(path.name + ".wrong-sum").read_bytes() == BODY[:-1]
+    assert "kept as" in capsys.readouterr().err
+
+
+def test_two_at_once_download_it_once(site, fetcher):
+    site.faults[NAME] = [Fault(pause=0.05)]
+    paths = []
+    threads = [threading.Thread(target=lambda: paths.append(fetcher().fetch(site.url(NAME), SUM))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(site.requests) == 1 and [path.read_bytes() == BODY for path in paths] == [True, True]
+
+
+def test_files_of_one_name_from_two_sites_do_not_meet(site, fetcher):
+    site.files |= {"/wmt14/dev.tgz": b"one", "/wmt19/dev.tgz": b"two"}
+    paths = [fetcher().fetch(site.url(f"/{year}/dev.tgz"), None) for year in ("wmt14", "wmt19")]
+    assert [path.read_bytes() for path in paths] == [b"one", b"two"]
+
+
+def test_a_full_disk_is_seen_before_the_download(site, fetcher):
+    site.files["/huge.tar"] = b""
+    site.faults["/huge.tar"] = [Fault(tells_length=False, headers={"Content-Length": str(1 << 60)})]
+    with pytest.raises(UserError, match="bytes are to come"):
+        fetcher().fetch(site.url("/huge.tar"), None)
+
+
+def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):
+    file = tmp_path / "corpus.en"
+    file.write_bytes(BODY)
+    assert fetcher().fetch(str(file), SUM) == file
+    with pytest.raises(UserError, match=f"its sha256 is {SUM.value}, but params.yaml has 0000"):
+        fetcher().fetch(str(file), Sum("sha256", "0" * 64, "params.yaml"))
+    with pytest.raises(UserError, match="no such file"):
+        fetcher().fetch(str(tmp_path), None)
+    assert file.read_bytes() == BODY
