@@ -1,0 +1,78 @@
+"""Turn text into arrays of ids that training maps from disk.
+
+    python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
+        --out data/CORPUS/binarised --report REPORT.json
+
+Reads every set of the folder of clean text and the vocabulary; writes what transformer/binarised.py describes, and a
+report with the counts and one sum of all data. An empty line has no ids; it is kept, so that line numbers stay.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from pipeline import params, stage
+from pipeline.normalise import find_sets
+from transformer.binarised import SIDES, id_type, write_description, write_side
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import VocabularyConfig
+from transformer.files import atomic_folder, write_json
+from transformer.vocabulary import Vocabulary, WordTable
+
+BLOCK = 1 << 20  # bytes
+
+
+def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The ids of a file's lines, and the number of each line's, a block at a time."""
+    with open(path, "rb", buffering=BLOCK) as file:
+        while lines := file.readlines(BLOCK):
+            block = b"".join(lines)
+            yield words.encode(block if block.endswith(b"\n") else block + b"\n")
+            bar.update(len(block))
+
+
+def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar: tqdm) -> dict:
+    """Write both sides of a set; its counts."""
+    counts, dtype = {}, id_type(words.vocabulary.size)
+    for side, path in zip(SIDES, paths):
+        lines, tokens = write_side(out, f"{name}.{side}", encoded(path, words, bar), dtype)
+        if counts.setdefault("pairs", lines) != lines:
+            raise UserError(f"{paths[0]} has {counts['pairs']:,} lines and {path} {lines:,}; run normalise again")
+        counts[f"{side}_tokens"] = tokens
+    return counts
+
+
+def main(arguments: argparse.Namespace) -> None:
+    settings = params.load()
+    languages = params.languages(settings, arguments.corpus)
+    config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
+    vocabulary = Vocabulary(arguments.vocabulary)
+    words = WordTable(vocabulary, config.threads)
+    sets = {
+        name: [arguments.text / f"{name}.{language}" for language in languages]
+        for name in find_sets(arguments.text, languages)
+    }
+    size = sum(path.stat().st_size for paths in sets.values() for path in paths)
+    bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"binarise {arguments.corpus}")
+    with bar, atomic_folder(arguments.out) as out:
+        counts = {name: binarise_set(sets[name], name, words, out, bar) for name in sets}
+        description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
+    write_json(arguments.report, {**report_of(description), "data_sum": description["sum"]})
+    print(f"{arguments.out}: " + ", ".join(f"{name} {c['pairs']:,} pairs" for name, c in counts.items()))
+
+
+def report_of(description: dict) -> dict:
+    return {key: description[key] for key in ("vocabulary_size", "vocabulary_sha256", "languages", "sets")}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="binarise", description=__doc__.split("\n")[0])
+    parser.add_argument("corpus", help="a name under `corpora` in params.yaml")
+    parser.add_argument("--text", type=Path, required=True, help="folder of the clean sets")
+    parser.add_argument("--vocabulary", type=Path, required=True, help="SentencePiece model")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the arrays")
+    parser.add_argument("--report", type=Path, required=True, help="JSON file for the counts")
+    stage.run(main, parser)

@@ -1,0 +1,71 @@
+"""Learn the vocabulary that source and target share (section 5.1).
+
+    python -m pipeline.learn_bpe CORPUS --text data/CORPUS/normalised --out data/CORPUS/vocabulary.model
+
+Reads both sides of the training set, no other, and writes a SentencePiece model. Where there are more pairs than
+`sample_pairs` (params.yaml, base.vocabulary and the corpus's own), it learns from so many of them, evenly spread.
+"""
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from tqdm import tqdm
+
+from pipeline import params, stage
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import VocabularyConfig
+from transformer.files import atomic
+from transformer.vocabulary import Vocabulary, learn
+
+BLOCK = 1 << 20  # bytes
+
+
+def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
+    """Blocks of whole lines of a file: `pairs` of its lines, evenly spread, or all where 0 or no more than that."""
+    total = count_lines(path) if pairs else 0
+    first = 0
+    with open(path, "rb", buffering=BLOCK) as file:
+        while lines := file.readlines(BLOCK):
+            bar.update(sum(map(len, lines)))
+            if pairs < total:
+                # Line i is taken where i * pairs / total reaches a whole number.
+                numbers = range(first, first + len(lines))
+                taken = [(number + 1) * pairs // total > number * pairs // total for number in numbers]
+                first += len(lines)
+                lines = itertools.compress(lines, taken)
+            yield b"".join(lines)
+
+
+def count_lines(path: Path) -> int:
+    """How many lines `sample` finds: a last one without its end counts."""
+    lines, block = 0, b"\n"
+    with open(path, "rb") as file:
+        while more := file.read(BLOCK):
+            lines, block = lines + more.count(b"\n"), more
+    return lines + (not block.endswith(b"\n"))
+
+
+def main(arguments: argparse.Namespace) -> None:
+    settings = params.load()
+    config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
+    paths = [arguments.text / f"train.{language}" for language in params.languages(settings, arguments.corpus)]
+    size = sum(path.stat().st_size for path in paths)
+    with tqdm(total=size, unit="B", unit_scale=True, desc=f"learn_bpe {arguments.corpus}") as bar:
+        text = itertools.chain.from_iterable(sample(path, config.sample_pairs, bar) for path in paths)
+        try:
+            model = learn(text, config)
+        except UserError as error:
+            raise UserError(f"{arguments.text}: params.yaml: corpora.{arguments.corpus}.vocabulary.{error}") from None
+    with atomic(arguments.out) as file:
+        file.write(model)
+    print(f"{arguments.out}: {Vocabulary(arguments.out).size:,} pieces")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="learn_bpe", description=__doc__.split("\n")[0])
+    parser.add_argument("corpus", help="a name under `corpora` in params.yaml")
+    parser.add_argument("--text", type=Path, required=True, help="folder of the clean sets")
+    parser.add_argument("--out", type=Path, required=True, help="file for the SentencePiece model")
+    stage.run(main, parser)

@@ -1,0 +1,251 @@
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tqdm import tqdm
+
+from pipeline import binarise, learn_bpe
+from transformer.binarised import describe, open_binarised, write_description, write_side
+from transformer.config.reading import UserError
+from transformer.vocabulary import Vocabulary
+
+DATA = Path(__file__).parent / "data/compound-bleu"
+SOURCE, TARGET = ((DATA / name).read_text().split("\n")[:-1] for name in ("ref.de", "hyp.de"))
+SETS = {"train": (SOURCE, TARGET), "dev": (["", "Haus"], ["ein Haus", ""]), "test": (["日本語 😀"], [""])}
+VOCABULARY = {"size": 400, "unknown": "byte_fallback", "character_coverage": 0.9999, "sample_pairs": 0, "threads": 2}
+
+
+def write_sets(folder: Path, sets: dict) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, sides in sets.items():
+        for language, lines in zip(("en", "de"), sides):
+            (folder / f"{name}.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_params(**differences) -> None:
+    own = {"languages": ["en", "de"], "vocabulary": differences}
+    Path("params.yaml").write_text(json.dumps({"base": {"vocabulary": VOCABULARY}, "corpora": {"c": own}}))
+
+
+def run_learn_bpe() -> bytes:
+    learn_bpe.main(Namespace(corpus="c", text=Path("text"), out=Path("vocabulary.model")))
+    return Path("vocabulary.model").read_bytes()
+
+
+def run_binarise(out: str = "data") -> dict[str, bytes]:
+    paths = {"text": Path("text"), "vocabulary": Path("vocabulary.model"), "out": Path(out)}
+    binarise.main(Namespace(corpus="c", report=Path("report.json"), **paths))
+    return {path.name: path.read_bytes() for path in sorted(Path(out).iterdir())}
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A folder where SETS were learnt from and binarised."""
+    folder = tmp_path_factory.mktemp("binarised")
+    write_sets(folder / "text", SETS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_params()
+        run_learn_bpe()
+        run_binarise()
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    """A copy of it to work in."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_line_has_the_ids_that_the_vocabulary_gives_it(made):
+    vocabulary = Vocabulary(made / "vocabulary.model")
+    for name, sides in SETS.items():
+        data = open_binarised(made / "data", name)
+        encoded = [vocabulary.encode(lines) for lines in sides]
+        assert len(data) == len(sides[0])
+        assert [[part.tolist() for part in data.pair(i)] for i in range(len(data))] == [list(p) for p in zip(*encoded)]
+        assert data.lengths("source").tolist() == [len(ids) for ids in encoded[0]]
+        assert data.lengths("target").tolist() == [len(ids) for ids in encoded[1]]
+        assert data.lengths("target").dtype == np.int64 and data.source_ids.dtype == np.uint16
+
+
+def test_the_arrays_are_npy_files_and_their_sum_is_that_of_sha256sum(made):
+    ids = np.load(made / "data/train.target.ids.npy", mmap_mode="r")
+    offsets = np.load(made / "data/train.target.offsets.npy", mmap_mode="r")
+    description, report = describe(made / "data"), json.loads((made / "report.json").read_text())
+    assert (ids.dtype, offsets.dtype, offsets[-1]) == (np.uint16, np.int64, len(ids))
+    assert description["sets"]["train"]["target_tokens"] == len(ids)
+    lines = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted((made / "data").glob("*.npy"))]
+    assert len(lines) == 12
+    assert description["sum"] == report["data_sum"] == hashlib.sha256("".join(lines).encode()).hexdigest()
+    assert description["vocabulary_sha256"] == hashlib.sha256((made / "vocabulary.model").read_bytes()).hexdigest()
+    assert report["sets"] == description["sets"] and report["vocabulary_size"] == 400
+
+
+def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypatch):
+    expected, model = run_binarise(), Path("vocabulary.model").read_bytes()
+    for size, threads in ((2, 1), (50, 2), (1000, 1)):
+        monkeypatch.setattr(binarise, "BLOCK", size)
+        monkeypatch.setattr(learn_bpe, "BLOCK", size)
+        write_params(threads=threads)
+        assert run_learn_bpe() == model
+        assert run_binarise(f"data-{size}") == expected
+
+
+def test_a_file_without_its_last_line_end_is_read_whole(folder):
+    expected, model = run_binarise(), Path("vocabulary.model").read_bytes()
+    for path in Path("text").iterdir():
+        path.write_bytes(path.read_bytes().removesuffix(b"\n") if path.name != "test.de" else b"\n")
+    Path("text/dev.de").write_bytes(b"ein Haus\n\n")
+    assert run_learn_bpe() == model
+    assert run_binarise() == expected
+
+
+def test_ids_beyond_65535_take_four_bytes(tmp_path):
+    blocks = [(np.array([65_536, 5]), np.array([1, 0, 1])), (np.array([69_999]), np.array([1]))]
+    counts = [write_side(tmp_path, f"dev.{side}", iter(blocks), np.dtype(np.uint32)) for side in ("source", "target")]
+    assert counts == [(4, 3)] * 2
+    sets = {"dev": {"pairs": 4, "source_tokens": 3, "target_tokens": 3}}
+    write_description(tmp_path, 70_000, "", ("en", "de"), sets)
+    data = open_binarised(tmp_path, "dev")
+    assert [data.pair(i)[0].tolist() for i in range(4)] == [[65_536], [], [5], [69_999]]
+
+
+def test_sides_of_different_length_are_refused_and_nothing_is_published(folder):
+    Path("text/dev.de").write_bytes(b"ein Haus\n")
+    before = {path: path.read_bytes() for path in Path("data").iterdir()}
+    with pytest.raises(UserError, match=r"text/dev.en has 2 lines and text/dev.de 1"):
+        run_binarise()
+    assert {path: path.read_bytes() for path in Path("data").iterdir()} == before
+    assert not list(Path().glob(".*"))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-10] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("file", ["train.source.ids.npy", "train.target.offsets.npy"])
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (truncate, "is truncated or damaged"),
+        (flip, "is not the file that binarise wrote"),
+        (Path.unlink, "is missing"),
+        (lambda path: path.write_bytes(b""), "is truncated or damaged"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_name(folder, file, damage, message):
+    damage(Path("data") / file)
+    with pytest.raises(UserError, match=f"data/{file} {message}"):
+        open_binarised(Path("data"), "train")
+    open_binarised(Path("data"), "dev")
+
+
+def swap(first: str, second: str) -> None:
+    Path("data", first).rename("data/other")
+    Path("data", second).rename(Path("data", first))
+    Path("data/other").rename(Path("data", second))
+
+
+def test_swapped_files_are_refused_by_name(folder):
+    swap("train.source.ids.npy", "train.target.ids.npy")
+    with pytest.raises(UserError, match=r"data/train.source.ids.npy holds uint16\[\d+\], uint16\[\d+\] is expected"):
+        open_binarised(Path("data"), "train", verify=False)
+    swap("dev.source.offsets.npy", "dev.target.offsets.npy")
+    with pytest.raises(UserError, match=r"data/dev.source.offsets.npy is not the file that binarise wrote"):
+        open_binarised(Path("data"), "dev")
+
+
+def test_offsets_that_fall_are_refused_without_reading_the_ids(folder):
+    path = Path("data/train.source.offsets.npy")
+    offsets = np.load(path)
+    offsets[3] = offsets[5]
+    np.save(path, offsets)
+    with pytest.raises(UserError, match=r"train.source.offsets.npy is damaged"):
+        open_binarised(Path("data"), "train", verify=False)
+
+
+def test_data_of_another_vocabulary_is_refused(folder):
+    own = Vocabulary(Path("vocabulary.model")).sha256
+    open_binarised(Path("data"), "dev", vocabulary_sha256=own)
+    with pytest.raises(UserError, match=f"data was binarised with the vocabulary {own[:12]}, {'0' * 12} is needed"):
+        open_binarised(Path("data"), "dev", vocabulary_sha256="0" * 64)
+
+
+@pytest.mark.parametrize("change", [{"sum": "0"}, {"sets": {"dev": {}}}, {"vocabulary_size": "400"}, None])
+def test_a_damaged_description_is_refused(folder, change):
+    path = Path("data/binarised.json")
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | change) if change else path.read_text()[:-9])
+    with pytest.raises(UserError, match=r"data/binarised.json is damaged"):
+        open_binarised(Path("data"), "dev")
+
+
+def test_a_set_or_folder_that_is_not_there_is_named(folder):
+    with pytest.raises(UserError, match=r"no set 'tset'; there are train, dev, test"):
+        open_binarised(Path("data"), "tset")
+    with pytest.raises(UserError, match=r"nowhere/binarised.json is missing"):
+        open_binarised(Path("nowhere"), "dev")
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([2, 9, 1000]), st.booleans())
+def test_a_sample_is_of_the_right_size_evenly_spread_and_of_the_same_pairs(tmp_path_factory, total, pairs, size, end):
+    path = tmp_path_factory.mktemp("sample") / "train.en"
+    text = "".join(f"{number}\n" for number in range(total))
+    path.write_text(text if end else text.removesuffix("\n"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learn_bpe, "BLOCK", size)
+        taken = [int(number) for number in b"".join(learn_bpe.sample(path, pairs, tqdm(disable=True))).split()]
+    if pairs == 0 or pairs >= total:
+        assert taken == list(range(total))
+    else:
+        gaps = np.diff([-1, *taken, total])
+        assert len(taken) == pairs
+        assert total // pairs <= gaps[:-1].min() and gaps.max() <= -(-total // pairs)
+
+
+def test_the_vocabulary_is_learnt_from_the_sampled_training_pairs_only(folder):
+    model = run_learn_bpe()
+    shutil.copy("text/train.en", "text/dev.en")
+    assert run_learn_bpe() == model
+    write_params(sample_pairs=10, size=320)
+    write_sets(Path("text"), {"train": [[line for line in side for _ in range(3)] for side in (SOURCE, TARGET)]})
+    sampled = run_learn_bpe()
+    write_params(size=320)
+    write_sets(Path("text"), {"train": [side[2::3] for side in (SOURCE, TARGET)]})
+    assert len(SOURCE) == 30
+    assert run_learn_bpe() == sampled
+
+
+def test_a_size_that_the_corpus_does_not_bear_is_refused_by_its_key(folder):
+    write_params(size=50_000)
+    with pytest.raises(UserError, match=r"^text: params.yaml: corpora.c.vocabulary.size: 50000 .* at most \d+ pieces"):
+        run_learn_bpe()
+
+
+def test_the_commands_say_what_is_wrong_in_one_line(tmp_path):
+    write_sets(tmp_path / "text", SETS)
+    text, out = ["--text", tmp_path / "text"], ["--out", tmp_path / "out"]
+    learning = ["learn_bpe", "demo", *text, *out]
+    binarising = ["binarise", "demo", *text, *out, "--vocabulary", tmp_path / "none", "--report", tmp_path / "report"]
+    for arguments, message in ((learning, "vocabulary.size: 2000 is not possible"), (binarising, "none is missing")):
+        command = [sys.executable, "-m", f"pipeline.{arguments[0]}", *arguments[1:]]
+        result = subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+        assert result.returncode == 1
+        assert message in result.stderr.split("\n")[-2] and "Traceback" not in result.stderr

@@ -1,0 +1,294 @@
+import itertools
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tracemalloc
+import unicodedata
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tqdm import tqdm
+
+from pipeline import normalise
+from pipeline.cleaning import cleaner
+from pipeline.duplicates import Seen
+from transformer.config.reading import UserError, read
+
+PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
+SETTINGS = {"nfc": True, "punctuation": False, "entities": True, "invalid_utf8": "refuse", "max_words": 0}
+SETTINGS |= {"max_ratio": 0.0, "deduplicate": False}
+
+
+def clean(text: str, **options) -> str:
+    return cleaner(**({"entities": True, "nfc": True, "punctuation": False, "language": "en"} | options))(text)
+
+
+def content(value) -> bytes:
+    return value if isinstance(value, bytes) else "".join(f"{line}\n" for line in value).encode()
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """Normalises sets of the test's making in an empty folder; the report and the lines that came out."""
+
+    def run(settings=None, **sets) -> tuple[dict, dict[str, list[str]]]:
+        for name, (source, target) in ({key: zip(*PAIRS) for key in normalise.REQUIRED} | sets).items():
+            for language, lines in (("en", source), ("de", target)):
+                (tmp_path / "raw" / f"{name}.{language}").write_bytes(content(lines))
+        base, own = {"normalise": SETTINGS}, {"languages": ["en", "de"], "normalise": settings or {}}
+        (tmp_path / "params.yaml").write_text(json.dumps({"base": base, "corpora": {"c": own}}))
+        normalise.main(Namespace(corpus="c", raw=Path("raw"), out=Path("out"), report=Path("report.json")))
+        texts = {path.name: path.read_bytes().decode() for path in Path("out").iterdir()}
+        assert all(text.endswith("\n") for text in texts.values())
+        return json.loads(Path("report.json").read_text())["sets"], {k: v[:-1].split("\n") for k, v in texts.items()}
+
+    (tmp_path / "raw").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("  two   spaces and a tab\there ", "two spaces and a tab here"),
+        ("a\u00a0b\u2009c\u3000d\u202fe", "a b c d e"),
+        ("a\rb\u2028c\u2029d\x85e\x0bf\x0cg\r", "a b c d e f g"),
+        ("nul\x00 bell\x07 escape\x1b delete\x7f c1\x9f", "nul bell escape delete c1"),
+        ("\ufeffmark, co\u00adoperate, zero\u200bwidth", "mark, cooperate, zerowidth"),
+        ("e\u0301 \u212b e\u00ad\u0301", "é Å é"),
+        ("&quot;&eacute;&#233;&#xe9;&quot; &lt;b&gt; &nbsp; x", '"ééé" <b> x'),
+        ("&amp;quot; once", "&quot; once"),
+        ("R&D; AT&T &copy &unknown; &notit; &#; &;", "R&D; AT&T &copy &unknown; &notit; &#; &;"),
+        ("a&#10;b&NewLine;c&#13;d", "a b c d"),
+        ("שלום, עולם \u200f(العربية)", "שלום, עולם \u200f(العربية)"),
+        ("👩\u200d👩\u200d👧 🇩🇪 می\u200cخواهم", "👩\u200d👩\u200d👧 🇩🇪 می\u200cخواهم"),
+        ("1 234 567,89", "1 234 567,89"),
+        (" \t\u00a0\u200b", ""),
+    ],
+)
+def test_a_line_is_cleaned(line, expected):
+    assert clean(f"{line}\n") == f"{expected}\n"
+
+
+def test_what_is_switched_off_is_left_alone():
+    assert clean("&quot; e\u0301 “x”\n", entities=False, nfc=False) == "&quot; e\u0301 “x”\n"
+
+
+# What mosesdecoder's normalize-punctuation.perl printed for these lines.
+@pytest.mark.parametrize(
+    ("language", "line", "expected"),
+    [
+        ("en", "“Well”, she said — “it’s late”.", '"Well," she said - "it\'s late."'),
+        ("de", "“Well”, she said — “it’s late”.", '"Well", she said - "it\'s late".'),
+        ("de", "„Nein“, sagte er, „das geht nicht.“ Er ging.", '"Nein", sagte er, "das geht nicht". Er ging.'),
+        ("de", "Er sagte: „Das geht nicht.“", 'Er sagte: "Das geht nicht".'),
+        ("en", "The price (in euros ) : about 5 % more ; really", "The price (in euros): about 5% more; really"),
+        ("fr", "«\u00a0Bonjour\u00a0», dit-il\u00a0: 12\u00a0345 euros, 5\u00a0%\u00a0!", '"Bonjour", dit-il: 12,345 euros, 5%!'),
+        ("en", "«\u00a0Bonjour\u00a0», dit-il\u00a0: 12\u00a0345 euros, 5\u00a0%\u00a0!", '"Bonjour," dit-il: 12.345 euros, 5%!'),
+        ("fr", "L’année – enfin… voilà", "L'année - enfin... voilà"),
+    ],
+)  # fmt: skip
+def test_punctuation_is_normalised_as_moses_does_it(language, line, expected):
+    other = "He said “no.”\n"  # the rules must not reach across a line's end
+    once = clean(other, punctuation=True, language=language)
+    assert clean(f"{other}{line}\n{other}", punctuation=True, language=language) == f"{once}{expected}\n{once}"
+
+
+AWKWARD = st.text(st.sampled_from("ae\u0301\u00e9 \t\r\x00\x85\u00a0\u2028\u200b\u00ad\u3000\ufeff&;quot.\n\U0001f600") | st.characters(exclude_categories=["Cs"]))  # fmt: skip
+
+
+def plainly(line: str) -> str:
+    """What cleaning a line comes to, from the Unicode database instead of our tables."""
+    kept = [c for c in line if c.isspace() and c not in "\x1c\x1d\x1e\x1f" or unicodedata.category(c) != "Cc"]
+    text = "".join(c for c in kept if c not in "\u00ad\u200b\ufeff")
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+@given(AWKWARD)
+def test_cleaning_agrees_with_the_unicode_database_line_by_line(text):
+    lines = text.split("\n")
+    assert clean(f"{text}\n", entities=False).split("\n") == [*map(plainly, lines), ""]
+
+
+@given(AWKWARD, AWKWARD)
+def test_cleaning_blocks_is_cleaning_their_lines_and_changes_nothing_the_second_time(first, second):
+    first, second = f"{first}\n", f"{second}\n"
+    assert clean(first + second) == clean(first) + clean(second)
+    assert clean(first).count("\n") == first.count("\n")
+    assert clean(clean(first), entities=False) == clean(first)
+
+
+def test_lines_end_at_line_feeds_only(corpus):
+    awkward = "a\rb\u2028c\x85d\x0be"
+    report, texts = corpus(train=(b"one\r\n" + awkward.encode() + b"\r\nthree", ["eins", "zwei", "drei"]))
+    assert texts["train.en"] == ["one", "a b c d e", "three"]
+    assert report["train"]["changed"] == {"en": 2, "de": 0}
+    assert report["train"] | {"changed": 0} == {
+        "read": 3, "kept": 3, "changed": 0, "empty": {"en": 0, "de": 0}, "invalid": {"en": 0, "de": 0},
+        "dropped": {"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0},
+    }  # fmt: skip
+
+
+def test_training_pairs_are_dropped_by_each_limit_and_counted(corpus):
+    train = [
+        ("kept", "behalten"), ("", "leer"), ("empty", " \u200b"), ("kept", "behalten"), ("1 2 3 4", "1 2 3 4 5"),
+        ("1", "1 2 3"), ("1 2", "1 2 3 4"), ("kept", "anders"), ("1 2 3", "1"), ("kept ", "behalten"),
+    ]  # fmt: skip
+    report, texts = corpus({"max_words": 4, "max_ratio": 2.0, "deduplicate": True}, train=zip(*train))
+    assert list(zip(texts["train.en"], texts["train.de"])) == [train[0], train[6], train[7]]
+    assert report["train"]["dropped"] == {"empty": 2, "max_words": 1, "max_ratio": 2, "deduplicate": 2}
+    assert (report["train"]["read"], report["train"]["kept"]) == (10, 3)
+
+
+def test_no_line_of_another_set_is_dropped(corpus):
+    held_out = (["", "the same", "the same", "a b c d"], ["leer", "", "", "1"])
+    limits = {"max_words": 2, "max_ratio": 1.5, "deduplicate": True}
+    report, texts = corpus(limits, dev=held_out, test=held_out, test_filtered=held_out)
+    for name in ("dev", "test", "test_filtered"):
+        assert [texts[f"{name}.en"], texts[f"{name}.de"]] == list(held_out)
+        assert report[name]["read"] == report[name]["kept"] == 4
+        assert report[name]["empty"] == {"en": 1, "de": 2}
+        assert "dropped" not in report[name]
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=9), max_size=9))
+def test_a_pair_is_new_where_a_set_of_all_pairs_says_so(blocks):
+    seen, reference = Seen(), set()
+    for block in blocks:
+        expected = []
+        for pair in block:
+            expected.append(pair not in reference)
+            reference.add(pair)
+        assert seen.new([s for s, _ in block], [t for _, t in block]).tolist() == expected
+
+
+def test_a_line_of_100000_characters_and_numbers_only_pass(corpus):
+    long, word = "Wörter " * 15000, "x" * 100_000
+    _, texts = corpus(train=([long, word, "12 34"], [word, long, "5,6"]), test=([word], [""]))
+    assert texts["train.en"] == [long.strip(), word, "12 34"]
+    assert texts["test.en"] == [word]
+
+
+def test_blocks_of_any_size_give_the_same_bytes(corpus, monkeypatch):
+    words = ["Häuser", "日本語", "\U0001f600", "a\u2028b", "e\u0301", "", "&quot;x", "plain ascii"]
+    draw = random.Random(1).choices
+    lines = [[" ".join(draw(words, k=3)) for _ in range(300)] for _ in "st"]
+    expected = corpus({"deduplicate": True}, train=lines)
+    for size in (2, 7, 64):
+        monkeypatch.setattr(normalise, "BLOCK", size)
+        assert corpus({"deduplicate": True}, train=lines) == expected
+
+
+@pytest.mark.parametrize(("source", "target"), [(3, 2), (2, 3), (700, 2), (2, 700), (1, 0)])
+def test_sides_of_different_length_are_refused_with_both_counts(corpus, monkeypatch, source, target):
+    monkeypatch.setattr(normalise, "BLOCK", 64)
+    with pytest.raises(UserError, match=rf"raw/dev.en has {source} lines and raw/dev.de has {target} lines"):
+        corpus(dev=(["line"] * source, ["Zeile"] * target))
+    assert not Path("out").exists() and not Path("report.json").exists()
+
+
+def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte(corpus, monkeypatch):
+    for size in (2, 1 << 20):
+        monkeypatch.setattr(normalise, "BLOCK", size)
+        with pytest.raises(UserError, match=r"raw/dev.de: line 3, byte 4 \(0xe4\) is not UTF-8; .*replace"):
+            corpus(dev=(["1", "2", "3"], "é\nü\nauß\n".encode()[:-4] + b"zu\xe4h\n"))
+
+
+def test_bytes_that_are_not_utf8_are_replaced_where_that_is_set(corpus):
+    broken = b"H\xe4user\ngood\ncut \xe2\x82\n\xff\xfe\n"  # a sequence cut short by the line's end takes no line feed
+    report, texts = corpus({"invalid_utf8": "replace"}, train=(broken, ["1", "2", "3", "4"]))
+    assert texts["train.en"] == ["H\ufffduser", "good", "cut \ufffd", "\ufffd\ufffd"]
+    assert report["train"]["invalid"] == {"en": 3, "de": 0}
+
+
+def test_an_empty_corpus_is_refused(corpus):
+    with pytest.raises(UserError, match=r"raw/train.en and raw/train.de: no pair"):
+        corpus(train=([], []))
+    with pytest.raises(UserError, match=r"raw/train.en and raw/train.de: no pair"):
+        corpus(train=(["", "x"], ["x", ""]))
+
+
+def test_a_missing_side_or_set_is_named(corpus):
+    corpus(test_filtered=zip(*PAIRS))
+    assert normalise.find_sets(Path("raw"), ["en", "de"]) == ["train", "dev", "test", "test_filtered"]
+    Path("raw/test_filtered.en").unlink()
+    with pytest.raises(UserError, match=r"raw/test_filtered.en is missing"):
+        normalise.find_sets(Path("raw"), ["en", "de"])
+    Path("raw/test.de").unlink()
+    with pytest.raises(UserError, match=r"raw/test.de is missing"):
+        normalise.find_sets(Path("raw"), ["en", "de"])
+    with pytest.raises(UserError, match=r"nowhere/train.en is missing"):
+        normalise.find_sets(Path("nowhere"), ["en", "de"])
+
+
+def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a_kill(corpus):
+    corpus()
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    left = Path(f".out.{process.pid}.partial")
+    left.mkdir()
+    before = {path: path.read_bytes() for path in Path("out").iterdir()}
+    with pytest.raises(UserError):
+        corpus(test=(["one"], ["eins", "zwei"]))
+    assert before == {path: path.read_bytes() for path in Path("out").iterdir()}
+    assert not left.exists()
+    other = Path(f".out.{os.getppid()}.partial")  # of a process that lives
+    other.mkdir()
+    corpus(train=(["new"], ["neu"]))
+    assert Path("out/train.en").read_text() == "new\n"
+    assert [path.name for path in Path().glob(".*")] == [other.name]
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr(normalise, "BLOCK", 1 << 14)
+    config, peaks = read(normalise.NormaliseConfig, SETTINGS, "here"), []
+    for pairs in (2000, 40000):
+        for language in ("en", "de"):
+            (tmp_path / f"train.{language}").write_bytes(b"one line like any other, &quot;quoted&quot;\n" * pairs)
+        (out := tmp_path / str(pairs)).mkdir()
+        tracemalloc.start()
+        normalise.normalise_set(tmp_path, out, "train", ["en", "de"], config, tqdm(disable=True))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("max_words", -1), ("max_ratio", 0.5), ("max_ratio", -1.0), ("invalid_utf8", "ignore"), ("nfc", "yes")],
+)
+def test_an_impossible_setting_is_refused(key, value):
+    with pytest.raises(UserError, match=rf"here\.{key}: {value!r}"):
+        read(normalise.NormaliseConfig, SETTINGS | {key: value}, "here")
+
+
+def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
+    arguments = ["demo", "--raw", folder, "--out", folder / "out", "--report", folder / "report.json"]
+    command = [sys.executable, "-m", "pipeline.normalise", *arguments]
+    root = Path(__file__).parents[1]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, **options)
+
+
+def test_the_command_says_what_is_wrong_in_one_line(tmp_path):
+    for name in normalise.REQUIRED:
+        (tmp_path / f"{name}.en").write_bytes(b"one\ntwo\n")
+        (tmp_path / f"{name}.de").write_bytes(b"eins\n")
+    result = run_command(tmp_path)
+    assert result.returncode == 1
+    assert "train.en has 2 lines" in result.stderr.split("\n")[-2] and "Traceback" not in result.stderr
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path):
+    for name, language in itertools.product(normalise.REQUIRED, ("en", "de")):
+        (tmp_path / f"{name}.{language}").write_bytes(b"a line\n" * 1000)
+    before = sorted(tmp_path.iterdir())
+    result = run_command(tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
+    assert result.returncode == 1
+    assert "File too large" in result.stderr.split("\n")[-2] and "Traceback" not in result.stderr
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,165 @@
+import dataclasses
+import io
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.cleaning import cleaner
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import VocabularyConfig
+from transformer.vocabulary import BOS, EOS, PAD, UNK, Vocabulary, WordTable, learn
+
+TEXT = b"".join((Path(__file__).parent / "data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
+LINES = TEXT.decode().split("\n")[:-1]
+CONFIG = VocabularyConfig(size=450, unknown="byte_fallback", character_coverage=0.9999, sample_pairs=0, threads=1)
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<0x41>", "\u2585"]
+
+clean = cleaner(entities=False, nfc=True, punctuation=False, language="de")
+# A line as normalise leaves it: any characters, words of the training text, and what SentencePiece has names for.
+WORDS = st.sampled_from([*TEXT.decode().split()[:50], *SPECIAL]) | st.text(st.characters(exclude_categories=["Cs"]))
+NORMALISED = st.lists(WORDS).map(lambda words: clean(" ".join(words).replace("\n", " ") + "\n")[:-1])
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary.from_bytes(learn([TEXT], CONFIG))
+
+
+def trained_by_sentencepiece(sentences, **options) -> bytes:
+    model = io.BytesIO()
+    settings = {"model_type": "bpe", "vocab_size": 450, "character_coverage": 0.9999, "byte_fallback": True}
+    settings |= {"normalization_rule_name": "identity", "pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
+    settings |= {"minloglevel": 2, "sentence_iterator": iter(sentences), "model_writer": model}
+    sentencepiece.SentencePieceTrainer.Train(**(settings | options))
+    return model.getvalue()
+
+
+def scored_pieces(model: bytes) -> list[tuple[str, float]]:
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [(processor.IdToPiece(i), processor.GetScore(i)) for i in range(len(processor))]
+
+
+def test_special_pieces_have_the_first_ids(vocabulary):
+    assert vocabulary.size == 450
+    assert vocabulary.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert vocabulary.decode([BOS, *vocabulary.encode(["Guten Tag"])[0], EOS, PAD]) == "Guten Tag"
+    assert vocabulary.decode([[], *vocabulary.encode(["eins", "zwei drei"])]) == ["", "eins", "zwei drei"]
+
+
+@given(NORMALISED)
+def test_normalised_text_comes_back_from_its_ids(vocabulary, line):
+    (ids,) = vocabulary.encode([line])
+    assert vocabulary.decode(ids) == line.replace("\u2581", " ")  # with which SentencePiece writes a space
+    assert not {PAD, UNK, BOS, EOS} & set(ids)
+
+
+@given(st.text("ab \n\t\0\u00a0é"))
+def test_so_does_text_that_is_not_normalised(vocabulary, text):
+    assert vocabulary.decode(vocabulary.encode([text])[0]) == text
+
+
+@pytest.mark.parametrize("word", SPECIAL)
+def test_the_name_of_a_special_piece_is_ordinary_text(word):
+    # also where it was learnt from
+    vocabulary = Vocabulary.from_bytes(learn([TEXT, f"{word} x{word}\n".encode() * 100], CONFIG))
+    for line in (word, f"a{word}b", f"{word} {word}"):
+        (ids,) = vocabulary.encode([line])
+        assert not {PAD, UNK, BOS, EOS} & set(ids)
+        assert vocabulary.decode(ids) == line
+
+
+def test_an_unknown_character_is_one_unknown_piece_where_that_is_set():
+    vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown="unk", size=200)))
+    (ids,) = vocabulary.encode(["Haus 日"])
+    assert ids.count(UNK) == 1
+    assert vocabulary.decode(ids) == "Haus  \u2047 "
+
+
+def test_the_same_text_gives_the_same_bytes_in_any_order_and_blocks_and_with_any_threads():
+    expected = learn([TEXT], CONFIG)
+    lines = [f"{line}\n".encode() for line in LINES]
+    random.Random(1).shuffle(lines)
+    assert learn(lines, CONFIG) == expected
+    assert learn([TEXT], dataclasses.replace(CONFIG, threads=2)) == expected
+
+
+def test_words_with_their_numbers_teach_what_the_lines_themselves_teach():
+    expected = trained_by_sentencepiece(LINES)
+    assert scored_pieces(learn([TEXT], CONFIG)) == scored_pieces(expected)
+
+
+def test_a_text_too_small_for_the_size_is_refused_with_the_largest_that_is_possible():
+    with pytest.raises(UserError, match=r"^size: 30000 is not possible with this text; at most \d+ pieces") as error:
+        learn([TEXT], dataclasses.replace(CONFIG, size=30000))
+    size = int(re.search(r"at most (\d+)", str(error.value))[1])
+    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, size=size))).size == size
+
+
+def test_a_size_too_small_for_the_characters_is_refused_with_the_least_that_is_possible():
+    with pytest.raises(UserError, match=r"^size: 100 is not possible with this text; at least \d+ pieces") as error:
+        learn([TEXT], dataclasses.replace(CONFIG, size=100))
+    size = int(re.search(r"at least (\d+)", str(error.value))[1])
+    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, size=size))).size == size
+
+
+@pytest.mark.parametrize("text", [[], [b""], [b" \n\n"]])
+def test_a_text_without_words_is_refused(text):
+    with pytest.raises(UserError, match="no word"):
+        learn(text, CONFIG)
+
+
+def test_a_word_of_100000_characters_is_not_learnt_from_but_encoded(vocabulary):
+    word = "ab" * 50_000
+    assert learn([TEXT, f"{word}\n".encode()], CONFIG) == learn([TEXT], CONFIG)
+    assert vocabulary.decode(vocabulary.encode([word])[0]) == word
+
+
+def test_sentencepiece_prints_nothing(capfd):
+    vocabulary = Vocabulary.from_bytes(learn([TEXT, "\u2585 \0x\n".encode()], CONFIG))
+    vocabulary.encode(["日本語"])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_file_that_is_no_vocabulary_is_refused_by_name(tmp_path):
+    path = tmp_path / "vocabulary.model"
+    with pytest.raises(UserError, match="vocabulary.model is missing"):
+        Vocabulary(path)
+    for content in (b"", b"no model", learn([TEXT], CONFIG)[:-1000]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="vocabulary.model is no SentencePiece model"):
+            Vocabulary(path)
+    path.write_bytes(trained_by_sentencepiece(LINES, pad_id=-1, unk_id=0, bos_id=1, eos_id=2))
+    with pytest.raises(UserError, match=r"pad, unk, bos and eos are \(-1, 0, 1, 2\)"):
+        Vocabulary(path)
+
+
+def encoded_by(table: WordTable, lines: list[str]) -> list[list[int]]:
+    ids, lengths = table.encode("".join(f"{line}\n" for line in lines).encode())
+    return [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
+
+
+@given(st.lists(st.lists(NORMALISED, min_size=1, max_size=4), max_size=4), st.sampled_from([1, 5, 1000]))
+def test_a_table_of_words_gives_the_ids_of_the_lines(vocabulary, blocks, distinct_words):
+    table = WordTable(vocabulary, threads=1, distinct_words=distinct_words)
+    for lines in blocks:
+        assert encoded_by(table, lines) == vocabulary.encode(lines)
+
+
+@pytest.mark.parametrize("unknown", ["byte_fallback", "unk"])
+def test_a_table_of_words_gives_the_ids_of_real_lines(unknown):
+    vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown=unknown)))
+    lines = [*LINES, "", "日本 語 日本", *LINES]
+    for threads in (1, 2):
+        assert encoded_by(WordTable(vocabulary, threads), lines) == vocabulary.encode(lines, threads)
+
+
+def test_a_table_of_words_refuses_a_vocabulary_whose_pieces_hold_spaces():
+    model = trained_by_sentencepiece(["the house of the house of"] * 9, split_by_whitespace=False, vocab_size=285)
+    with pytest.raises(UserError, match="holds a space"):
+        WordTable(Vocabulary.from_bytes(model), threads=1)
