@@ -14,13 +14,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from pipeline import machine, stage
-from pipeline.params import entry, load, run_settings, section
+from pipeline.params import entry, languages, load, run_settings, section
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -44,6 +45,7 @@ class Decoder:
     model: Transformer
     vocabulary: Vocabulary
     config: DecodingConfig
+    description: dict[str, Any]  # what the weights' file says of them
 
     @property
     def device(self) -> torch.device:
@@ -140,9 +142,9 @@ def write_lines(path: Path, lines: list[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def work(last: Decoder, average: Decoder, text: Path, languages: tuple[str, str], out: Path) -> dict[str, float]:
+def work(last: Decoder, average: Decoder, text: Path, pair: tuple[str, str], out: Path) -> dict[str, dict[str, float]]:
     """Write everything into `out`; the seconds that each translation took."""
-    sets = {name: [lines_of(text / f"{name}.{language}") for language in languages] for name in ("dev", "test")}
+    sets = {name: [lines_of(text / f"{name}.{language}") for language in pair] for name in ("dev", "test")}
     perplexities, seconds, sentences, pieces = {"dev": {}}, {}, {}, {}
     for decoder, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
         started = time.monotonic()
@@ -154,7 +156,10 @@ def work(last: Decoder, average: Decoder, text: Path, languages: tuple[str, str]
         write_lines(out / f"{name}.{weights}.txt", texts)
         if name == "dev":
             perplexities["dev"][weights] = perplexity(decoder, *sets[name])
-    write_json(out / "translations.json", {**perplexities, "sentences": sentences, "pieces": pieces})
+    settings = {"averaging": average.description, "decoding": vars(average.config)}
+    write_json(
+        out / "translations.json", {**perplexities, "sentences": sentences, "pieces": pieces, "settings": settings}
+    )
     samples = [dict(zip(("source", "reference", "translation"), row)) for row in zip(*sets["test"], texts)]
     write_json(out / "samples.json", samples[:SAMPLES])
     write_attention(average, sets["test"][0], translations, out)
@@ -162,17 +167,17 @@ def work(last: Decoder, average: Decoder, text: Path, languages: tuple[str, str]
 
 
 def decoder_of(weights: Path, vocabulary: Path, config: DecodingConfig, device: torch.device) -> Decoder:
-    model, _ = load_model(weights, device)
+    model, description = load_model(weights, device)
     pieces = Vocabulary(vocabulary)
     if pieces.sha256 != read_settings(weights.parent)[2]:
         raise UserError(f"{vocabulary} is not the vocabulary that {weights} was trained with")
-    return Decoder(model, pieces, config)
+    return Decoder(model, pieces, config, description)
 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     corpus, _, _ = run_settings(params, arguments.run)
-    languages = tuple(entry(params, "corpora", corpus)["languages"])
+    pair = languages(params, corpus)
     model = entry(params, "runs", arguments.run)["model"]
     config = section(params, "models", model, "decoding", DecodingConfig)
     device = machine.torch_device(machine.machine(params), config.threads)
@@ -180,7 +185,7 @@ def main(arguments: argparse.Namespace) -> None:
     last = decoder_of(step_files(arguments.checkpoints)[-1][1], vocabulary, config, device)
     average = decoder_of(arguments.average / "model.safetensors", vocabulary, config, device)
     with atomic_folder(arguments.out) as folder:
-        times = work(last, average, arguments.text, languages, folder)
+        times = work(last, average, arguments.text, pair, folder)
     write_json(arguments.timing, {**times, "precision": config.precision, **machine.hardware(device)})
 
 

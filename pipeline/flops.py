@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline import stage
+from pipeline import stage, tracking
 from pipeline.params import load
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, keys, read, require
@@ -129,6 +129,7 @@ def main(arguments: argparse.Namespace) -> None:
     vocabulary_size = read_json(arguments.corpus)["vocabulary_size"]
     result = flops(training, part(Timing, timing, arguments.timing), lengths, vocabulary_size, load())
     write_json(arguments.out, result)
+    tracking.mirror_scores(arguments.run, arguments.out.parent)
     made = result["paper_estimate"]
     made = made["reason"] if made["flops"] is None else f"{made['flops']:.1e} by the paper's estimate"
     print(f"{arguments.run}: {result['analytic']['training_flops']:.2e} operations counted; {made}")

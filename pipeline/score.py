@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import stage
+from pipeline import stage, tracking
 from pipeline.params import entry, languages, load, run_settings
 from transformer.config.reading import UserError, read, require
 from transformer.files import write_json
@@ -111,6 +111,7 @@ def main(arguments: argparse.Namespace) -> None:
     corpus, _, _ = run_settings(params, arguments.run)
     pair = languages(params, corpus)
     write_json(arguments.out, score(arguments.translations, arguments.raw, pair, scoring(params)))
+    tracking.mirror_scores(arguments.run, arguments.out.parent)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Small models and settings that several tests use."""
 
 import dataclasses
+import os
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from pipeline.params import load, section
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
+
+os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
 

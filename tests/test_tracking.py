@@ -1,0 +1,394 @@
+"""MLflow holds what the score files hold, once, and no trouble of its own reaches a stage. MLflow's client is asked."""
+
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import mlflow_follower, mlflow_store, tracking
+from pipeline.mlflow_mirror import Sources, mirror_live, mirror_run, read_curve
+
+SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0}}
+DESCRIPTION = {"model": "tiny", "settings": SETTINGS, "data_sum": "0a1b"}
+PARAMS = """
+runs:
+  {name}: {{corpus: demo, model: tiny}}
+models:
+  tiny: {{model: {{}}, training: {{}}, averaging: {{}}, decoding: {{}}}}
+studies: {{}}
+"""
+LOCK = """
+schema: '2.0'
+stages:
+  binarise@demo:
+    outs:
+    - {{path: data/demo/binarised, hash: md5, md5: 99ff.dir}}
+  train@{name}:
+    deps:
+    - {{path: data/demo/binarised, hash: md5, md5: 99ff.dir}}
+"""
+
+
+def records(steps: int, scale: float = 1.0) -> list[dict]:
+    """A training's log: a loss each ten steps, a dev loss each twenty."""
+    log = []
+    for step in range(10, steps + 1, 10):
+        log.append({"step": step, "loss": scale / step, "learning_rate": 1e-7 * step, "tokens": 321 * step})
+        if step % 20 == 0:
+            log.append({"step": step, "dev_loss": scale / step, "dev_perplexity": 1 + scale / step})
+    return log
+
+
+def write_log(path: Path, log: list[dict]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in log))
+
+
+def decoded(beam: int) -> dict:
+    settings = {"decoding": {"beam": beam, "alpha": 0.6}, "averaging": {"checkpoints": 5}}
+    return {"dev": {"last": {"perplexity": 4.5}}, "settings": settings}
+
+
+def write_scores(folder: Path) -> None:
+    """What a run's stages leave, in small."""
+    (folder / "translations").mkdir(parents=True)
+    write_log(folder / "training.jsonl", records(40))
+    measure = {"score": 61.5, "low": 60.0, "high": 63.0, "signature": "nrefs:1|case:mixed|tok:13a"}
+    times = {"started": "2030-01-02T03:00:00+00:00", "ended": "2030-01-02T03:04:05+00:00"}
+    summary = {"steps": 40, "dev_loss": 0.025, "settings": SETTINGS, "settings_sha256": "ffee", "data_sum": "0a1b"}
+    for name, content in {
+        "training.json": summary,
+        "timing.json": {"tokens_per_second": 5000.5, "hardware": "abacus", "commit": "c0ffee", **times},
+        "flops.json": {"estimate": 3.3e18},
+        "translations/translations.json": decoded(beam=4),
+        "decoding-timing.json": {"seconds": {"test.average": 12.5}},
+        "score.json": {"test": {"average": {"pairs": 9, "metrics": {"bleu-13a": measure}}}},
+    }.items():
+        (folder / name).write_text(json.dumps(content))
+
+
+TWO_AT_ONCE = f"""
+from pathlib import Path
+from pipeline import tracking
+log = Path("training.jsonl")
+with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", log, {DESCRIPTION}):
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
+    """A folder whose store two trainings made at once, which is slow; and what they said."""
+    folder = tmp_path_factory.mktemp("first")
+    write_log(folder / "training.jsonl", records(40))
+    environment = {**tracking.environment(), "MLFLOW_TRACKING_URI": ""}
+    process = run_python("-c", TWO_AT_ONCE, cwd=folder, env=environment)
+    return folder, process
+
+
+def run_python(*arguments: str, **how: Any) -> subprocess.CompletedProcess:
+    how = {"env": tracking.environment(), "timeout": 100} | how
+    return subprocess.run([sys.executable, *arguments], check=False, capture_output=True, text=True, **how)
+
+
+@pytest.fixture
+def project(tmp_path: Path, first: tuple, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with params.yaml and dvc.lock for the run `tiny`, of which the store knows nothing yet."""
+    monkeypatch.chdir(tmp_path)
+    use_store(shutil.copy(first[0] / "mlflow.db", tmp_path), monkeypatch)
+    (tmp_path / "params.yaml").write_text(PARAMS.format(name="tiny"))
+    (tmp_path / "dvc.lock").write_text(LOCK.format(name="tiny"))
+    return tmp_path
+
+
+def use_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{path}")
+
+
+def content(*names: str) -> list[dict]:
+    """All that the store holds of the runs `names`, or of `tiny`, but for identifiers and times."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
+    (experiment,) = [e for e in client.search_experiments() if e.name != "Default"]
+    runs = client.search_runs([experiment.experiment_id])
+    runs = [run for run in runs if run.data.tags["run"] in (names or ["tiny"])]
+    called = {run.info.run_id: run.info.run_name for run in runs}
+    found = []
+    for run in runs:
+        histories = {key: client.get_metric_history(run.info.run_id, key) for key in run.data.metrics}
+        points = sorted((key, m.step, m.value) for key, history in histories.items() for m in history)
+        tags = {key: called.get(value, value) for key, value in run.data.tags.items()}
+        found.append(
+            {
+                "name": run.info.run_name,
+                "status": run.info.status,
+                "params": run.data.params,
+                "tags": tags,
+                "points": points,
+            }
+        )
+    return sorted(found, key=lambda run: (run["name"], run["points"]))
+
+
+def points_of(log: list[dict]) -> list[tuple]:
+    return sorted((key, record["step"], record[key]) for record in log for key in record if key != "step")
+
+
+def live(log: Path, last: bool = False) -> None:
+    with mlflow_store.opened() as store:
+        mirror_live(store, "tiny", DESCRIPTION, log, last)
+
+
+def mirror(folder: Path) -> None:
+    with mlflow_store.opened() as store:
+        mirror_run(store, "tiny", folder, Sources.read())
+
+
+def test_a_run_shows_its_files(project: Path) -> None:
+    write_scores(project / "scores/tiny")
+    mirror(project / "scores/tiny")
+    training, decoding = content()
+    assert training["name"] == "tiny" and training["status"] == "FINISHED"
+    assert training["params"]["model.dropout"] == "0.1" and training["params"]["training.steps"] == "40"
+    expected = {"run": "tiny", "corpus": "demo", "model": "tiny", "data_sum": "0a1b", "settings_sha256": "ffee"}
+    expected |= {"data_dvc": "99ff.dir", "hardware": "abacus", "commit": "c0ffee", "mlflow.source.git.commit": "c0ffee"}
+    assert expected.items() <= training["tags"].items()
+    once = {("training/dev_loss", 0, 0.025), ("timing/tokens_per_second", 0, 5000.5), ("flops/estimate", 0, 3.3e18)}
+    assert set(training["points"]) == {*points_of(records(40)), *once, ("training/steps", 0, 40)}
+    assert decoding["tags"]["mlflow.parentRunId"] == "tiny"
+    assert decoding["params"] == {"decoding.beam": "4", "decoding.alpha": "0.6", "averaging.checkpoints": "5"}
+    assert ("score/test.average.bleu-13a", 0, 61.5) in decoding["points"]
+    assert ("decoding/dev.last.perplexity", 0, 4.5) in decoding["points"]
+    assert decoding["tags"]["score/test.average.bleu-13a"] == "nrefs:1|case:mixed|tok:13a"
+
+
+def test_mirroring_again_changes_nothing(project: Path) -> None:
+    write_scores(project / "scores/tiny")
+    mirror(project / "scores/tiny")
+    before = content()
+    mirror(project / "scores/tiny")
+    assert content() == before
+
+
+def test_a_changed_score_becomes_the_latest(project: Path) -> None:
+    write_scores(project / "scores/tiny")
+    mirror(project / "scores/tiny")
+    path = project / "scores/tiny/score.json"
+    path.write_text(path.read_text().replace("61.5", "60.5"))
+    mirror(project / "scores/tiny")
+    from mlflow import MlflowClient
+
+    client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
+    (decoding,) = client.search_runs(["1"], "params.`decoding.beam` = '4'")
+    assert decoding.data.metrics["score/test.average.bleu-13a"] == 60.5
+
+
+def test_a_resumed_training_goes_on_with_its_run_and_repeats_no_point(project: Path) -> None:
+    log = project / "training.jsonl"
+    write_log(log, records(30))
+    live(log)
+    (running,) = content()
+    assert running["status"] == "RUNNING" and running["points"] == points_of(records(30))
+    live(log, last=True)
+    assert content()[0]["status"] == "KILLED"
+    write_log(log, records(20))  # what resuming from step 20 leaves of the log
+    live(log)
+    assert content()[0]["status"] == "RUNNING"
+    write_log(log, records(40))
+    live(log, last=True)
+    (finished,) = content()
+    assert finished["status"] == "FINISHED" and finished["points"] == points_of(records(40))
+
+
+def test_other_losses_by_the_same_settings_are_another_run(project: Path) -> None:
+    log = project / "training.jsonl"
+    for scale in (1.0, 1.5, 1.0):
+        write_log(log, records(40, scale))
+        live(log, last=True)
+    first, second = content()
+    assert {tuple(run["points"]) for run in (first, second)} == {tuple(points_of(records(40, s))) for s in (1.0, 1.5)}
+
+
+def test_each_decoding_of_a_training_is_nested_in_its_run(project: Path) -> None:
+    write_scores(project / "scores/tiny")
+    for beam in (4, 8, 4):
+        (project / "scores/tiny/translations/translations.json").write_text(json.dumps(decoded(beam)))
+        mirror(project / "scores/tiny")
+    training, *decodings = content()
+    assert [run["params"]["decoding.beam"] for run in decodings] == ["4", "8"]
+    assert [run["tags"]["mlflow.parentRunId"] for run in decodings] == [training["name"]] * 2
+
+
+def test_a_store_rebuilt_from_the_files_equals_the_live_one(
+    project: Path, first: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_scores(project / "scores/tiny")
+    ended = threading.Event()
+    ended.set()
+    mlflow_follower.follow("tiny", project / "scores/tiny/training.jsonl", DESCRIPTION, ended)
+    mirror(project / "scores/tiny")
+    mirrored_live = content()
+    use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
+    answer = run_python("-m", "pipeline.tracking")
+    assert answer.stdout == f"1 runs of scores are mirrored in sqlite:///{project}/rebuilt.db\n" and not answer.stderr
+    assert content() == mirrored_live
+
+
+def test_two_trainings_that_make_the_store_at_once_share_it(first: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, process = first
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
+    assert sorted(path.name for path in folder.iterdir()) == ["mlflow.db", "mlflow.db.lock", "training.jsonl"]
+    use_store(folder / "mlflow.db", monkeypatch)
+    assert [(run["name"], run["status"]) for run in content("one", "two")] == [("one", "FINISHED"), ("two", "FINISHED")]
+    assert all(run["points"] == points_of(records(40)) for run in content("one", "two"))
+
+
+def test_the_follower_of_a_killed_training_ends(project: Path) -> None:
+    write_log(project / "training.jsonl", records(20))
+    training = f"""
+import os
+from pathlib import Path
+from pipeline import tracking
+with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
+    os.kill(os.getpid(), 9)
+"""
+    # The follower holds the pipe of standard error, so this returns when it is gone, too.
+    killed = run_python("-c", training)
+    assert (killed.returncode, killed.stderr) == (-9, "")
+    assert [(run["status"], run["points"]) for run in content()] == [("KILLED", points_of(records(20)))]
+
+
+def test_a_failing_store_is_one_line_however_often_it_fails(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(mlflow_store, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(mlflow_follower, "INTERVAL", 0.1)
+    log, ended = project / "training.jsonl", threading.Event()
+    write_log(log, records(40))
+    holder = sqlite3.connect(project / "mlflow.db")
+    holder.execute("BEGIN EXCLUSIVE")
+    threading.Timer(2, ended.set).start()
+    mlflow_follower.follow("tiny", log, DESCRIPTION, ended)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.tracking" in said
+    holder.rollback()
+    live(log, last=True)
+    assert content()[0]["points"] == points_of(records(40))
+
+
+def test_a_store_removed_while_it_is_in_use_is_made_again(project: Path) -> None:
+    log = project / "training.jsonl"
+    write_log(log, records(20))
+    live(log)
+    (project / "mlflow.db").unlink()
+    write_log(log, records(40))
+    live(log, last=True)
+    assert content()[0]["points"] == points_of(records(40))
+
+
+def test_a_store_that_comes_back_is_caught_up_with(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mlflow_store, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(mlflow_follower, "INTERVAL", 0.1)
+    log, ended = project / "training.jsonl", threading.Event()
+    write_log(log, records(40))
+    holder = sqlite3.connect(project / "mlflow.db", check_same_thread=False)
+    holder.execute("BEGIN EXCLUSIVE")
+    threading.Timer(0.5, holder.rollback).start()
+    threading.Timer(1.5, ended.set).start()
+    mlflow_follower.follow("tiny", log, DESCRIPTION, ended)
+    assert content()[0]["points"] == points_of(records(40))
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("sqlite:///{folder}/file/mlflow.db", "file"),  # no folder can be made there
+        ("sqlite:///{folder}/file", "not a database"),
+        ("sqlite:////proc/mlflow.db", "No such file"),
+        ("http://localhost:1", "refused"),
+        ("nonsense://store", "nonsense"),
+    ],
+)
+def test_a_store_that_cannot_be_written_is_named_with_the_reason(
+    project: Path, monkeypatch: pytest.MonkeyPatch, place: str, reason: str
+) -> None:
+    (project / "file").write_text("no database, but long enough to look like one")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", place.format(folder=project))
+    write_scores(project / "scores/tiny")
+    error = mlflow_follower.attempt(mirror_run, "tiny", project / "scores/tiny", Sources.read())
+    assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
+
+
+def test_a_stage_goes_on_where_the_store_fails(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    (project / "file").write_text("no database, but long enough to look like one")
+    use_store(project / "file", monkeypatch)
+    write_scores(project / "scores/tiny")
+    tracking.mirror_scores("tiny", project / "scores/tiny")
+    said = capfd.readouterr().err
+    assert said.startswith("tracking: MLflow, sqlite:///") and said.count("\n") == 1
+
+
+def test_a_server_that_never_answers_is_given_up(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    with socket.create_server(("localhost", 0)) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://localhost:{server.getsockname()[1]}")
+        monkeypatch.setattr(tracking, "PATIENCE", 1)
+        write_log(project / "training.jsonl", records(40))
+        with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
+            pass
+    assert capfd.readouterr().err.startswith("tracking: MLflow took more than 1 seconds; the stage goes on")
+
+
+def test_an_error_of_the_training_passes_through(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_store(project / "file", monkeypatch)
+    (project / "file").write_text("no database, but long enough to look like one")
+    with pytest.raises(ZeroDivisionError), tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("off", ["by the environment", "by not being installed"])
+def test_nothing_is_started_where_tracking_is_off(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture, off: str
+) -> None:
+    if off == "by the environment":
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
+    else:
+        monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracking.subprocess, "Popen", None)
+    with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
+        tracking.mirror_scores("tiny", project / "scores/tiny")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_half_written_dvc_lock_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text(PARAMS.format(name="tiny"))
+    whole = LOCK.format(name="tiny")
+    for length in range(len(whole)):
+        (tmp_path / "dvc.lock").write_text(whole[:length])
+        assert {"corpus": "demo", "model": "tiny"}.items() <= Sources.read().trained("tiny").items()
+
+
+def test_a_half_written_line_and_what_is_no_number_are_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "training.jsonl"
+    log.write_text('{"step": 1, "loss": 2.5, "tokens": NaN}\n{"step": 2, "lo')
+    assert read_curve(log) == {("loss", 1): 2.5}
+    assert read_curve(tmp_path / "none.jsonl") == {}
+
+
+def test_telemetry_is_off_before_mlflow_is_imported() -> None:
+    code = "import os, sys, pipeline.mlflow_follower; print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
+    plain = {key: value for key, value in tracking.environment().items() if key != "MLFLOW_DISABLE_TELEMETRY"}
+    answer = run_python("-c", code, env=plain)
+    assert answer.stdout == "False true\n"
