@@ -182,6 +182,8 @@ def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
 def simple_verb(verb: EnglishVerb, tense: str, agreement: int, after: str, support: bool) -> tuple[str, str]:
     if verb.base == "be":
         return verb.finite(tense, agreement), after
+    if tense == "present" and verb.base == verb.past and agreement != SINGULAR and not support:
+        return BE.english.finite(tense, agreement), join(verb.gerund(), after)  # "they read" would say two things
     if support:
         return DO.finite(tense, agreement), join(verb.base, after)
     return "", join(verb.finite(tense, agreement), after)

@@ -79,13 +79,13 @@ def adorned(dice: Dice, clause: Clause, chosen: Mood, given: Predicate) -> Claus
     if given.placeable:
         clause = located(dice, clause)
     odd = when == "habit" and (given.stative or clause.negated)  # is young every week
-    if not clause.often.english and not odd and dice.chance(0.55):
+    if not clause.often.english and not odd and dice.chance(0.6):
         clause = replace(clause, time=adjuncts.time(dice, when))
     return clause
 
 
 def located(dice: Dice, clause: Clause) -> Clause:
-    draw = dice.weigh([(38, None), (35, "place"), (16, "company"), (11, "manner")])
+    draw = dice.weigh([(32, None), (39, "place"), (17, "company"), (12, "manner")])
     if draw == "place":
         return replace(clause, place=adjuncts.in_place(dice))
     if draw == "company":
@@ -111,7 +111,7 @@ def timed(dice: Dice, frame: Frame, place: Pair) -> Clause:
     subject = phrases.thing(dice, frame.subjects, tail=relative)
     chosen = dice.weigh(TENSES)
     negated = negatable(subject) and dice.chance(0.1)
-    time = adjuncts.time(dice, chosen.when()) if dice.chance(0.7) else NONE
+    time = adjuncts.time(dice, chosen.when()) if dice.chance(0.7) and not (negated and chosen is PRESENT) else NONE
     place = place if dice.chance(0.5) else NONE
     return Clause(subject, frame.verb, chosen.tense, chosen.modal, negated=negated, place=place, time=time)
 
@@ -135,10 +135,10 @@ def describing(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Cl
     return Clause(subject, given.verb, dice.choose(["present", "past"]), negated=negated, complement=given.complement)
 
 
-def passive(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Clause:
+def passive(dice: Dice) -> Clause:
     """Something is done, by somebody or at some time."""
-    kind = kind or dice.choose(PASSIVE_KINDS)
-    subject = subject or phrases.thing(dice, [kind], tail=relative)
+    kind = dice.choose(PASSIVE_KINDS)
+    subject = phrases.thing(dice, [kind], tail=relative)
     frame = dice.choose([frame for frame in OBJECT_FRAMES[kind] if not frame.stative])
     chosen = dice.weigh([*TENSES, (14, Mood("present", dice.choose(frames.NEEDFUL)))])
     negated = negatable(subject) and dice.chance(0.1)
@@ -146,7 +146,7 @@ def passive(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Claus
     if dice.chance(0.45):
         agent = phrases.thing(dice, ["person"], simple=True) if dice.chance(0.6) else phrases.name(dice)
         clause = replace(clause, company=agent.after("by", "von", DATIVE))
-    if dice.chance(0.45):
+    if dice.chance(0.45) and not (negated and chosen is PRESENT):
         clause = replace(clause, time=adjuncts.time(dice, chosen.when()))
     return clause
 

@@ -1,7 +1,7 @@
 """Sentences with figures: English 1,250 and 3.5 are German 1.250 and 3,5."""
 
 from pipeline.demonstration import adjuncts, frames, lexicon, phrases
-from pipeline.demonstration.clauses import NONE, Clause, Complement, main_clause
+from pipeline.demonstration.clauses import Clause, Complement, main_clause
 from pipeline.demonstration.dice import Dice
 from pipeline.demonstration.frames import BE
 from pipeline.demonstration.inflection import ACCUSATIVE, DATIVE, GENITIVE, PLURAL, Determiner, Pair
@@ -14,10 +14,16 @@ EXTENTS = {  # the greatest, in the unit
     "bed": (220, Pair("centimetres long", "Zentimeter lang")),
     "line": (900, Pair("kilometres long", "Kilometer lang")),
 }
+ATTENDED = ("exhibition", "concert", "conference", "lecture")
 
 
 def decimal(dice: Dice) -> Pair:
-    whole, tenth = 1 + dice.below(30), 1 + dice.below(9)
+    """From 1.1 to 30.9."""
+    return in_tenths(10 * (1 + dice.below(30)) + 1 + dice.below(9))
+
+
+def in_tenths(number: int) -> Pair:
+    whole, tenth = divmod(number, 10)
     return Pair(f"{whole}.{tenth}", f"{whole},{tenth}")
 
 
@@ -49,9 +55,10 @@ def figure(dice: Dice) -> Pair:
 
 
 def costing(dice: Dice) -> Pair:
-    subject = phrases.thing(dice, ["object", "machine", "vehicle", "clothing", "food", "text"], known=True)
+    subject = phrases.thing(dice, ["object", "machine", "vehicle", "clothing", "text"], known=True)
     english, german = price(dice)
-    return main_clause(Clause(subject, frames.COST, tense(dice), complement=Complement(english, last=german)))
+    chosen = "past" if subject.agreement == PLURAL else tense(dice)  # "they cost" would say two things
+    return main_clause(Clause(subject, frames.COST, chosen, complement=Complement(english, last=german)))
 
 
 def tense(dice: Dice) -> str:
@@ -73,21 +80,26 @@ def extent(dice: Dice) -> Pair:
 
 def rising(dice: Dice) -> Pair:
     """Rises by 2.5 percent, or from 2.5 to 3.1."""
-    subject = phrases.thing(dice, ["measure"], simple=True)
-    degrees = subject.english.endswith(("temperature", "temperatures"))
-    unit = Pair("degrees", "Grad") if degrees else Pair("percent", "Prozent")
-    first, last = decimal(dice), decimal(dice)
-    if dice.chance(0.5):
-        words = Pair(f"by {first.english} {unit.english}", f"um {first.german} {unit.german}")
-    else:
-        english = f"from {first.english} to {last.english} {unit.english}"
-        words = Pair(english, f"von {first.german} auf {last.german} {unit.german}")
+    subject = phrases.thing(dice, ["measure"])
     verb, past = dice.choose([frames.RISE, frames.FALL]), dice.chance(0.6)
-    time = adjuncts.time(dice, "past") if past else NONE
-    chosen = "past" if past else "perfect"
-    return main_clause(
-        Clause(subject, verb, chosen, time=time, complement=Complement(words[0], last=words[1])), "time" * past
-    )
+    degrees = subject.english.endswith("temperature")
+    unit = Pair("degrees", "Grad") if degrees else Pair("percent", "Prozent")
+    if degrees and dice.chance(0.5):
+        low = 11 + dice.below(200)
+        first, last = in_tenths(low), in_tenths(low + 1 + dice.below(90))
+        first, last = (first, last) if verb is frames.RISE else (last, first)
+        words = (
+            f"from {first.english} to {last.english} {unit.english}",
+            f"von {first.german} auf {last.german} {unit.german}",
+        )
+    else:
+        number = decimal(dice)
+        words = f"by {number.english} {unit.english}", f"um {number.german} {unit.german}"
+    complement = Complement(words[0], last=words[1])
+    if past:
+        time = adjuncts.time(dice, "past")
+        return main_clause(Clause(subject, verb, "past", time=time, complement=complement), "time")
+    return main_clause(Clause(subject, verb, "perfect", complement=complement))
 
 
 def share(dice: Dice) -> Pair:
@@ -132,16 +144,14 @@ def crowded(dice: Dice) -> phrases.Nominal:
     """A building or an event that many go to."""
     if dice.chance(0.6):
         return phrases.thing(dice, ["building"], simple=True)
-    nouns = [
-        noun for noun in lexicon.NOUNS["event"] if noun.english in ("exhibition", "concert", "conference", "lecture")
-    ]
+    nouns = [noun for noun in lexicon.NOUNS["event"] if noun.english in ATTENDED]
     noun = dice.choose(nouns)
     return phrases.noun_phrase(noun, dice.choose([lexicon.THE, lexicon.A]), False, phrases.described(dice, noun))
 
 
 def age(dice: Dice) -> Pair:
-    subject = dice.choose([phrases.name, phrases.relative, phrases.titled])(dice)
-    number = 5 + dice.below(85)
+    subject = dice.choose([phrases.name, phrases.titled])(dice)
+    number = 20 + dice.below(70)
     complement = Complement(f"{number} years old", last=f"{number} Jahre alt")
     return main_clause(Clause(subject, BE, tense(dice), complement=complement))
 

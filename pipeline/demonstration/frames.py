@@ -81,7 +81,8 @@ TRANSITIVE = frames(
             invite: ein|laden, lädt, lud, eingeladen; pick up: ab|holen; greet: begrüßen; visit: besuchen""",
         "person animal building": "see/saw/seen: sehen, sieht, sah, gesehen; photograph: fotografieren",
         "animal": "feed/fed: füttern; catch/caught: fangen, fängt, fing, gefangen",
-        "event": "prepare: vor|bereiten; cancel/cancelled: ab|sagen; organise: organisieren; plan/planned: planen; miss: verpassen",
+        "event": """prepare: vor|bereiten; cancel/cancelled: ab|sagen; organise: organisieren; plan/planned: planen;
+            miss: verpassen""",
         "transport": "miss: verpassen; use: benutzen",
         "link": "use: benutzen; plan/planned: planen; check: prüfen",
         "matter": """explain: erklären; discuss: besprechen, bespricht, besprach, besprochen; accept: akzeptieren;
@@ -141,7 +142,7 @@ INTRANSITIVE = frames(
             swim/swam/swum: schwimmen, schwimmt, schwamm, ist geschwommen;
             wake/woke/woken up: auf|wachen, wacht, wachte, ist aufgewacht;
             get/got up: auf|stehen, steht, stand, ist aufgestanden;
-            fall/fell/fallen asleep: ein|schlafen, schläft, schlief, ist eingeschlafen; wait: warten;
+            fall/fell/fallen asleep: ein|schlafen, schläft, schlief, ist eingeschlafen;
             come/came/come back: zurück|kommen, kommt, kam, ist zurückgekommen"""
     }
 )

@@ -51,11 +51,11 @@ KINDS = {
         machine: die Maschine, Maschinen; television: der Fernseher, Fernsehers, Fernseher;
         printer: der Drucker, Druckers, Drucker; heater: die Heizung, Heizungen;
         telephone: das Telefon, Telefons, Telefone""",
-    "vehicle": """car: das Auto, Autos, Autos; bicycle: das Fahrrad, Fahrrads, Fahrräder; boat: das Boot, Bootes, Boote; ship: das Schiff, Schiffes, Schiffe;
-        motorbike: das Motorrad, Motorrads, Motorräder; truck: der Lastwagen, Lastwagens, Lastwagen;
-        taxi: das Taxi, Taxis, Taxis""",
-    "transport": """bus/buses: der Bus, Busses, Busse; train: der Zug, Zuges, Züge; underground train: die U-Bahn, U-Bahnen;
-        tram: die Straßenbahn, Straßenbahnen""",
+    "vehicle": """car: das Auto, Autos, Autos; bicycle: das Fahrrad, Fahrrads, Fahrräder; boat: das Boot, Bootes, Boote;
+        ship: das Schiff, Schiffes, Schiffe; motorbike: das Motorrad, Motorrads, Motorräder;
+        truck: der Lastwagen, Lastwagens, Lastwagen; taxi: das Taxi, Taxis, Taxis""",
+    "transport": """bus/buses: der Bus, Busses, Busse; train: der Zug, Zuges, Züge;
+        underground train: die U-Bahn, U-Bahnen; tram: die Straßenbahn, Straßenbahnen""",
     "clothing": """coat: der Mantel, Mantels, Mäntel; shirt: das Hemd, Hemdes, Hemden; jacket: die Jacke, Jacken;
         hat: der Hut, Hutes, Hüte; dress: das Kleid, Kleides, Kleider; skirt: der Rock, Rocks, Röcke""",
     "food": """apple: der Apfel, Apfels, Äpfel; cake: der Kuchen, Kuchens, Kuchen; soup: die Suppe, Suppen;

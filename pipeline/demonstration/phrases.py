@@ -86,7 +86,7 @@ def determined(dice: Dice, noun: Noun, simple: bool, known: bool) -> tuple[Deter
     if noun.mass:
         return (THE if simple or dice.chance(0.5) else BARE), False
     plural = dice.chance(0.1 if noun.kind in PLACES else 0.27)
-    if dice.chance(0.12) and noun.kind != "person":
+    if dice.chance(0.12) and noun.kind not in ("person", "stop"):
         return dice.choose(lexicon.POSSESSIVES), plural
     if dice.chance(0.09) and not simple:
         return dice.choose(lexicon.QUANTITIES if dice.chance(0.6) else lexicon.NUMBERS), True
@@ -106,7 +106,7 @@ def owned_by(dice: Dice) -> Determiner:
 
 def described(dice: Dice, noun: Noun) -> list[Adjective]:
     """No, one or two adjectives that suit the noun; the second is an age or a colour: the friendly old man."""
-    if not dice.chance(0.44):
+    if not dice.chance(0.5):
         return []
     choices = lexicon.ADJECTIVES[noun.kind]
     first = dice.choose(choices)
@@ -152,14 +152,15 @@ def owner(dice: Dice) -> Pair:
     return Pair(f" of {possessor.english}", f" {possessor.german[GENITIVE]}")
 
 
-def person(dice: Dice, simple: bool = False, tail: Callable | None = None) -> Nominal:
+def person(dice: Dice, tail: Callable | None = None) -> Nominal:
     draw = dice.weigh([(30, pronoun), (13, name), (5, titled), (10, relative), (3, couple), (39, None)])
-    return draw(dice) if draw else thing(dice, ["person"], simple=simple, tail=tail)
+    return draw(dice) if draw else thing(dice, ["person"], tail=tail)
 
 
 def pronoun(dice: Dice, other_than: str = "") -> Nominal:
-    english = dice.choose([word for word in lexicon.PRONOUNS if word != other_than])
-    return personal(english)
+    """A personal pronoun. `other_than` a subject: no "I see me", no "we see me"."""
+    out = ("I", "we") if other_than in ("I", "we") else (other_than,)
+    return personal(dice.choose([word for word in ("I", *lexicon.PRONOUNS) if word not in out]))
 
 
 def personal(english: str) -> Nominal:

@@ -72,7 +72,7 @@ def giving(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def handing(verb: Verb, gift: Nominal, receiver: Nominal, backwards: bool, negated: bool) -> Predicate:
-    """`backwards`: it to him. Among German pronouns, too, the direct object comes first: gab es ihm, gab ihm ein Buch."""
+    """`backwards`: it to him. Of two German pronouns the direct object comes first: gab es ihm."""
     english = join(gift.objective, "to", receiver.objective) if backwards else join(receiver.objective, gift.objective)
     given = accusative(gift, negated, english)
     if receiver.pronoun:

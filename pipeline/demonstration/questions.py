@@ -41,7 +41,8 @@ def wondering(dice: Dice) -> Pair:
 def asking(dice: Dice) -> Pair:
     """A question to be answered by yes or no, or after why, when, where."""
     word = dice.weigh([(50, NONE), (20, Pair("why", "warum")), (15, Pair("when", "wann")), (15, Pair("where", "wo"))])
-    clause = events.event(dice) if dice.chance(0.75) else events.happening(dice)
+    thing = word.english in ("", "why") and dice.chance(0.35)
+    clause = events.happening(dice) if thing else events.event(dice)
     if word.english == "when":
         clause = replace(clause, time=NONE, often=NONE)
     if word.english == "where":

@@ -269,15 +269,15 @@ def figure(dice: Dice) -> Pair:
 
 
 SENTENCES = [
-    (24, statement),
+    (23, statement),
     (13, thing_statement),
     (5, pointing),
     (2, lasting),
     (2, profession),
     (3, comparison),
-    (15, combined),
+    (18, combined),
     (3, reason),
-    (8, reported),
+    (11, reported),
     (3, questions.wondering),
     (3, trying),
     (3, purpose),
