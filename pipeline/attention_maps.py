@@ -1,0 +1,121 @@
+"""Attention maps of a run's chosen sentences (as in the paper's appendix): every layer, every head, every weight.
+
+Drawn as SVG by hand: all the maps of a figure are one small image, a pixel a weight, with the pieces as text beside it.
+"""
+
+import base64
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import numpy as np
+
+from pipeline.evidence import Evidence
+from pipeline.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from transformer.files import read_json
+
+# Pixels on the page.
+CELL = 12
+LETTER = 6.2  # what a letter of a piece takes, at most
+OUTSIDE = 30  # for the numbers of layers and heads
+
+GAP = 2  # cells between two maps
+LONGEST = 14  # letters of a piece that are shown
+ATTENTION = {
+    "encoder": ("encoder self-attention", "source", "source"),
+    "decoder": ("decoder self-attention", "target", "target"),
+    "cross": ("encoder-decoder attention", "target", "source"),
+}
+STYLE = (
+    f"text{{font:10px system-ui,'DejaVu Sans',sans-serif;fill:{INK}}}.b{{font-weight:600;font-size:11px}}"
+    f"@media (prefers-color-scheme:dark){{text{{fill:{INK_ON_DARK}}}}}image{{image-rendering:pixelated}}"
+    "path{fill:none;stroke:#8a919c;stroke-width:.6}"
+)
+
+
+def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
+    """All maps side by side, a row a layer and a column a head, 0 between them."""
+    layers, heads, queries, keys = weights_LHQK.shape
+    padded = np.pad(weights_LHQK.astype(float), [(0, 0), (0, 0), (0, GAP), (0, GAP)])
+    joined = padded.transpose(0, 2, 1, 3).reshape(layers * (queries + GAP), heads * (keys + GAP))
+    return joined[:-GAP, :-GAP]
+
+
+def attention_map(weights_LHQK: np.ndarray, queries: list[str], keys: list[str]) -> str:
+    """The maps of every layer and head, with the pieces along the outer sides."""
+    layers, heads = weights_LHQK.shape[:2]
+    pixels = opacity(mosaic(weights_LHQK), COLOURS[0])
+    left, above = margin(queries), margin(keys)
+    high, wide = CELL * pixels.shape[0], CELL * pixels.shape[1]
+    across = [left + CELL * (len(keys) + GAP) * head for head in range(heads)]
+    down = [above + CELL * (len(queries) + GAP) * layer for layer in range(layers)]
+    frames = "".join(
+        f"M{x} {y}h{CELL * len(keys)}v{CELL * len(queries)}h{-CELL * len(keys)}z" for x in across for y in down
+    )
+    image = base64.b64encode(png(pixels)).decode()
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + wide + 1}" height="{above + high + 1}">',
+            f"<style>{STYLE}</style>",
+            f'<image x="{left}" y="{above}" width="{wide}" height="{high}" href="data:image/png;base64,{image}"/>',
+            f'<path d="{frames}"/>',
+            *columns(across, above, keys),
+            *rows(down, left, queries),
+            "</svg>\n",
+        ]
+    )
+
+
+def margin(pieces: list[str]) -> int:
+    """Pixels beside the maps, for their labels."""
+    return round(LETTER * max(len(shown(piece)) for piece in pieces)) + OUTSIDE
+
+
+def shown(piece: str) -> str:
+    return piece if len(piece) <= LONGEST else piece[: LONGEST - 1] + "…"
+
+
+def columns(across: list[int], above: int, keys: list[str]) -> Iterator[str]:
+    """The keys over each head, turned upwards, and the head's number over them."""
+    for head, x in enumerate(across, 1):
+        yield f'<text class="b" x="{x + CELL * len(keys) / 2}" y="12" text-anchor="middle">head {head}</text>'
+        for number, key in enumerate(keys):
+            place = f"translate({x + CELL * number + 9} {above - 4}) rotate(-90)"
+            yield f'<text transform="{place}">{escape(shown(key))}</text>'
+
+
+def rows(down: list[int], left: int, queries: list[str]) -> Iterator[str]:
+    """The queries beside each layer, and the layer's number beside them."""
+    for layer, y in enumerate(down, 1):
+        place = f"translate(12 {y + CELL * len(queries) / 2}) rotate(-90)"
+        yield f'<text class="b" transform="{place}" text-anchor="middle">layer {layer}</text>'
+        for number, query in enumerate(queries):
+            yield f'<text x="{left - 4}" y="{y + CELL * number + 9}" text-anchor="end">{escape(shown(query))}</text>'
+
+
+def attention(run: Evidence) -> list[Figure]:
+    """The attention maps of a run: for each chosen sentence one of each kind."""
+    if run.attention is None:
+        return []
+    sentences = read_json(run.attention / "attention.json")["sentences"]
+    with np.load(run.attention / "attention.npz") as arrays:
+        return [
+            attention_figure(run, number, sentence, kind, arrays[f"{number}.{kind}"])
+            for number, sentence in enumerate(sentences)
+            for kind in ATTENTION
+        ]
+
+
+def attention_figure(run: Evidence, number: int, sentence: dict, kind: str, weights_LHQK: np.ndarray) -> Figure:
+    name, queries, keys = ATTENTION[kind]
+    picture = attention_map(weights_LHQK, sentence[queries], sentence[keys])
+    caption = f"{name.capitalize()}: a row is a piece of the {queries}, a column the piece of the {keys} it attends to."
+    layers, heads = weights_LHQK.shape[:2]
+    text = plain(sentence["source"])
+    alt = f"{name.capitalize()} of {run.name} in {layers} layers of {heads} heads, for “{text}”."
+    file = f"attention-{run.slug}-{number + 1}-{kind}"
+    return Figure(file, "attention", picture, caption, alt, run=run.name, text=text)
+
+
+def plain(pieces: Sequence[str]) -> str:
+    """The sentence that these pieces are of."""
+    return "".join(pieces).removesuffix("</s>").replace("▁", " ").strip()

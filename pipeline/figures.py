@@ -1,0 +1,179 @@
+"""The report's pictures, as SVG that follows the reader's light or dark scheme. The same scores give the same bytes.
+
+Backgrounds are transparent and weights are the opacity of one colour, so that a picture needs no second version for
+a dark page; only the ink, the colour of text and axes, is exchanged there.
+"""
+
+import contextlib
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+from matplotlib.image import imsave
+
+from pipeline.evidence import Evidence
+from transformer.layers import sinusoids
+
+INK, INK_ON_DARK = "#2b2f36", "#d5d9e0"
+COLOURS = ("#3f7fd0", "#d97b29", "#2f9e6e", "#c9536b", "#8c6fd1", "#2b9fb3", "#a3872c", "#7d8694")
+DASHES = ("-", "--", ":", "-.")
+STYLE = {
+    "svg.hashsalt": "report",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "grid.color": "#8a919c",
+    "grid.alpha": 0.28,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+}
+SCHEME = (
+    f'<style>@media (prefers-color-scheme:dark){{[style*="fill: {INK}"]{{fill:{INK_ON_DARK}!important}}'
+    f'[style*="stroke: {INK}"]{{stroke:{INK_ON_DARK}!important}}}}</style>'
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`name` is its file's; `alt` says in words what is to be seen; `section` is where it stands on the page."""
+
+    name: str
+    section: Literal["corpora", "runs", "schedules", "attention"]
+    svg: str
+    caption: str
+    alt: str
+    run: str = ""  # of an attention map, the run's name
+    text: str = ""  # and the sentence
+
+
+def style() -> contextlib.AbstractContextManager:
+    """What the figures look like, while they are drawn."""
+    return matplotlib.rc_context(STYLE)
+
+
+def svg(canvas: Canvas) -> str:
+    """The picture as text, without a date and with the rules for dark pages."""
+    text = io.StringIO()
+    FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
+    return re.sub(r"(<svg [^>]*>)", rf"\1{SCHEME}", text.getvalue(), count=1)
+
+
+def axes(width: float = 5.2, height: float = 3.3) -> tuple[Canvas, Axes]:
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    return canvas, canvas.add_subplot()
+
+
+def values(run: Evidence, key: str) -> tuple[list[float], list[float]]:
+    """Steps and values of one of a run's curves."""
+    records = [record for record in run.curve if key in record]
+    return [record["step"] for record in records], [record[key] for record in records]
+
+
+def line_style(number: int) -> dict:
+    """Lines that differ in colour first, then in dashes."""
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}
+
+
+def loss(run: Evidence) -> Figure:
+    """Training and dev loss of one run."""
+    canvas, plot = axes()
+    plot.plot(*values(run, "loss"), color=COLOURS[0], label="training, labels smoothed", linewidth=1.2)
+    steps, losses = values(run, "dev_loss")
+    plot.plot(steps, losses, color=COLOURS[1], marker="o", markersize=3, label="dev, not smoothed")
+    plot.set(xlabel="step", ylabel="loss per piece (nats)")
+    plot.legend()
+    alt = f"Loss of {run.name} against steps" + (f"; the dev loss ends at {losses[-1]:.3f}" if losses else "")
+    return Figure(f"loss-{run.slug}", "runs", svg(canvas), f"{run.name}: loss on training and dev set.", f"{alt}.")
+
+
+def dev_losses(runs: Sequence[Evidence], corpus: str) -> Figure:
+    """The dev losses of all runs on one corpus."""
+    canvas, plot = axes(height=3.3 + 0.1 * len(runs))
+    for number, run in enumerate(runs):
+        plot.plot(*values(run, "dev_loss"), label=run.name, **line_style(number))
+    plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
+    legend_below(canvas, len(runs))
+    alt = f"Dev loss against steps of the {len(runs)} runs on {corpus}: {', '.join(run.name for run in runs)}."
+    return Figure(f"dev-loss-{corpus}", "corpora", svg(canvas), f"{corpus}: dev loss of all its runs.", alt)
+
+
+def learning_rates(runs: Sequence[Evidence]) -> Figure:
+    """The learning rates that the runs logged, one line for those that are the same."""
+    lines: dict[str, list[Evidence]] = {}
+    for run in runs:
+        lines.setdefault(repr(values(run, "learning_rate")), []).append(run)
+    canvas, plot = axes(height=3.3 + 0.1 * len(lines))
+    for number, same in enumerate(lines.values()):
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        plot.plot(*values(same[0], "learning_rate"), label=same[0].name + more, **line_style(number))
+    plot.set(xlabel="step", ylabel="learning rate")
+    plot.ticklabel_format(axis="y", style="sci", scilimits=(0, 0), useMathText=True)
+    legend_below(canvas, len(lines))
+    caption = "Learning rates (5.3): a linear warm-up, then the inverse square root of the step."
+    alt = "The learning rate rises linearly to its peak and then falls as the inverse square root of the step."
+    return Figure("learning-rate", "schedules", svg(canvas), caption, alt)
+
+
+def legend_below(canvas: Canvas, lines: int) -> None:
+    """A legend under the plot: it hides no line, however many there are."""
+    canvas.legend(loc="outside lower center", ncols=2 if lines > 1 else 1)
+
+
+def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
+    """RGBA pixels of one colour, as opaque as the weights (0 to 1) say; NaN is nothing."""
+    pixels = np.empty((*weights.shape, 4), np.uint8)
+    pixels[..., :3] = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    pixels[..., 3] = np.round(255 * np.clip(np.nan_to_num(weights), 0, 1))
+    return pixels
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """RGBA pixels as a PNG that says nothing of who wrote it."""
+    file = io.BytesIO()
+    imsave(file, pixels, format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
+    """The sinusoids as a picture, of so few dimensions that each can be seen."""
+    table = sinusoids(positions, d_model).numpy()
+    pixels = np.where((table > 0)[..., None], opacity(table, COLOURS[0]), opacity(-table, COLOURS[1]))
+    canvas, plot = axes()
+    plot.imshow(pixels, aspect="auto", interpolation="none", extent=(0, d_model, positions, 0))
+    plot.grid(False)
+    plot.set(xlabel="dimension", ylabel="position")
+    caption = (
+        f"Sinusoidal positional encoding (3.5), here of {d_model} dimensions: blue from 0 to 1, orange from 0 to −1."
+    )
+    alt = "Waves along the positions that are short in the first dimensions and longer and longer in the later ones."
+    return Figure("positions", "schedules", svg(canvas), caption, alt)
+
+
+def curves(runs: Sequence[Evidence]) -> list[Figure]:
+    """The loss of each run, the dev losses of each corpus that has several, and the learning rates."""
+    trained = [run for run in runs if run.curve]
+    figures = [loss(run) for run in trained]
+    for corpus in dict.fromkeys(run.corpus for run in trained):
+        of_corpus = [run for run in trained if run.corpus == corpus]
+        figures += [dev_losses(of_corpus, corpus)] if len(of_corpus) > 1 else []
+    return figures + ([learning_rates(trained)] if trained else [])

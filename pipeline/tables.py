@@ -1,0 +1,175 @@
+"""A table as rows of values, and its renderings as Markdown, CSV and LaTeX.
+
+Values are rounded where a person reads them, and whole in CSV. None is a dash, in CSV an empty field.
+"""
+
+import csv
+import dataclasses
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.evidence import Score
+
+DASH = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    """`kind`: text, run (a run's name), hash, signature, given (a number as it was given), count (1,234), number (of so
+    many places), power (3.3e18), duration (of seconds), or score.
+
+    A score shows its 95% interval if it has one; in CSV the bounds are columns of their own.
+    """
+
+    label: str
+    kind: str = "text"
+    places: int = 2
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind not in ("text", "run", "hash", "signature")
+
+    def show(self, value: Any) -> str:
+        """`value` as a person reads it, without mark-up."""
+        if value is None:
+            return DASH
+        if self.kind == "count":
+            return f"{value:,.0f}"
+        if self.kind == "number":
+            return f"{value:,.{self.places}f}"
+        if self.kind == "power":
+            return re.sub(r"e\+?0*(\d+)$", r"e\1", f"{value:.1e}")
+        if self.kind == "score":
+            return self.show_score(value)
+        return {"duration": duration, "hash": shortened}.get(self.kind, str)(value)
+
+    def show_score(self, value: Score) -> str:
+        between = interval(value, self.places)
+        return f"{value.score:.{self.places}f}" + (f" ({between})" if between else "")
+
+
+def duration(seconds: float) -> str:
+    """`2 d 3 h`, `1 h 23 min` or `4 min 5 s`: the two largest units."""
+    whole = round(seconds)
+    units = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
+    first = next((place for place, (number, _) in enumerate(units) if number), 3)
+    return " ".join(f"{number} {unit}" for number, unit in units[first : first + 2])
+
+
+def shortened(digest: str) -> str:
+    """The first digits of a hash; what git says of an edited working copy stays."""
+    return re.sub(r"^([0-9a-f]{10})[0-9a-f]*", r"\1", digest)
+
+
+def interval(value: Score, places: int) -> str:
+    """A score's interval, `26.51–28.02`; nothing where it has none."""
+    if value.low is None or value.high is None:
+        return ""
+    return f"{value.low:.{places}f}{DASH}{value.high:.{places}f}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """`name` is its file's; rows whose first cells are alike stand together if `grouped`; notes stand under it."""
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    notes: Sequence[str] = ()
+    grouped: bool = False
+
+    def __post_init__(self) -> None:
+        assert all(len(row) == len(self.columns) for row in self.rows), self.name
+
+    def shown(self) -> list[list[str]]:
+        return [[column.show(value) for column, value in zip(self.columns, row)] for row in self.rows]
+
+    def without(self, *labels: str) -> "Table":
+        """The table without these columns."""
+        kept = [place for place, column in enumerate(self.columns) if column.label not in labels]
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return dataclasses.replace(self, columns=[self.columns[place] for place in kept], rows=rows)
+
+    def starts_group(self, place: int) -> bool:
+        """Whether a rule stands above row `place`."""
+        return self.grouped and place > 0 and self.rows[place][0] != self.rows[place - 1][0]
+
+
+def markdown(table: Table, heading: str = "#") -> str:
+    """The table under a heading, readable on GitHub and as text."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    ruler = ["---:" if column.is_number else "---" for column in table.columns]
+    body = [line([escape_markdown(cell) for cell in row]) for row in table.shown()]
+    head = line([escape_markdown(column.label) for column in table.columns])
+    notes = [f"\n{escape_markdown(note)}" for note in table.notes]
+    return "\n".join([f"{heading} {table.title}", "", head, line(ruler), *body, *notes]) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    return re.sub(r"([\\|*_<>`\[\]])", r"\\\1", " ".join(text.split()))
+
+
+def comma_separated(table: Table) -> str:
+    """The whole values under one line of names; `LABEL low` and `LABEL high` follow a score."""
+    labels, rows = [], [[] for _ in table.rows]
+    for place, column in enumerate(table.columns):
+        is_score = column.kind == "score"
+        labels += [column.label, f"{column.label} low", f"{column.label} high"] if is_score else [column.label]
+        for cells, row in zip(rows, table.rows):
+            cells += bounds(row[place]) if is_score else [row[place]]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([labels, *rows])
+    return text.getvalue()
+
+
+def bounds(value: Score | None) -> tuple[float | None, ...]:
+    return (value.score, value.low, value.high) if value else (None, None, None)
+
+
+MATHEMATICS = {
+    "N": "$N$",
+    "h": "$h$",
+    "d_model": r"$d_{\text{model}}$",
+    "d_ff": r"$d_{\text{ff}}$",
+    "d_k": "$d_k$",
+    "d_v": "$d_v$",
+    "P_drop": r"$P_{\text{drop}}$",
+    "eps_ls": r"$\epsilon_{ls}$",
+}
+SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"}
+SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", DASH: "--"}
+
+
+def latex(table: Table) -> str:
+    """A tabular for \\input; it needs the packages booktabs and amsmath, and a Unicode engine where text is Unicode."""
+    body = []
+    for place, row in enumerate(table.shown()):
+        body += [r"\midrule"] if table.starts_group(place) else []
+        body.append(" & ".join(map(latex_cell, row, table.columns)) + r" \\")
+    head = " & ".join(MATHEMATICS.get(c.label) or escape_latex(c.label) for c in table.columns) + r" \\"
+    form = "".join("r" if column.is_number else "l" for column in table.columns)
+    lines = [f"% {line}" for line in (table.title, *table.notes)]
+    lines += [f"\\begin{{tabular}}{{{form}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def latex_cell(text: str, column: Column) -> str:
+    if column.kind == "power" and text != DASH:
+        return "${}\\cdot10^{{{}}}$".format(*text.split("e"))
+    if column.kind == "text" and re.fullmatch(r"O\(.*\)", text):
+        return f"${text.replace('log', chr(92) + 'log')}$"
+    return escape_latex(text)
+
+
+def escape_latex(text: str) -> str:
+    return "".join(SPECIAL.get(character, character) for character in text)
+
+
+RENDERINGS = {"md": markdown, "csv": comma_separated, "tex": latex}

@@ -1,0 +1,92 @@
+"""Open the report in headless Chromium, as wide as a telephone and as a desk, and look for what a person would.
+
+    python -m tests.browser_check reports/index.html      (make browser)
+
+Fails with a line for each image that is missing, message on the console, page that scrolls sideways, or text too small.
+It needs Chromium or Chrome and is therefore no part of `make test`, whose own checks of the page are in test_report.py.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from html import unescape
+from pathlib import Path
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+WIDTHS = (400, 1400)
+SMALLEST = 11  # pixels of text
+LOOK = """<script>addEventListener("load", async () => {
+  document.querySelectorAll("details").forEach(part => part.open = true);
+  const images = [...document.images], broken = [];
+  for (const image of images) await image.decode().catch(() => broken.push(image.alt));
+  const sizes = [...document.querySelectorAll("main *")].filter(part => part.innerText && !part.closest("sup, sub"))
+    .map(part => parseFloat(getComputedStyle(part).fontSize));
+  const seen = {width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches, wide: document.documentElement.scrollWidth, images: images.length, broken,
+    smallest: Math.min(...sizes), anchors: [...document.querySelectorAll("a[href^='#']")]
+      .filter(link => !document.getElementById(decodeURIComponent(link.hash.slice(1)))).map(link => link.hash)};
+  parent.postMessage(JSON.stringify(seen), "*");
+});</script>"""
+# A window is never narrower than 500 pixels; a frame can be.
+FRAME = """<!DOCTYPE html><body style="margin:0"><iframe src="index.html" style="width:{width}px;height:900px;border:0">
+</iframe><script>addEventListener("message", told => document.body.setAttribute("data-seen", told.data));</script>"""
+
+
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not found:
+        sys.exit(f"browser_check: none of {', '.join(BROWSERS)} is installed")
+    return found
+
+
+def look(page: Path, width: int, dark: bool) -> tuple[dict, list[str]]:
+    """What a script at the page's end sees in a window so wide, and the messages on the console."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "index.html")
+        copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{LOOK}</body>"), encoding="utf-8")
+        Path(folder, "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
+        command = [browser(), "--headless=new", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+        command += [f"--user-data-dir={folder}/profile", "--window-size=1600,1000", "--virtual-time-budget=20000"]
+        command += ["--force-dark-mode"] * dark + ["--no-sandbox"] * (os.geteuid() == 0)
+        done = subprocess.run(
+            [*command, f"file://{folder}/frame.html"], check=False, capture_output=True, text=True, timeout=120
+        )
+    found = re.search(r'data-seen="([^"]*)"', done.stdout)
+    if not found:
+        sys.exit(f"browser_check: {page} did not load: {done.stderr[-500:]}")
+    return json.loads(unescape(found[1])), re.findall(r"CONSOLE.*", done.stderr)
+
+
+def faults(page: Path, width: int, dark: bool) -> list[str]:
+    seen, messages = look(page, width, dark)
+    found = [f"a message on the console: {message}" for message in messages]
+    found += [f"a missing image: {alt}" for alt in seen["broken"]]
+    found += [f"a link to nowhere: {anchor}" for anchor in seen["anchors"]]
+    assert (seen["width"], seen["dark"]) == (width, dark)
+    if seen["wide"] > seen["width"]:
+        found.append(f"the page is {seen['wide']} pixels wide and scrolls sideways")
+    if seen["smallest"] < SMALLEST:
+        found.append(f"text of {seen['smallest']} pixels, {SMALLEST} is the least")
+    if not seen["images"]:
+        found.append("no image at all")
+    return found
+
+
+def main(page: Path) -> int:
+    failed = False
+    for width in WIDTHS:
+        for dark in (False, True):
+            found = faults(page, width, dark)
+            failed |= bool(found)
+            print(f"{page} at {width} pixels, {'dark' if dark else 'light'}: {'; '.join(found) or 'well'}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="browser_check", description=__doc__.split("\n\n")[0])
+    parser.add_argument("page", type=Path)
+    sys.exit(main(parser.parse_args().page))

@@ -1,0 +1,417 @@
+"""The report: what it shows of which runs, that every number is where it belongs, and the page as a browser gets it."""
+
+import argparse
+import copy
+import csv
+import io
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from pipeline import evidence, paper_tables, record, report, run_tables
+from pipeline.attention_maps import GAP, mosaic
+from pipeline.params import run_settings
+from pipeline.published import TABLE2, TABLE3
+from pipeline.tables import Column, Table, comma_separated, duration, latex, markdown
+from pipeline.workspace import digest
+from transformer.config.reading import UserError
+from transformer.files import write_json
+
+SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]
+MEASURES = tuple(run_tables.MEASURES)
+
+
+def metrics(bleu: float) -> dict:
+    scores = {name: bleu + place for place, name in enumerate(MEASURES)}
+    cells = {
+        name: {"score": score, "low": score - 1, "high": score + 1.5, "signature": f"tok:{name}|version:9"}
+        for name, score in scores.items()
+    }
+    return {"pairs": 10, "metrics": cells}
+
+
+def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> None:
+    """All score files of a run, made up. Dev from the last checkpoint is 2 BLEU below the test set, of the average 1."""
+    corpus, model, training = run_settings(params, run)
+    settings = {"model": vars(model), "training": vars(training)}
+    sums = {"settings": settings, "settings_sha256": digest(settings), "data_sum": "d0" * 32}
+    write_json(scores / run / "training.json", {"steps": training.steps, "parameters": 63_081_472, **sums})
+    hardware = {"hardware": "A machine", "gpus": 1, "commit": "abc123" * 6 + "abcd-dirty"}
+    write_json(scores / run / "timing.json", {"seconds": 5025.2, "tokens_per_second": 1234.5, **hardware})
+    write_json(scores / run / "decoding-timing.json", {"seconds": {"test.average": 2.0}})
+    write_json(
+        scores / run / "flops.json", {"paper_estimate": {"flops": 3.28e18}, "analytic": {"training_flops": 2e15}}
+    )
+    table = {"dev": {"last": metrics(bleu - 2), "average": metrics(bleu - 1)}, "test": {"average": metrics(bleu)}}
+    write_json(scores / run / "score.json", table)
+    curve = [{"step": step, "loss": 9 - step / 300, "learning_rate": 1e-4, "tokens": step} for step in range(1, 701)]
+    curve += [{"step": step, "dev_loss": 8 - step / 300, "dev_perplexity": 4.0} for step in range(100, 701, 100)]
+    (scores / run / "training.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
+    write_translations(scores / run / "translations", model.N, model.h)
+    write_json(scores / "corpora" / corpus / "binarise.json", {"languages": params["corpora"][corpus]["languages"]})
+
+
+def write_translations(folder: Path, layers: int, heads: int) -> None:
+    perplexities = {"last": {"perplexity": 4.875}, "average": {"perplexity": 4.625}}
+    write_json(folder / "translations.json", {"dev": perplexities, "pieces": {}})
+    samples = [{"source": source, "reference": target, "translation": target} for source, target in SENTENCES]
+    write_json(folder / "samples.json", samples)
+    sentence = {"line": 1, "source": ["▁A", "▁<s", "&", "$x", "</s>"], "target": ["<s>", "▁Ein", "\"'"]}
+    write_json(folder / "attention.json", {"sentences": [sentence]})
+    shapes = {"encoder": (5, 5), "decoder": (3, 3), "cross": (3, 5)}
+    arrays = {f"0.{kind}": np.full((layers, heads, *shape), 0.25, np.float16) for kind, shape in shapes.items()}
+    np.savez_compressed(folder / "attention.npz", **arrays)
+
+
+@pytest.fixture
+def project(params, tmp_path):
+    """`project(study or runs)`: parameters with these runs selected, and empty folders for scores and results."""
+
+    def select(runs: str | dict) -> dict:
+        selected = copy.deepcopy(params)
+        selected["runs"] = params["studies"][runs] if isinstance(runs, str) else runs
+        (tmp_path / "scores").mkdir()
+        (tmp_path / "results").mkdir()
+        return selected
+
+    return select
+
+
+def known(params: dict, folder: Path) -> list[evidence.Evidence]:
+    return evidence.selected(params, folder / "scores") + evidence.records(folder / "results")
+
+
+def rows_of(table: Table) -> list[dict]:
+    return [dict(zip((column.label for column in table.columns), row)) for row in table.rows]
+
+
+def test_a_run_without_score_files_is_dashes(project, tmp_path):
+    runs = known(project("demo"), tmp_path)
+    (row,) = run_tables.summary(runs).shown()
+    assert row[:2] == ["demo-tiny", "demo"] and set(row[2:]) == {"–"}
+    text = Page(report.report(runs)["index.html"]).text
+    assert "0 of them scored" in text and "None" not in text and "nan" not in text
+
+
+def test_only_selected_and_recorded_runs_are_shown(project, params, tmp_path):
+    selected = project("demo")
+    for run in params["studies"]["demo-table3"]:
+        write_scores({**params, "runs": params["studies"]["demo-table3"]}, run, tmp_path / "scores")
+    files = report.report(known(selected, tmp_path))
+    assert not [name for name, text in files.items() if "demo-tiny-h1" in name or "demo-tiny-h1" in text]
+
+
+def test_table2_has_every_published_cell(project, tmp_path):
+    table = rows_of(paper_tables.table2(known(project("demo"), tmp_path)))
+    assert [row["model"] for row in table] == [row.name for row in TABLE2]
+    for row, published in zip(table, TABLE2):
+        assert row["EN-DE BLEU, paper"] == published.bleu_en_de and row["EN-FR FLOPs, paper"] == published.flops_en_fr
+        assert row["EN-DE BLEU, ours"] is row["EN-FR sacreBLEU, ours"] is row["EN-DE FLOPs, ours"] is None
+    notes = " ".join(paper_tables.table2([]).notes)
+    assert "41.8" in notes and "41.0" in notes
+
+
+def test_table2_shows_ours_in_the_rows_of_our_settings(project, tmp_path):
+    params = project("table2")
+    for bleu, run in enumerate(params["runs"], 20):
+        write_scores(params, run, tmp_path / "scores", bleu)
+    *competitors, base, big = rows_of(paper_tables.table2(known(params, tmp_path)))
+    assert not any(isinstance(value, evidence.Score) for row in competitors for value in row.values())
+    paper, sacre = MEASURES.index("bleu-paper"), MEASURES.index("bleu-13a")
+    for row, bleus in [(base, (20, 22)), (big, (21, 23))]:
+        for pair, bleu in zip(("EN-DE", "EN-FR"), bleus):
+            assert row[f"{pair} BLEU, ours"].score == bleu + paper
+            assert row[f"{pair} sacreBLEU, ours"].score == bleu + sacre
+            assert row[f"{pair} FLOPs, ours"] == 3.28e18
+    assert (big["EN-DE run"], big["EN-FR run"]) == ("wmt14-en-de-big", "wmt14-en-fr-big")
+
+
+def test_big_on_en_fr_with_the_dropout_of_en_de_is_not_the_papers(project, tmp_path):
+    params = project({"fr": {"corpus": "wmt14-en-fr", "model": "big"}})
+    write_scores(params, "fr", tmp_path / "scores")
+    assert rows_of(paper_tables.table2(known(params, tmp_path)))[-1]["EN-FR run"] is None
+
+
+def test_table3_matches_settings_and_not_names(project, tmp_path):
+    runs = {
+        "anything": {"corpus": "wmt14-en-de", "model": "base", "h": 16, "d_k": 32, "d_v": 32, "seed": 7},
+        "wmt14-en-de-base": {"corpus": "wmt14-en-de", "model": "base", "warmup": 1},
+        "elsewhere": {"corpus": "multi30k", "model": "base", "N": 2},
+    }
+    params = project(runs)
+    for run in runs:
+        write_scores(params, run, tmp_path / "scores")
+    rows = rows_of(paper_tables.table3(known(params, tmp_path)))
+    assert [row["PPL, paper"] for row in rows] == [row.perplexity for row in TABLE3]
+    (ours,) = [row for row in rows if row["run"]]
+    assert (ours["row"], ours["h"], ours["d_k"], ours["N"], ours["run"]) == ("A", "16", "32", "", "anything")
+    assert ours["PPL, ours"] == 4.875  # of the last checkpoint, nothing averaged
+    assert ours["BLEU, ours"].score == 28 + MEASURES.index("bleu-paper")
+    assert ours["params, ours (1e6)"] == pytest.approx(63.081472)
+
+
+def test_the_study_of_table3_fills_every_row(project, tmp_path):
+    rows = rows_of(paper_tables.table3(known(project("paper"), tmp_path)))
+    assert len(rows) == len(TABLE3) and all(row["run"] for row in rows)
+
+
+def test_table3_in_small_has_every_group_with_intervals(project, tmp_path):
+    params = project("demo-table3")
+    for bleu, run in enumerate(params["runs"], 50):
+        write_scores(params, run, tmp_path / "scores", bleu)
+    (table,) = run_tables.small_tables(known(params, tmp_path))
+    rows = rows_of(table)
+    assert table.name == "table3-demo"
+    assert [row["row"] for row in rows] == ["base", "A", "B", "C", "C", "D", "D", "E"]
+    assert [row["h"] for row in rows[:3]] == ["4", "1", ""] and rows[-1]["positions"] == "learned"
+    assert all(row["dev sacreBLEU"].low < row["dev sacreBLEU"].score < row["dev sacreBLEU"].high for row in rows)
+    assert "48.00 (47.00–49.50)" in markdown(table)
+
+
+def test_no_table3_in_small_without_a_variation(project, tmp_path):
+    assert run_tables.small_tables(known(project("multi30k-published"), tmp_path)) == []
+
+
+def test_a_setting_outside_table3_is_named(project, tmp_path):
+    runs = {"a": {"corpus": "demo", "model": "tiny"}, "b": {"corpus": "demo", "model": "tiny", "norm": "pre", "N": 1}}
+    (table,) = run_tables.small_tables(known(project(runs), tmp_path))
+    assert rows_of(table)[1] | {"row": "other", "N": "1", "other settings": "norm pre"} == rows_of(table)[1]
+
+
+def test_the_mean_over_seeds(project, tmp_path):
+    params = project("multi30k-published")
+    for bleu, run in zip((40.0, 41.0, 43.5), params["runs"]):
+        write_scores(params, run, tmp_path / "scores", bleu)
+    (row,) = rows_of(run_tables.seeds(known(params, tmp_path)))
+    assert (row["seeds"], row["sacreBLEU 13a"]) == (3, pytest.approx(41.5))
+
+
+def recorded(params: dict, run: str, folder: Path) -> Path:
+    path = folder / "results" / f"{run}.json"
+    write_json(path, record.record(params, run, folder / "scores"))
+    return path
+
+
+def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores", 60)
+    recorded(params, "demo-tiny", tmp_path)
+    fresh, kept = run_tables.all_runs(known(params, tmp_path)).rows
+    assert (fresh[0], kept[0], fresh[4], kept[4]) == ("demo-tiny", "demo-tiny (recorded)", "no", "yes")
+    assert fresh[1:4] + fresh[5:] == kept[1:4] + kept[5:] and None not in kept
+    files = report.report(known(params, tmp_path))
+    assert files["figures/loss-demo-tiny.svg"] and files["figures/loss-demo-tiny.recorded.svg"]
+    assert 'id="run-demo-tiny"' in files["index.html"] and 'id="run-demo-tiny.recorded"' in files["index.html"]
+
+
+def test_a_record_outlives_the_selection_of_its_run(project, params, tmp_path):
+    other = project("multi30k")
+    demo = {**params, "runs": params["studies"]["demo"]}
+    write_scores(demo, "demo-tiny", tmp_path / "scores", 60)
+    recorded(demo, "demo-tiny", tmp_path)
+    shutil.rmtree(tmp_path / "scores")
+    names = [run.name for run in known(other, tmp_path)]
+    assert names == ["multi30k-small", "demo-tiny (recorded)"]
+
+
+def test_a_record_holds_a_thin_curve_and_no_text(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    path = recorded(params, "demo-tiny", tmp_path)
+    curve = json.loads(path.read_text())["curve"]
+    assert len(curve) <= 200 and len([line for line in curve if "dev_loss" in line]) == 7
+    assert (curve[0]["step"], curve[-1]["step"]) == (1, 700) and "Stern" not in path.read_text()
+    assert path.stat().st_size < 50_000
+
+
+@pytest.mark.parametrize("file", [*evidence.PARTS.values(), evidence.CURVE])
+def test_recording_without_a_score_file_is_refused_by_its_name(project, tmp_path, file):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    (tmp_path / "scores" / "demo-tiny" / file).unlink()
+    with pytest.raises(UserError, match=re.escape(f"demo-tiny/{file}")):
+        recorded(params, "demo-tiny", tmp_path)
+    assert not list((tmp_path / "results").iterdir())
+
+
+DAMAGES = {
+    "not JSON": lambda text: text[:-20],
+    "no mapping": lambda text: "[]",
+    "another run's": lambda text: text.replace('"run": "demo-tiny"', '"run": "demo-tidy"'),
+    "settings edited": lambda text: text.replace('"d_model": 128', '"d_model": 256'),
+    "a score that is text": lambda text: text.replace('"score": 30.0', '"score": "30"'),
+    "a score without its signature": lambda text: text.replace('"signature"', '"sign"', 1),
+    "no hardware": lambda text: text.replace('"hardware": "A machine"', '"hardware": null'),
+    "a count of operations that is text": lambda text: text.replace("2000000000000000.0", '"many"'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_is_refused_by_name(project, tmp_path, damage):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    path = recorded(params, "demo-tiny", tmp_path)
+    text = path.read_text()
+    path.write_text(DAMAGES[damage](text))
+    assert path.read_text() != text
+    with pytest.raises(UserError, match=re.escape(str(path))):
+        evidence.records(tmp_path / "results")
+
+
+class Page(HTMLParser):
+    """What the checks below ask of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids, self.addresses, self.tags, self.nameless, self.text = [], [], [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        of_tag = dict(attributes)
+        self.tags.append(tag)
+        self.ids += [of_tag["id"]] if "id" in of_tag else []
+        self.addresses += [(tag, of_tag[key]) for key in ("src", "href", "srcset", "poster") if key in of_tag]
+        self.nameless += [of_tag] if tag == "img" and not of_tag.get("alt") else []
+        assert not [key for key in of_tag if key.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def files(params, tmp_path_factory):
+    """A report of several runs, one of them recorded as well."""
+    folder = tmp_path_factory.mktemp("report")
+    selected = {**params, "runs": params["studies"]["demo-table3"]}
+    for bleu, run in enumerate(selected["runs"], 50):
+        write_scores(selected, run, folder / "scores", bleu)
+    recorded(selected, "demo-tiny", folder)
+    return report.report(known(selected, folder))
+
+
+def test_the_page_stands_alone_and_its_links_lead_somewhere(files):
+    page = Page(files["index.html"])
+    assert len(page.ids) == len(set(page.ids)) and not page.nameless and "script" not in page.tags
+    images = [address for tag, address in page.addresses if tag in ("img", "link")]
+    links = [address for tag, address in page.addresses if tag == "a"]
+    assert len(images) > 20 and all(address.startswith("data:") for address in images)
+    assert links and all(link.startswith("#") and link[1:] in page.ids for link in links)
+    assert len(images) + len(links) == len(page.addresses)
+    assert "url(" not in files["index.html"] and "@import" not in files["index.html"]
+
+
+def test_the_page_shows_text_of_the_corpus_as_text(files):
+    page = Page(files["index.html"])
+    for source, target in SENTENCES:
+        assert source in page.text and target in page.text
+
+
+def test_the_page_says_where_its_numbers_come_from(files):
+    text = Page(files["index.html"]).text
+    for fact in (
+        "abc123" * 6 + "abcd-dirty",
+        "d0" * 32,
+        "tok:bleu-13a|version:9",
+        "A machine",
+        "1 h 23 min",
+        "recorded",
+    ):
+        assert fact in text, fact
+
+
+def test_every_figure_is_well_formed_dateless_and_readable_on_a_dark_page(files):
+    figures = {name: text for name, text in files.items() if name.endswith(".svg")}
+    assert {"figures/learning-rate.svg", "figures/positions.svg", "figures/dev-loss-demo.svg"} <= set(figures)
+    assert len([name for name in figures if "attention-demo-tiny-h1-1" in name]) == 3
+    for name, text in figures.items():
+        ElementTree.fromstring(text)
+        assert "prefers-color-scheme:dark" in text and "dc:date" not in text, name
+    assert "&lt;s" in figures["figures/attention-demo-tiny-1-encoder.svg"]
+
+
+def test_the_same_scores_give_the_same_bytes(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    assert report.report(known(params, tmp_path)) == report.report(known(params, tmp_path))
+
+
+def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():
+    weights = np.random.default_rng(1).random((2, 3, 4, 5))
+    image = mosaic(weights)
+    assert image.shape == (2 * 4 + GAP, 3 * 5 + 2 * GAP)
+    for n, h, q, k in [(0, 0, 0, 0), (1, 2, 3, 4), (0, 1, 2, 3), (1, 0, 3, 1)]:
+        assert image[n * (4 + GAP) + q, h * (5 + GAP) + k] == weights[n, h, q, k]
+
+
+TABLE = Table(
+    "t",
+    "Title",
+    [Column("name | x"), Column("a_b", "score"), Column("count", "count"), Column("flops", "power"), Column("O")],
+    [
+        ["50% & #1_{x}|y", evidence.Score(27.3456, 26.0, 28.5, "s"), 1234567, 3.28e18, "O(log_k n)"],
+        ["none", None, None, None, None],
+    ],
+)
+
+
+def test_csv_holds_whole_values_and_empty_fields():
+    head, first, second = csv.reader(io.StringIO(comma_separated(TABLE)))
+    assert head == ["name | x", "a_b", "a_b low", "a_b high", "count", "flops", "O"]
+    assert first == ["50% & #1_{x}|y", "27.3456", "26.0", "28.5", "1234567", "3.28e+18", "O(log_k n)"]
+    assert second == ["none", "", "", "", "", "", ""]
+
+
+def test_markdown_has_as_many_cells_in_every_row():
+    lines = [line for line in markdown(TABLE).split("\n") if line.startswith("|")]
+    assert {len(re.split(r"(?<!\\)\|", line)) for line in lines} == {len(TABLE.columns) + 2}
+    assert "27.35 (26.00–28.50) | 1,234,567 | 3.3e18" in lines[2] and lines[3].count("–") == 4
+
+
+def test_latex_escapes_what_is_special_and_keeps_its_columns():
+    rows = [line for line in latex(TABLE).split("\n") if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(TABLE.columns) - 1}
+    assert rows[1].startswith(
+        r"50\% \& \#1\_\{x\}|y & 27.35 (26.00--28.50) & 1,234,567 & $3.3\cdot10^{18}$ & $O(\log_k n)$"
+    )
+
+
+def test_times_are_in_their_two_largest_units():
+    times = {0: "0 s", 59.6: "1 min 0 s", 65: "1 min 5 s", 43200: "12 h 0 min", 302400: "3 d 12 h"}
+    assert {seconds: duration(seconds) for seconds in times} == times
+
+
+def test_publishing_removes_what_an_earlier_report_wrote(tmp_path):
+    out = tmp_path / "reports"
+    report.publish({"index.html": "1", "table3-old.md": "1", "figures/old.svg": "1"}, out)
+    (out / ".gitignore").write_text("mine")
+    report.publish({"index.html": "2", "figures/new.svg": "2"}, out)
+    left = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    assert left == [".gitignore", "figures/new.svg", "index.html"]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(UserError, match="no earlier report"):
+        report.publish({"index.html": "1"}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)
+    monkeypatch.setattr(report, "load", lambda: params)
+    paths = {name: tmp_path / name for name in ("scores", "results")}
+    report.main(argparse.Namespace(**paths, out=tmp_path / "reports"))
+    assert "1 run, 1 with scores" in capsys.readouterr().out
+    written = {path.name for path in (tmp_path / "reports").iterdir()}
+    tables = ("summary", "table1", "table2", "table3", "toolkits", "bleu-matrix", "runs", "scores")
+    assert written == {"index.html", "README.md", "figures"} | {
+        f"{t}.{s}" for t in tables for s in ("md", "csv", "tex")
+    }
+    assert "61.50 (60.50–63.00)" in (tmp_path / "reports" / "README.md").read_text()
