@@ -73,14 +73,14 @@ def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
     """The corpus, the model and the training of run `name`, its own differences applied."""
     run = entry(params, "runs", name)
+    valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
+    for key in run:
+        if key not in valid:
+            raise UserError(unknown(str(key), valid, f"params.yaml: runs.{name}"))
     for key in ("corpus", "model"):
         if not isinstance(run.get(key), str):
             raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {run.get(key)!r}")
     entry(params, "corpora", run["corpus"])
-    valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
-    for key in run:
-        if key not in valid:
-            raise UserError(unknown(key, valid, f"params.yaml: runs.{name}"))
     return (
         run["corpus"],
         section(params, "models", run["model"], "model", ModelConfig, name),

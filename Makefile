@@ -1,0 +1,69 @@
+# What a person types. Every target first makes .venv, with the tested versions, where that is missing or out of date.
+
+PYTHON ?= python3
+VENV := .venv
+CORES ?= all
+STUDY ?=
+RUN ?=
+
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+export DVC_NO_ANALYTICS := true
+export DO_NOT_TRACK := true
+export MLFLOW_DISABLE_TELEMETRY := true
+MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
+
+INSTALLED := $(VENV)/installed
+
+.PHONY: help environment reproduce plan check test lint format deps bench study record ui clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+# An old pip takes three times as long; byte-compiling everything that will never be imported takes a minute.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
+	python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+environment: $(INSTALLED)  ## the tested versions of everything, in .venv
+
+reproduce: $(INSTALLED)  ## from nothing to reports/: what params.yaml selects, what is stale of it
+	snakemake --cores $(CORES)
+
+plan: $(INSTALLED)  ## what `make reproduce` would do
+	snakemake --dry-run
+
+check: $(INSTALLED)  ## is params.yaml right?
+	python -m pipeline.check
+
+test: $(INSTALLED)  ## all tests
+	python -m pytest -q
+
+lint: $(INSTALLED)  ## style and mistakes
+	ruff check .
+	ruff format --check .
+
+format: $(INSTALLED)  ## let ruff mend the style
+	ruff check --fix .
+	ruff format .
+
+deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml
+	python -m tests.imports
+
+bench: $(INSTALLED)  ## training beside its peers, as a table of ratios
+	python -m benchmarks.training
+
+study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
+	python -m pipeline.study $(STUDY)
+
+record: $(INSTALLED)  ## RUN=... keeps a run's scores in results/, in git
+	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
+	python -m pipeline.record $(RUN)
+
+ui: $(INSTALLED)  ## MLflow's pages of the trainings
+	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
+
+clean:  ## remove what can be made again without a training: the environment and the tools' leavings
+	rm -rf $(VENV) .snakemake .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,86 @@
+"""Snakemake schedules the stages of dvc.yaml; DVC decides what is stale, runs it and remembers it.
+
+A rule is a stage, and its only output a stamp: Snakemake deletes, touches and times no data. When a workflow starts,
+the stamps of the stages that DVC finds stale are removed and all others get one old time, so that what either tool
+made, a pull, a checkout or an edit comes to the same. Targets are stages: `snakemake --cores all train@demo-tiny`.
+"""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+from dvc.exceptions import DvcException
+from dvc.repo import Repo, lock_repo
+
+sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
+
+from pipeline.check import check
+from pipeline.params import load
+from transformer.config.reading import UserError
+
+STAMPS = Path("work/.stamps")  # no name of a run starts with a dot
+OLD = 946684800  # the year 2000: older than any stamp that a stage leaves, and the same for all
+
+
+def only_one():
+    """Hold a lock as long as this process lives, so that no other workflow judges or makes stamps meanwhile."""
+    STAMPS.mkdir(parents=True, exist_ok=True)
+    file = open(STAMPS / ".lock", "a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("snakemake: another snakemake is at work in this folder; wait for it or stop it")
+    return file
+
+
+def judge(stages, stale):
+    """Make the stamps say what DVC says."""
+    for stage in stages:
+        if stage in stale:
+            (STAMPS / stage).unlink(missing_ok=True)
+        else:
+            (STAMPS / stage).touch()
+            os.utime(STAMPS / stage, (OLD, OLD))
+
+
+try:
+    if workflow.is_main_process:  # a cluster's jobs read this file too
+        lock = only_one()
+        check(load())
+    with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
+        graph = repo.index.graph
+        if workflow.is_main_process:
+            judge({stage.addressing for stage in graph}, repo.status())
+except (UserError, DvcException) as error:
+    sys.exit(f"snakemake: {' '.join(str(error).split())}")
+
+# The stages' own commands say `python`: this environment's, also where it was not activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+rule all:
+    input:
+        [STAMPS / stage.addressing for stage in graph],
+
+
+for stage in graph:
+    needs = stage.meta["snakemake"]
+
+    rule:
+        name:
+            stage.addressing
+        input:
+            [STAMPS / before.addressing for before in graph.successors(stage)],
+        output:
+            STAMPS / stage.addressing,
+        threads: needs["threads"]
+        resources:
+            gpu=needs["gpu"],
+            mem_mb=needs["mem_mb"],
+            runtime=needs["minutes"],
+        params:
+            python=sys.executable,
+            stage=stage.addressing,
+        shell:
+            "{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} && touch {output:q}"

@@ -1,0 +1,62 @@
+"""What a stage's code is: the modules of this project that its script imports, and what those import.
+
+`python -m tests.imports` (`make deps`) writes them into dvc.yaml.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+STAGES = ("download", "normalise", "learn_bpe", "binarise", "train", "average", "decode", "score", "flops", "report")
+
+# These can refuse, report or watch, but change no result: an edit to them retrains nothing.
+CHANGE_NO_RESULT = {"pipeline/check.py", "pipeline/stage.py", "pipeline/tracking.py"}
+
+
+def imports(path: Path, root: Path = ROOT) -> set[str]:
+    """The modules of the project that a file imports, wherever in it, as paths from the root; empty ones left out."""
+    found: set[str] = set()
+    for name in imported_names(ast.parse(path.read_text(encoding="utf-8"))):
+        parts = name.split(".")
+        if parts[0] not in ("pipeline", "transformer"):
+            continue
+        # `from pipeline import params` names a module, `from pipeline.params import load` a module and what is in it
+        for length in range(1, len(parts) + 1):
+            place = root.joinpath(*parts[:length])
+            for module in (place.with_suffix(".py"), place / "__init__.py"):
+                if module.is_file() and module.stat().st_size:
+                    found.add(module.relative_to(root).as_posix())
+    return found
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports in this project are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def closure(stage: str, root: Path = ROOT) -> list[str]:
+    """The files of the project whose change may change what a stage writes, its own script first."""
+    script = f"pipeline/{stage}.py"
+    seen, waiting = {script}, [script]
+    while waiting:
+        for module in imports(root / waiting.pop(), root) - seen - CHANGE_NO_RESULT:
+            seen.add(module)
+            waiting.append(module)
+    return [script, *sorted(seen - {script})]
+
+
+def with_code(dvc_yaml: str, root: Path = ROOT) -> str:
+    """dvc.yaml's text with each stage's dependencies on code as they should be; they stand before those on data."""
+    pattern = re.compile(r"^( +)- pipeline/(\w+)\.py\n(?: +- (?:pipeline|transformer)/[\w/]+\.py\n)*", re.MULTILINE)
+    return pattern.sub(lambda m: "".join(f"{m[1]}- {path}\n" for path in closure(m[2], root)), dvc_yaml)
+
+
+if __name__ == "__main__":
+    path = ROOT / "dvc.yaml"
+    path.write_text(with_code(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,277 @@
+"""params.yaml is refused, in one line that helps, wherever something in it is wrong."""
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import study
+from pipeline.check import check
+from pipeline.params import parse
+from tests.imports import ROOT
+from transformer.config.reading import UserError
+
+# Where keys are names that the user chooses
+CATALOGUES = {"runs", "corpora", "models", "hardware", "peak_tflops", "studies", "archives"}
+
+
+@pytest.fixture
+def params(params) -> dict[str, Any]:
+    """A copy of params.yaml's content, to be spoilt."""
+    return copy.deepcopy(params)
+
+
+def small(params: dict) -> dict:
+    """params.yaml without most of its catalogue, which repeats itself."""
+    corpora, models = ("demo", "multi30k", "wmt14-en-fr"), ("base", "big", "tiny")
+    return {
+        **params,
+        "corpora": {name: params["corpora"][name] for name in corpora},
+        "models": {name: params["models"][name] for name in models},
+        "studies": {
+            "demo-table3": {name: params["studies"]["demo-table3"][name] for name in ("demo-tiny", "demo-tiny-h1")}
+        },
+    }
+
+
+def places(value: Any, *path: Any) -> Iterator[tuple]:
+    """The path of each value in nested mappings and lists."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*path, key)
+        yield from places(inner, *path, key)
+
+
+def inside(params: dict, path: tuple) -> Any:
+    for key in path:
+        params = params[key]
+    return params
+
+
+def refusal(params: dict) -> str:
+    with pytest.raises(UserError) as raised:
+        check(params)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert message.startswith("params.yaml")
+    return message
+
+
+def test_the_projects_own_is_right(params):
+    check(params)
+    check(small(params))
+
+
+def test_every_value_of_a_wrong_type_is_refused(params):
+    params = small(params)
+    for path in list(places(params)):
+        spoilt = copy.deepcopy(params)
+        inside(spoilt, path[:-1])[path[-1]] = [{"wrong": [1]}]
+        message = refusal(spoilt)
+        assert str(path[-1]) in message or any(str(key) in message for key in path[:-1]), path
+
+
+def test_every_key_that_is_misspelt_is_refused_with_the_right_one(params):
+    params = small(params)
+    for path in list(places(params)):
+        parent = inside(params, path[:-1])
+        if (
+            isinstance(parent, list)
+            or path[-2:-1]
+            and path[-2] in CATALOGUES
+            or path[0] == "studies"
+            and len(path) == 3
+        ):
+            continue
+        spoilt = copy.deepcopy(params)
+        mapping = inside(spoilt, path[:-1])
+        mapping[f"{path[-1]}_"] = mapping.pop(path[-1])
+        message = refusal(spoilt)
+        assert f".{path[-1]}_: unknown key" in message, path
+        assert f"did you mean '{path[-1]}'?" in message, path
+
+
+def test_every_key_of_base_must_be_there(params):
+    for path in list(places(params["base"], "base")):
+        spoilt = copy.deepcopy(params)
+        del inside(spoilt, path[:-1])[path[-1]]
+        assert f"{path[-1]} is missing" in refusal(spoilt)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        ("base.model.d_model", 513, "a multiple of h (8)"),
+        ("base.model.h", 0, "above 0"),
+        ("base.model.dropout", 1.0, "from 0 to below 1"),
+        ("base.model.norm", "post_norm", "one of post, pre"),
+        ("base.model.N", True, "a whole number"),
+        ("base.model.N", 2.0, "a whole number"),
+        ("base.model.d_k", "64", "a whole number"),
+        ("base.training.lr_scale", -1.0, "above 0"),
+        ("base.training.lr_scale", float("nan"), "a number"),
+        ("base.training.precision", "fp16", "one of auto, float32, bfloat16"),
+        ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
+        ("base.averaging.checkpoints", 0, "above 0"),
+        ("base.decoding.beam", 0, "above 0"),
+        ("base.decoding.penalty", "gnmt2", "one of gnmt, power"),
+        ("base.vocabulary.size", -1, "above 0"),
+        ("base.vocabulary.character_coverage", 1.1, "at most 1"),
+        ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
+        ("base.scoring.bootstrap", -1, "or 0 for none"),
+        ("machine.device", "gpu", "one of auto, cpu, cuda"),
+        ("machine.save_every_minutes", 0, "above 0"),
+        ("machine.time_limit_minutes", -5, "above 0"),
+        ("hardware.K80", 0, "above 0"),
+        ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
+        ("corpora.demo.languages", ["en"], "a list"),
+        ("corpora.demo.languages", ["en", "../de"], "letters, digits"),
+        ("corpora.demo.download.generate.train", 0, "above 0"),
+        ("runs.demo-tiny.corpus", "dmo", "did you mean 'demo'?"),
+        ("runs.demo-tiny.model", "tinny", "did you mean 'tiny'?"),
+        ("runs.demo-tiny.h", 3, "a multiple of h (3)"),
+        ("models.tiny.model.h", 3, "a multiple of h (3)"),
+        ("models.tiny.averaging.checkpoints", 6, "averaging.checkpoints 6 is not possible with training.keep 5"),
+        ("models.tiny.training.checkpoint_every", 400, "the 3 checkpoints that 1200 steps write"),
+        ("studies.demo.demo-tiny.h", 3, "studies.demo.demo-tiny.d_model: 128"),
+        ("studies.demo", {}, "studies.demo is empty"),
+        ("runs", {}, "runs is empty"),
+        ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
+        ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
+        ("corpora_in_use", ["demo", "demo"], "remove 'demo', which stands there twice"),
+        ("corpora_in_use", "demo", "a list"),
+    ],
+)
+def test_impossible_values_are_refused(params, place, value, expected):
+    *path, key = place.split(".")
+    inside(params, tuple(path))[key] = value
+    assert expected in refusal(params)
+
+
+@pytest.mark.parametrize(
+    "name", ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None, "corpora", "downloads"]
+)
+def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
+    refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
+    if name not in ("corpora", "downloads"):
+        for block in ("corpora", "models", "studies"):
+            refusal({**params, block: {**params[block], name: next(iter(params[block].values()))}})
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, "params.yaml is not in"),
+        ("runs: [", "params.yaml cannot be read"),
+        ("runs: {}\nruns: {}", "params.yaml cannot be read"),
+        ("- runs", "holds no mapping"),
+        ("", "holds no mapping"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
+    if text is not None:
+        (tmp_path / "params.yaml").write_text(text)
+    done = command(tmp_path, "-m", "pipeline.check")
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("stage", ["score", "train"])
+def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    (tmp_path / "params.yaml").write_text(text.replace("    nfc: true", "    nfd: true"), encoding="utf-8")
+    options = {
+        "score": ("--translations", "t", "--raw", "r", "--out", "o"),
+        "train": ("--data", "d", "--out", "o", "--scores", "s"),
+    }
+    done = command(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
+    assert done.returncode == 1
+    assert "params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [tmp_path / "params.yaml"]
+
+
+def test_the_check_needs_nothing_heavy():
+    script = "import sys, pipeline.check; print([m for m in sys.modules if '.' not in m])"
+    modules = json.loads(command(ROOT, "-c", script).stdout.replace("'", '"'))
+    assert not {"torch", "mlflow", "matplotlib", "pyarrow", "sacremoses", "sacrebleu", "sentencepiece"} & set(modules)
+
+
+# Studies
+
+
+@pytest.fixture
+def text() -> str:
+    return (ROOT / "params.yaml").read_text(encoding="utf-8")
+
+
+def test_selecting_a_study_changes_its_two_blocks_and_no_other_byte(text):
+    selected = study.select(text, "paper")
+    before, after = parse(text), parse(selected)
+    assert after["runs"] == before["studies"]["paper"]
+    assert set(after["corpora_in_use"]) == {"wmt14-en-de", "wmt14-en-fr"}
+    assert {key: value for key, value in after.items() if key not in ("runs", "corpora_in_use")} == {
+        key: value for key, value in before.items() if key not in ("runs", "corpora_in_use")
+    }
+    head, tail = text[: text.index("\nruns:")], text[text.index("\n# Where the work is done") :]
+    assert selected.startswith(head)
+    assert selected.endswith(tail)
+    assert study.select(selected, "demo") == text
+
+
+def test_every_study_can_be_selected(text):
+    for name in parse(text)["studies"]:
+        check(parse(study.select(text, name)))
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        "runs: {demo-tiny: {corpus: demo, model: tiny}}\n",
+        "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: tiny\n    other: {corpus: demo, model: tiny}\n",
+        "runs:\n\n  demo-tiny: {corpus: demo,\n    model: tiny}\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "corpora", ["corpora_in_use: [demo]\n", "corpora_in_use:\n  - demo\n", "corpora_in_use:\n- demo\n"]
+)
+def test_blocks_written_otherwise_are_found(text, runs, corpora):
+    plain = "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n"
+    assert plain in text
+    assert study.select(text.replace(plain, f"{runs}\n# between\n{corpora}"), "demo") == text.replace(
+        plain, "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\n# between\ncorpora_in_use: [demo]\n"
+    )
+
+
+def test_the_command_lists_and_selects(tmp_path, text):
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    listed = command(tmp_path, "-m", "pipeline.study").stdout
+    assert "# selected\ndemo:\n" in listed
+    assert "  wmt14-en-de-h32: {corpus: wmt14-en-de, model: base, h: 32, d_k: 16, d_v: 16}\n" in listed
+    refused = command(tmp_path, "-m", "pipeline.study", "papr")
+    assert refused.returncode == 1
+    assert "did you mean 'paper'?" in refused.stderr
+    assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == text
+    assert command(tmp_path, "-m", "pipeline.study", "table2").returncode == 0
+    assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
+
+
+def test_a_wrong_selection_can_be_put_right_by_selecting_a_study(text):
+    wrong = text.replace("demo-tiny: {corpus: demo, model: tiny}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
+    assert wrong != text
+    assert study.select(wrong, "demo") == text

@@ -1,0 +1,328 @@
+"""The DAG: what dvc.yaml and the Snakefile say, and what the two tools do together, on stages that take no time."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from dvc.repo import Repo
+
+from tests.imports import ROOT, STAGES, closure, imports, with_code
+from tests.stubs import StubProject
+
+# What each module of the package may import of it besides config/; nothing may import what stands below it.
+LAYERS = [
+    {"files", "dropout", "loss", "data", "optimisation", "vocabulary", "flops"},
+    {"binarised", "attention"},
+    {"layers"},
+    {"model"},
+    {"checkpoint", "decoding"},
+    {"store"},
+    {"training"},
+]
+
+
+def stages(root: Path = ROOT) -> dict:
+    """DVC's stages by name."""
+    with Repo(str(root)) as repo:
+        return {stage.name: stage for stage in repo.index.stages}
+
+
+def stale(project: StubProject) -> set[str]:
+    """The stages that DVC finds changed."""
+    with Repo(str(project.root)) as repo:
+        return {name.rpartition(":")[2] for name in repo.status()}  # relative to this process's folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> StubProject:
+    """The project once `snakemake --cores 2` has made everything."""
+    project = StubProject.new(tmp_path_factory.mktemp("built"))
+    assert sorted(project.snakemake()) == sorted(stages(project.root))
+    project.commit("built")
+    return project
+
+
+@pytest.fixture
+def project(built, tmp_path) -> StubProject:
+    return built.copy(tmp_path / "project")
+
+
+# The structure
+
+
+def test_dvc_yaml_lists_the_modules_that_each_script_imports():
+    text = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
+    assert with_code(text) == text, "run `make deps`"
+    assert re.findall(r"- pipeline/(\w+)\.py\n", text)[0] == "download"
+    for name in STAGES:
+        assert len(closure(name)) > 1
+
+
+def test_closure_follows_every_form_of_import(tmp_path):
+    files = {
+        "pipeline/__init__.py": "",
+        "pipeline/work.py": "import pipeline.one\nfrom pipeline import two, check\n\n\ndef late():\n    from transformer.three import x",
+        "pipeline/one.py": "import transformer.package",
+        "pipeline/two.py": "",
+        "pipeline/check.py": "import pipeline.other",
+        "pipeline/other.py": "x = 1",
+        "transformer/three.py": "import pipeline.work",
+        "transformer/package/__init__.py": "x = 1",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert closure("work", tmp_path) == [
+        "pipeline/work.py",
+        "pipeline/one.py",
+        "transformer/package/__init__.py",
+        "transformer/three.py",
+    ]
+
+
+def test_the_ten_stages_and_no_other():
+    names = [name.partition("@")[0] for name in stages()]
+    assert sorted(set(names)) == sorted(STAGES)
+    for name in STAGES:
+        assert (ROOT / f"pipeline/{name}.py").exists()
+
+
+def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
+    for name, stage in stages().items():
+        paths = {word for word in stage.cmd.split() if "/" in word or word in ("reports", "results")}
+        declared = {str(entry) for entry in [*stage.outs, *stage.deps]}
+        for path in paths - declared:
+            # a folder of scores: what the stage writes into it is declared file by file
+            assert any(entry.startswith(f"{path}/") for entry in declared), f"{name}: {path} is not declared"
+        for entry in declared:
+            if not entry.endswith(".py") and "params.yaml" not in entry:
+                assert any(entry == path or entry.startswith(f"{path}/") for path in [*paths, "scores"]), (name, entry)
+
+
+def test_every_output_but_the_report_is_cached():
+    for name, stage in stages().items():
+        for out in stage.outs:
+            assert out.use_cache == (name != "report"), f"{name}: {out}"
+            assert not out.persist, "an output that persists has no run cache"
+
+
+def test_every_stage_says_what_it_needs_of_the_machine():
+    for name, stage in stages().items():
+        needs = stage.meta["snakemake"]
+        assert set(needs) == {"threads", "gpu", "mem_mb", "minutes"}, name
+        assert (needs["gpu"] == 1) == name.startswith(("train", "decode")), name
+
+
+def test_transformer_knows_nothing_of_the_pipeline():
+    for path in (ROOT / "transformer").rglob("*.py"):
+        assert not [module for module in imports(path) if module.startswith("pipeline")], path
+
+
+def test_modules_of_transformer_stand_in_their_order():
+    below: set[str] = set()
+    for layer in LAYERS:
+        for name in layer:
+            modules = {path.removeprefix("transformer/") for path in imports(ROOT / f"transformer/{name}.py")}
+            package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")}
+            assert package <= below, f"transformer/{name}.py imports {package - below}, which does not stand below it"
+        below |= layer
+    files = {path.stem for path in (ROOT / "transformer").glob("*.py")} - {"__init__"}
+    assert files == below, "LAYERS names each module"
+
+
+def test_readme_tree_names_what_is_there():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = re.search(r"^```\n(README\.md\n.*?)^```", readme, re.DOTALL | re.MULTILINE)[1]
+    named = {line.split()[0].rstrip("/") for line in tree.strip().split("\n")}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    top = {path.partition("/")[0] for path in listed.stdout.split()}
+    assert {name for name in top if not name.startswith(".")} <= named
+
+
+# The two tools together
+
+
+def test_after_snakemake_nothing_is_left_to_do(project):
+    assert stale(project) == set()
+    assert project.repro() == []
+    assert project.planned() == []
+
+
+def test_an_edit_then_dvc_leaves_snakemake_nothing_and_an_earlier_commit_comes_back(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    assert project.repro() == ["score@demo-tiny", "report"]
+    assert project.planned() == []
+    project.commit("fewer resamples")
+    project.run("git", "checkout", "--quiet", "HEAD~1")
+    assert project.snakemake() == [], "the cache has it"
+    assert stale(project) == set()
+
+
+def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project):
+    project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
+    assert project.planned() == ["decode@demo-tiny", "report", "score@demo-tiny"]
+    process = subprocess.Popen(
+        **project.command("snakemake", "--cores", "2", STUB_HANGS="score"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        ran, deadline = [], time.monotonic() + 120
+        while "score@demo-tiny" not in ran:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+            ran += project.ran()
+        assert ran == ["decode@demo-tiny", "score@demo-tiny"]
+        second = project.run("snakemake", "--cores", "2", status=1)
+        assert second.strip().split("\n")[-1].startswith("snakemake: another snakemake is at work in this folder")
+        assert "Traceback" not in second
+        assert "is busy" in project.run("dvc", "repro", status=255)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert project.snakemake() == ["score@demo-tiny", "report"]
+    assert stale(project) == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "stages_of"),
+    [
+        ("transformer/decoding.py", {"decode"}),
+        ("transformer/optimisation.py", {"train", "decode"}),
+        ("transformer/attention.py", {"train", "average", "decode", "report"}),
+        ("pipeline/bleu.py", {"score"}),
+        ("pipeline/demonstration/lexicon.py", {"download"}),
+        ("pipeline/stage.py", set()),
+        ("pipeline/tracking.py", set()),
+    ],
+)
+def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, stages_of):
+    script = built.root / path
+    before = script.stat(), script.read_bytes()
+    try:
+        script.write_bytes(before[1] + b"\n# an edit\n")
+        assert {name.partition("@")[0] for name in stale(built)} == stages_of
+    finally:
+        script.write_bytes(before[1])
+        os.utime(script, ns=(before[0].st_atime_ns, before[0].st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stages_of"),
+    [
+        ("save_every_minutes: 10 ", "save_every_minutes: 5 ", set()),
+        ("    nfc: true ", "    nfc: false ", {"normalise"}),
+        ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise"}),
+        ("    norm: post ", "    norm: pre ", {"train"}),
+        ("    log_every: 100", "    log_every: 50", {"train"}),
+        ("averaging:\n    checkpoints: 5 ", "averaging:\n    checkpoints: 4 ", {"average"}),
+        ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score"}),
+        ("  P100: 9.5", "  P100: 9.6", {"flops"}),
+        ("generate: {seed: 1,", "generate: {seed: 2,", {"download"}),
+        ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "report"}),
+        # what the run does not use
+        ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),
+        ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"flops"}),
+        ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
+        (
+            "  multi30k: ",
+            "  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n  multi30k: ",
+            set(),
+        ),
+    ],
+)
+def test_an_edit_to_a_setting_concerns_the_stages_that_use_it(built, old, new, stages_of):
+    path = built.root / "params.yaml"
+    text, times = path.read_text(encoding="utf-8"), path.stat()
+    assert text.count(old) >= 1
+    try:
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        assert {name.partition("@")[0] for name in stale(built)} == stages_of
+    finally:
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project):
+    run = "  demo-tiny: {corpus: demo, model: tiny}\n"
+    end = "\ncorpora_in_use"
+    project.edit("params.yaml", run + end, f"{run}  demo-h1: {{corpus: demo, model: tiny, h: 1}}\n{end}")
+    new = {f"{stage}@demo-h1" for stage in ("train", "average", "decode", "score", "flops")}
+    assert stale(project) == new | {"report"}
+    made = [project.root / name for name in ("data", "models", "scores", "reports", "dvc.lock")]
+    times = {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
+    assert set(project.planned()) == new | {"report"}
+    assert set(project.planned("train@demo-h1")) == {"train@demo-h1"}, "a target is the name of a stage"
+    assert times == {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
+
+
+def test_an_output_that_is_gone_or_was_edited_comes_back(project):
+    (project.root / "scores/demo-tiny/flops.json").unlink()
+    score = project.root / "scores/demo-tiny/score.json"
+    before = score.read_bytes()
+    score.write_text("{}")
+    assert project.snakemake() == [], "the cache has them"
+    assert (project.root / "scores/demo-tiny/flops.json").exists()
+    assert score.read_bytes() == before
+    assert stale(project) == set()
+
+
+def test_a_stage_that_fails_says_why(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    printed = project.run("snakemake", "--cores", "2", status=1, STUB_FAILS="score")
+    assert "\nscore: what is wrong, where, and what would be right\n" in printed
+    assert project.ran() == ["score@demo-tiny"]
+    assert "score@demo-tiny" in stale(project)
+
+
+def test_wrong_settings_stop_both_tools_before_anything_runs(project):
+    project.edit("params.yaml", "    beam: 4 ", "    beem: 4 ")
+    printed = project.run("snakemake", "--cores", "2", status=1)
+    assert "\nsnakemake: params.yaml: base.decoding.beem: unknown key; did you mean 'beam'?" in printed
+    assert "Traceback" not in printed
+    assert project.ran() == []
+
+
+def test_pull_into_a_fresh_clone_leaves_nothing_to_do(project, tmp_path):
+    project.run("dvc", "remote", "add", "--default", "folder", str(tmp_path / "remote"))
+    project.commit("a remote")
+    project.run("dvc", "push")
+    clone = StubProject(tmp_path / "clone")
+    project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
+    clone.run("dvc", "pull")
+    assert stale(clone) == set()
+    assert clone.planned() == []
+
+
+def test_metrics_parameters_and_experiments(project):
+    metrics = json.loads(project.run("dvc", "metrics", "show", "--json"))
+    assert "scores/demo-tiny/score.json" in metrics[""]["data"]
+    printed = project.run("dvc", "exp", "run", "--set-param", "base.scoring.bootstrap=500")
+    assert project.ran() == ["score@demo-tiny", "report"], printed
+    difference = json.loads(project.run("dvc", "params", "diff", "--json"))
+    assert difference == {"params.yaml": {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}}
+
+
+def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
+    project = StubProject.new(tmp_path)
+    project.run("python", "-m", "pipeline.study", "paper")
+    planned = project.planned()
+    assert sum(name.startswith("train@") for name in planned) == 22
+    assert planned == sorted(stages(tmp_path))
+    printed = project.run("dvc", "repro", "--dry", "--force")
+    assert sorted(re.findall(r"Running stage '(.*)'", printed)) == planned
+    assert project.ran() == []
