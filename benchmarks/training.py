@@ -132,7 +132,7 @@ def compare(shape: str, rounds: int, steps: int, device: torch.device) -> list[s
                 times[name].append(taken)
     medians = {name: statistics.median(taken) for name, taken in times.items()}
     return [
-        f"| {shape} | {name} | {real / median:,.0f} | {medians[name] / medians['ours']:.2f} |"
+        f"| {shape} | {name} | {real / median:,.0f} | {median / medians['ours']:.2f} |"
         for name, median in medians.items()
     ]
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import stage
-from pipeline.archives import tar_suffix
-from pipeline.collecting import collect, make
-from pipeline.fetching import Fetcher, Sum, file_name, is_url
-from pipeline.grammar import GeneratorConfig
+from pipeline.corpora.archives import tar_suffix
+from pipeline.corpora.collecting import collect, make
+from pipeline.corpora.fetching import Fetcher, Sum, file_name, is_url
+from pipeline.corpora.transfer import PATIENT, say
+from pipeline.demonstration.grammar import GeneratorConfig
 from pipeline.machine import machine
 from pipeline.params import entry, languages, load
-from pipeline.transfer import PATIENT, say
 from transformer.config.reading import UserError, read, require, unknown
 from transformer.files import atomic_folder
 

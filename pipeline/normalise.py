@@ -3,7 +3,7 @@
     python -m pipeline.normalise CORPUS --raw data/CORPUS/raw --out data/CORPUS/normalised --report REPORT.json
 
 Reads every set of the folder `raw` ({train,dev,test,...}.{en,de}, one segment a line, lines ended by "\\n" only) and
-writes the same sets, cleaned as pipeline/cleaning.py says. Training pairs may be dropped: always where a side is empty,
+writes the same sets, cleaned as pipeline/corpora/cleaning.py says. Training pairs may be dropped: always where a side is empty,
 and by the limits in params.yaml (base.normalise and the corpus's own). Pairs of other sets never are, so that line
 numbers stay those of the references. The report counts what was read, kept, changed and dropped, and why.
 
@@ -23,7 +23,7 @@ from typing import BinaryIO, Literal
 from tqdm import tqdm
 
 from pipeline import params, stage
-from pipeline.cleaning import cleaner
+from pipeline.corpora.cleaning import cleaner
 from transformer.config.reading import UserError, require
 from transformer.files import atomic_folder, write_json
 
@@ -95,7 +95,7 @@ class Filter:
         self.dropped = Counter({"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0})
         self.seen = None
         if config.deduplicate:
-            from pipeline.duplicates import Seen  # numpy
+            from pipeline.corpora.duplicates import Seen  # numpy
 
             self.seen = Seen()
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline import evidence, stage
+from pipeline import stage
 from pipeline.params import load
+from pipeline.reporting import evidence
 from transformer.config.reading import UserError
 from transformer.files import write_json
 

@@ -11,13 +11,14 @@ missing is a dash.
 import argparse
 from pathlib import Path
 
-from pipeline import evidence, paper_tables, run_tables, stage
-from pipeline.attention_maps import attention
-from pipeline.evidence import Evidence
-from pipeline.figures import Figure, curves, positional_encoding, style
-from pipeline.page import count, page
+from pipeline import stage
 from pipeline.params import load
-from pipeline.tables import RENDERINGS, Table, escape_markdown, markdown
+from pipeline.reporting import evidence, paper_tables, run_tables
+from pipeline.reporting.attention_maps import attention
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.figures import Figure, curves, positional_encoding, style
+from pipeline.reporting.page import count, page
+from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
 from transformer.config.reading import UserError
 from transformer.files import atomic
 

@@ -6,7 +6,7 @@
     tracking.mirror_scores(run, Path("scores") / run)   a run's files as they are, trainings and decodings
 
 MLFLOW_TRACKING_URI names the store, or `off`; by default it is mlflow.db here, shown by `mlflow ui`. The work is done
-by a process of its own (pipeline/mlflow_follower.py, which reads scores/, params.yaml and dvc.lock): importing MLflow
+by a process of its own (pipeline/mirror/follower.py, which reads scores/, params.yaml and dvc.lock): importing MLflow
 takes seconds and a store can hang. Where MLflow is not installed nothing is done.
 """
 
@@ -85,7 +85,7 @@ def end(process: subprocess.Popen | None) -> None:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-W", "ignore", "-m", "pipeline.mlflow_follower", *arguments]
+    return [sys.executable, "-W", "ignore", "-m", "pipeline.mirror.follower", *arguments]
 
 
 def environment() -> dict[str, str]:

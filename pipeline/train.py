@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -125,7 +125,7 @@ def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict:
 
 
 def now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def publish(training: Trainer, binarised: dict, out: Path) -> None:

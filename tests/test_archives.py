@@ -9,8 +9,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from pipeline.archives import Unpacked, members, unpacked
-from pipeline.segments import parquet_pairs, sgm_segments, text
+from pipeline.corpora.archives import Unpacked, members, unpacked
+from pipeline.corpora.segments import parquet_pairs, sgm_segments, text
 from transformer.config.reading import UserError
 
 PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}

@@ -24,11 +24,11 @@ from ruamel.yaml import YAML
 from test_archives import build, snapshot
 
 from pipeline import download
+from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.holding_out import hold_out, order
+from pipeline.corpora.transfer import Patience
 from pipeline.download import DownloadConfig, work
-from pipeline.fetching import Fetcher
-from pipeline.holding_out import hold_out, order
 from pipeline.params import load
-from pipeline.transfer import Patience
 from transformer.config.reading import UserError, read
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

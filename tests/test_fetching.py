@@ -11,8 +11,8 @@ import time
 import pytest
 from local_site import Fault, serving
 
-from pipeline.fetching import Fetcher, Sum, is_url
-from pipeline.transfer import Patience, retry_after
+from pipeline.corpora.fetching import Fetcher, Sum, is_url
+from pipeline.corpora.transfer import Patience, retry_after
 from transformer.config.reading import UserError
 
 NAME = "/wmt14/training-parallel-nc-v9.tgz"

@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import flops as stage
-from pipeline.published import TABLE3
+from pipeline.reporting.published import TABLE3
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys
 from transformer.data import Batches
@@ -202,5 +202,5 @@ def test_a_training_without_sums_is_refused_by_name(tmp_path):
 
 
 def test_counting_needs_no_torch():
-    code = "import sys, pipeline.flops, pipeline.published; sys.exit('torch' in sys.modules)"
+    code = "import sys, pipeline.flops, pipeline.reporting.published; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

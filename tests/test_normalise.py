@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import normalise
-from pipeline.cleaning import cleaner
-from pipeline.duplicates import Seen
+from pipeline.corpora.cleaning import cleaner
+from pipeline.corpora.duplicates import Seen
 from transformer.config.reading import UserError, read
 
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]

@@ -7,7 +7,7 @@ import torch
 
 from pipeline.flops import estimate
 from pipeline.params import run_settings, section
-from pipeline.published import (
+from pipeline.reporting.published import (
     BASE,
     BIG_EN_FR_IN_THE_TEXT,
     SUSTAINED_TFLOPS,

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import mlflow_follower, mlflow_store, tracking
-from pipeline.mlflow_mirror import Sources, mirror_live, mirror_run, read_curve
+from pipeline import tracking
+from pipeline.mirror import follower, store
+from pipeline.mirror.runs import Sources, mirror_live, mirror_run, read_curve
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0}}
 DESCRIPTION = {"model": "tiny", "settings": SETTINGS, "data_sum": "0a1b"}
@@ -143,13 +144,13 @@ def points_of(log: list[dict]) -> list[tuple]:
 
 
 def live(log: Path, last: bool = False) -> None:
-    with mlflow_store.opened() as store:
-        mirror_live(store, "tiny", DESCRIPTION, log, last)
+    with store.opened() as opened:
+        mirror_live(opened, "tiny", DESCRIPTION, log, last)
 
 
 def mirror(folder: Path) -> None:
-    with mlflow_store.opened() as store:
-        mirror_run(store, "tiny", folder, Sources.read())
+    with store.opened() as opened:
+        mirror_run(opened, "tiny", folder, Sources.read())
 
 
 def test_a_run_shows_its_files(project: Path) -> None:
@@ -233,7 +234,7 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     write_scores(project / "scores/tiny")
     ended = threading.Event()
     ended.set()
-    mlflow_follower.follow("tiny", project / "scores/tiny/training.jsonl", DESCRIPTION, ended)
+    follower.follow("tiny", project / "scores/tiny/training.jsonl", DESCRIPTION, ended)
     mirror(project / "scores/tiny")
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
@@ -269,14 +270,14 @@ with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
 def test_a_failing_store_is_one_line_however_often_it_fails(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(mlflow_store, "LOCK_SECONDS", 0.1)
-    monkeypatch.setattr(mlflow_follower, "INTERVAL", 0.1)
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(follower, "INTERVAL", 0.1)
     log, ended = project / "training.jsonl", threading.Event()
     write_log(log, records(40))
     holder = sqlite3.connect(project / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
     threading.Timer(2, ended.set).start()
-    mlflow_follower.follow("tiny", log, DESCRIPTION, ended)
+    follower.follow("tiny", log, DESCRIPTION, ended)
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.tracking" in said
     holder.rollback()
@@ -295,15 +296,15 @@ def test_a_store_removed_while_it_is_in_use_is_made_again(project: Path) -> None
 
 
 def test_a_store_that_comes_back_is_caught_up_with(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mlflow_store, "LOCK_SECONDS", 0.1)
-    monkeypatch.setattr(mlflow_follower, "INTERVAL", 0.1)
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(follower, "INTERVAL", 0.1)
     log, ended = project / "training.jsonl", threading.Event()
     write_log(log, records(40))
     holder = sqlite3.connect(project / "mlflow.db", check_same_thread=False)
     holder.execute("BEGIN EXCLUSIVE")
     threading.Timer(0.5, holder.rollback).start()
     threading.Timer(1.5, ended.set).start()
-    mlflow_follower.follow("tiny", log, DESCRIPTION, ended)
+    follower.follow("tiny", log, DESCRIPTION, ended)
     assert content()[0]["points"] == points_of(records(40))
 
 
@@ -323,7 +324,7 @@ def test_a_store_that_cannot_be_written_is_named_with_the_reason(
     (project / "file").write_text("no database, but long enough to look like one")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", place.format(folder=project))
     write_scores(project / "scores/tiny")
-    error = mlflow_follower.attempt(mirror_run, "tiny", project / "scores/tiny", Sources.read())
+    error = follower.attempt(mirror_run, "tiny", project / "scores/tiny", Sources.read())
     assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
 
 
@@ -388,7 +389,7 @@ def test_a_half_written_line_and_what_is_no_number_are_left_out(tmp_path: Path) 
 
 
 def test_telemetry_is_off_before_mlflow_is_imported() -> None:
-    code = "import os, sys, pipeline.mlflow_follower; print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
+    code = "import os, sys, pipeline.mirror.follower; print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
     plain = {key: value for key, value in tracking.environment().items() if key != "MLFLOW_DISABLE_TELEMETRY"}
     answer = run_python("-c", code, env=plain)
     assert answer.stdout == "False true\n"

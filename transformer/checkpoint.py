@@ -34,7 +34,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             description = json.loads((file.metadata() or {})["description"])
-            return {name: file.get_tensor(name) for name in file.keys()}, description
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, description
     except FileNotFoundError:
         raise UserError(f"{path} is missing") from None
     except (SafetensorError, KeyError, ValueError) as error:

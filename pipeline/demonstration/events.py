@@ -38,7 +38,19 @@ PAST, PRESENT, PERFECT, FUTURE = Mood("past"), Mood("present"), Mood("perfect"),
 PLUPERFECT, WOULD = Mood("pluperfect"), Mood("present", frames.WOULD)
 CAN, COULD = Mood("present", frames.MODALS[0]), Mood("past", frames.PAST_MODALS[0])
 TENSES = [(40, PAST), (30, PRESENT), (15, PERFECT), (5, FUTURE)]
-PASSIVE_KINDS = "text object vessel machine vehicle clothing building event matter food opening".split()
+PASSIVE_KINDS = [
+    "text",
+    "object",
+    "vessel",
+    "machine",
+    "vehicle",
+    "clothing",
+    "building",
+    "event",
+    "matter",
+    "food",
+    "opening",
+]
 LOOSE = 0.14  # how often a noun phrase has a relative clause
 OBJECT_FRAMES = {
     kind: [frame for frame in frames.TRANSITIVE + frames.STATIVE if kind in frame.objects] for kind in lexicon.NOUNS

@@ -194,8 +194,37 @@ DESCRIPTIONS = {
     "measure": "high, higher: hoch, höher; low, lower: niedrig, niedriger",
     "link": f"{SPEED}; new, newer: neu, neuer; old, older: alt, älter; important, more important: wichtig, wichtiger",
 }
-ABSOLUTE = "red blue green black white grey yellow brown broken full empty late wrong public delicious good".split()
-SECOND = "young old new red blue green black white grey yellow brown".split()  # behind another adjective
+ABSOLUTE = [
+    "red",
+    "blue",
+    "green",
+    "black",
+    "white",
+    "grey",
+    "yellow",
+    "brown",
+    "broken",
+    "full",
+    "empty",
+    "late",
+    "wrong",
+    "public",
+    "delicious",
+    "good",
+]
+SECOND = [
+    "young",
+    "old",
+    "new",
+    "red",
+    "blue",
+    "green",
+    "black",
+    "white",
+    "grey",
+    "yellow",
+    "brown",
+]  # behind another adjective
 ADJECTIVES: dict[str, list[Adjective]] = {
     kind: [adjective(entry) for entry in entries(text)] for kind, text in DESCRIPTIONS.items()
 }
@@ -220,9 +249,9 @@ COUNTS = pairs("""two: zwei; three: drei; four: vier; five: fünf; six: sechs; s
     ten: zehn; eleven: elf; twelve: zwölf; twenty: zwanzig""")
 NUMBERS = [Determiner(*pair, "none", "strong") for pair in COUNTS]
 
-MEN = "Peter Paul Martin David Tom Daniel Otto Karl".split()
-WOMEN = "Anna Maria Julia Laura Emma Sophie Lena Eva".split()
-SURNAMES = "Schmidt Weber Fischer Wagner Becker Hoffmann".split()
+MEN = ["Peter", "Paul", "Martin", "David", "Tom", "Daniel", "Otto", "Karl"]
+WOMEN = ["Anna", "Maria", "Julia", "Laura", "Emma", "Sophie", "Lena", "Eva"]
+SURNAMES = ["Schmidt", "Weber", "Fischer", "Wagner", "Becker", "Hoffmann"]
 PRONOUNS = {
     "I": ("me", "ich", "mich", "mir"),
     "you": ("you", "Sie", "Sie", "Ihnen"),

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from pipeline.evidence import Evidence, Score
-from pipeline.paper_tables import EN_DE, SETTINGS, setting_columns, settings_cells, stated
-from pipeline.tables import Column, Table
+from pipeline.reporting.evidence import Evidence, Score
+from pipeline.reporting.paper_tables import EN_DE, SETTINGS, setting_columns, settings_cells, stated
+from pipeline.reporting.tables import Column, Table
 
 TRANSLATIONS = {
     "dev, last": ("dev", "last"),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.transfer import Patience, Unavailable, record_path, say, transfer
+from pipeline.corpora.transfer import Patience, Unavailable, record_path, say, transfer
 from transformer.config.reading import UserError
 from transformer.files import read_json, sync_folder, write_json
 

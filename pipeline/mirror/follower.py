@@ -1,9 +1,9 @@
 """The process that mirrors score files in MLflow while a stage works; pipeline/tracking.py starts it.
 
-python -m pipeline.mlflow_follower follow RUN LOG   a training, from its description on a line of standard input
+python -m pipeline.mirror.follower follow RUN LOG   a training, from its description on a line of standard input
                                                     until standard input ends
-python -m pipeline.mlflow_follower run RUN FOLDER   the files of one run
-python -m pipeline.mlflow_follower all SCORES       the files of every run in the folder SCORES
+python -m pipeline.mirror.follower run RUN FOLDER   the files of one run
+python -m pipeline.mirror.follower all SCORES       the files of every run in the folder SCORES
 """
 
 import argparse
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import stage
-from pipeline.mlflow_mirror import Sources, mirror_live, mirror_run
-from pipeline.mlflow_store import opened, shown_uri
+from pipeline.mirror.runs import Sources, mirror_live, mirror_run
+from pipeline.mirror.store import opened, shown_uri
 from pipeline.tracking import PATIENCE, warn
 from transformer.config.reading import UserError
 

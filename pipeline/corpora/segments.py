@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.archives import Unpacked, refuse_bomb
+from pipeline.corpora.archives import Unpacked, refuse_bomb
 from transformer.config.reading import UserError
 
 LARGEST_SGM = 1 << 28  # bytes; a test set has about one million

@@ -15,7 +15,7 @@ from typing import Any
 
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.mlflow_store import Curve, Store
+from pipeline.mirror.store import Curve, Store
 from pipeline.params import load
 from pipeline.workspace import digest
 from transformer.config.reading import UserError

@@ -4,9 +4,18 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from pipeline.evidence import Evidence
-from pipeline.published import BASE, BIG_EN_FR_IN_THE_TEXT, TABLE1, TABLE2, TABLE3, TOOLKITS, Table2Row, Table3Row
-from pipeline.tables import Column, Table
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.published import (
+    BASE,
+    BIG_EN_FR_IN_THE_TEXT,
+    TABLE1,
+    TABLE2,
+    TABLE3,
+    TOOLKITS,
+    Table2Row,
+    Table3Row,
+)
+from pipeline.reporting.tables import Column, Table
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 

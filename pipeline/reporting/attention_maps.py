@@ -9,8 +9,8 @@ from html import escape
 
 import numpy as np
 
-from pipeline.evidence import Evidence
-from pipeline.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
 from transformer.files import read_json
 
 # Pixels on the page.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.evidence import Score
+from pipeline.reporting.evidence import Score
 
 DASH = "–"
 

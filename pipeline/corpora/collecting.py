@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pipeline.archives import members, unpacked
-from pipeline.fetching import Fetcher, Sum
-from pipeline.grammar import GeneratorConfig, generate
-from pipeline.holding_out import hold_out
-from pipeline.segments import parquet_pairs, text
-from pipeline.transfer import say
+from pipeline.corpora.archives import members, unpacked
+from pipeline.corpora.fetching import Fetcher, Sum
+from pipeline.corpora.holding_out import hold_out
+from pipeline.corpora.segments import parquet_pairs, text
+from pipeline.corpora.transfer import say
+from pipeline.demonstration.grammar import GeneratorConfig, generate
 from transformer.config.reading import UserError
 
 if TYPE_CHECKING:

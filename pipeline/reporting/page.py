@@ -8,13 +8,13 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pipeline.evidence import Evidence, Score
-from pipeline.page_style import STYLE
-from pipeline.run_tables import described, scores
-from pipeline.tables import DASH, Column, Table, interval
+from pipeline.reporting.evidence import Evidence, Score
+from pipeline.reporting.page_style import STYLE
+from pipeline.reporting.run_tables import described, scores
+from pipeline.reporting.tables import DASH, Column, Table, interval
 
 if TYPE_CHECKING:
-    from pipeline.figures import Figure
+    from pipeline.reporting.figures import Figure
 
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 LONG = 40  # characters of a cell that is not to wrap

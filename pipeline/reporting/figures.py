@@ -18,7 +18,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.image import imsave
 
-from pipeline.evidence import Evidence
+from pipeline.reporting.evidence import Evidence
 from transformer.layers import sinusoids
 
 INK, INK_ON_DARK = "#2b2f36", "#d5d9e0"
