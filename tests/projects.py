@@ -1,0 +1,81 @@
+"""A copy of the project's own files, in a git repository of its own, and commands run in it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from tests.imports import ROOT
+
+FILES = (
+    "params.yaml",
+    "dvc.yaml",
+    "Snakefile",
+    ".dvcignore",
+    ".gitignore",
+    "profiles",
+    "pipeline",
+    "transformer",
+    "results",
+)
+
+
+class Project:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def new(cls, root: Path) -> Self:
+        for name in FILES:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+            copy(ROOT / name, root / name)
+        (root / ".dvc").mkdir()
+        for name in ("config", ".gitignore"):
+            shutil.copy2(ROOT / ".dvc" / name, root / ".dvc" / name)
+        project = cls(root)
+        project.prepare()
+        project.keep_to_itself()
+        project.run("git", "init", "--quiet")
+        project.commit("the project")
+        return project
+
+    def prepare(self) -> None:
+        """What else it takes, before the first commit."""
+
+    def keep_to_itself(self) -> None:
+        """Keep what DVC knows of files' times in the project, and not in the machine's folder for it."""
+        (self.root / ".dvc/config.local").write_text(f"[core]\n    site_cache_dir = {self.root / '.dvc/tmp/site'}\n")
+
+    def command(self, *arguments: str, **environment: str) -> dict:
+        """What to start a process with: this environment's tools, in the project."""
+        if arguments[0] in ("dvc", "snakemake"):
+            arguments = (sys.executable, "-m", *arguments)
+        # DVC's own variables, where the suite is itself run by a stage, are not for the copy
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("DVC_", "SNAKEMAKE_", "STUB_"))}
+        path = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
+        return {"args": arguments, "cwd": self.root, "env": {**clean, "PATH": path, **environment}}
+
+    def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
+        """What a command printed, errors included; it has to exit with `status`."""
+        done = subprocess.run(
+            **self.command(*arguments, **environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, f"{arguments}: exit status {done.returncode}\n{done.stdout}"
+        return done.stdout
+
+    def commit(self, message: str) -> None:
+        self.run("git", "add", "--all")
+        who = ("-c", "user.name=a test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false")
+        self.run("git", *who, "commit", "--quiet", "--message", message)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that stands in the file just once."""
+        text = (self.root / path).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{path}: {old!r} stands there {text.count(old)} times"
+        (self.root / path).write_text(text.replace(old, new), encoding="utf-8")
