@@ -7,6 +7,7 @@ STUDY ?=
 RUN ?=
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
+export PYTHONDONTWRITEBYTECODE :=
 export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
 export MLFLOW_DISABLE_TELEMETRY := true
@@ -20,11 +21,12 @@ INSTALLED := $(VENV)/installed
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-# An old pip takes three times as long; byte-compiling everything that will never be imported takes a minute.
+# An old pip takes three times as long, byte-compiling what will never be imported a minute (Python compiles the rest
+# when it is first imported, and keeps it: see above); and setuptools warns of every editable installation.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
-	python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 environment: $(INSTALLED)  ## the tested versions of everything, in .venv

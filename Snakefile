@@ -46,13 +46,13 @@ def judge(stages, stale):
 
 try:
     if workflow.is_main_process:  # a cluster's jobs read this file too
-        lock = only_one()
         check(load())
+        lock = only_one()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
         graph = repo.index.graph
         if workflow.is_main_process:
             judge({stage.addressing for stage in graph}, repo.status())
-except (UserError, DvcException) as error:
+except (UserError, DvcException, OSError) as error:
     sys.exit(f"snakemake: {' '.join(str(error).split())}")
 
 # The stages' own commands say `python`: this environment's, also where it was not activated.
