@@ -15,7 +15,8 @@ from pipeline.download import DownloadConfig, require_name
 from pipeline.flops import rates
 from pipeline.machine import machine
 from pipeline.normalise import NormaliseConfig
-from pipeline.params import entry, languages, load, run_settings, section
+from pipeline.params import entry, languages, load, section
+from pipeline.runs import run_settings
 from pipeline.score import scoring
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

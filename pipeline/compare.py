@@ -17,7 +17,8 @@ from pathlib import Path
 
 from pipeline import stage
 from pipeline.bleu import HEADLINE, Measure, measures
-from pipeline.params import languages, load, run_settings
+from pipeline.params import languages, load
+from pipeline.runs import run_settings
 from pipeline.score import aligned, scoring
 from transformer.config.reading import UserError, unknown
 

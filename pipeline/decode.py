@@ -21,7 +21,7 @@ import torch
 from tqdm import tqdm
 
 from pipeline import machine, stage
-from pipeline.params import entry, languages, load, run_settings, section
+from pipeline.params import entry, languages, load, section
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -176,10 +176,9 @@ def decoder_of(weights: Path, vocabulary: Path, config: DecodingConfig, device: 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    corpus, _, _ = run_settings(params, arguments.run)
-    pair = languages(params, corpus)
-    model = entry(params, "runs", arguments.run)["model"]
-    config = section(params, "models", model, "decoding", DecodingConfig)
+    run = entry(params, "runs", arguments.run)
+    pair = languages(params, run["corpus"])
+    config = section(params, "models", run["model"], "decoding", DecodingConfig)
     device = machine.torch_device(machine.machine(params), config.threads)
     vocabulary = arguments.average / "vocabulary.model"
     last = decoder_of(step_files(arguments.checkpoints)[-1][1], vocabulary, config, device)

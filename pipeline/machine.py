@@ -71,9 +71,16 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """The git commit of the working copy, marked where it was edited; None outside git."""
-    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    """The git commit of the code, marked where the code was edited since; None outside git.
+
+    params.yaml may differ from the commit's: what a run was made with is recorded beside it.
+    """
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        head = git("rev-parse", "HEAD")
+        return f"{head}-edited" if git("status", "--porcelain", "--", "pipeline", "transformer") else head
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=10).stdout.strip()

@@ -6,9 +6,7 @@ from typing import Any, TypeVar
 
 from ruamel.yaml import YAML, YAMLError
 
-from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, keys, read, unknown
-from transformer.config.training import TrainingConfig
+from transformer.config.reading import UserError, convert, read, unknown
 
 PARAMS = Path("params.yaml")
 Settings = TypeVar("Settings")
@@ -68,21 +66,3 @@ def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings
         if more:
             merged, where = {**merged, **more}, place
     return read(cls, merged, where)
-
-
-def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
-    """The corpus, the model and the training of run `name`, its own differences applied."""
-    run = entry(params, "runs", name)
-    valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
-    for key in run:
-        if key not in valid:
-            raise UserError(unknown(str(key), valid, f"params.yaml: runs.{name}"))
-    for key in ("corpus", "model"):
-        if not isinstance(run.get(key), str):
-            raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {run.get(key)!r}")
-    entry(params, "corpora", run["corpus"])
-    return (
-        run["corpus"],
-        section(params, "models", run["model"], "model", ModelConfig, name),
-        section(params, "models", run["model"], "training", TrainingConfig, name),
-    )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import stage, tracking
-from pipeline.params import entry, languages, load, run_settings
+from pipeline.params import entry, languages, load
 from transformer.config.reading import UserError, read, require
 from transformer.files import write_json
 
@@ -108,8 +108,7 @@ def score(translations: Path, raw: Path, pair: tuple[str, str], settings: Scorin
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    corpus, _, _ = run_settings(params, arguments.run)
-    pair = languages(params, corpus)
+    pair = languages(params, entry(params, "runs", arguments.run)["corpus"])
     write_json(arguments.out, score(arguments.translations, arguments.raw, pair, scoring(params)))
     tracking.mirror_scores(arguments.run, arguments.out.parent)
 

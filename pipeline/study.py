@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline import params, stage
 from pipeline.check import check
+from pipeline.runs import run_settings
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
@@ -25,7 +26,7 @@ def select(text: str, name: str) -> str:
     """The text of params.yaml with the study `name` selected."""
     settings = params.parse(text)
     runs = params.entry(settings, "studies", name)
-    corpora = list(dict.fromkeys(params.run_settings({**settings, "runs": runs}, run)[0] for run in runs))
+    corpora = list(dict.fromkeys(run_settings({**settings, "runs": runs}, run)[0] for run in runs))
     for key, value in (("runs", dict(runs)), ("corpora_in_use", corpora)):
         blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
         if len(blocks) != 1:

@@ -20,7 +20,8 @@ import torch
 from tqdm import tqdm
 
 from pipeline import machine, stage, tracking, workspace
-from pipeline.params import load, run_settings
+from pipeline.params import load
+from pipeline.runs import run_settings
 from transformer.binarised import open_binarised
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 STAGES = ("download", "normalise", "learn_bpe", "binarise", "train", "average", "decode", "score", "flops", "report")
 
 # These can refuse, report or watch, but change no result: an edit to them retrains nothing.
-CHANGE_NO_RESULT = {"pipeline/check.py", "pipeline/stage.py", "pipeline/tracking.py"}
+CHANGE_NO_RESULT = {"pipeline/__init__.py", "pipeline/check.py", "pipeline/stage.py", "pipeline/tracking.py"}
 
 
 def imports(path: Path, root: Path = ROOT) -> set[str]:

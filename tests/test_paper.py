@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pipeline.flops import estimate
-from pipeline.params import run_settings, section
+from pipeline.params import section
 from pipeline.reporting.published import (
     BASE,
     BIG_EN_FR_IN_THE_TEXT,
@@ -17,6 +17,7 @@ from pipeline.reporting.published import (
     TRAININGS,
     table3_row,
 )
+from pipeline.runs import run_settings
 from transformer.attention import position_mask
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

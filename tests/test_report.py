@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from pipeline import record, report
-from pipeline.params import run_settings
 from pipeline.reporting import evidence, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, mosaic
 from pipeline.reporting.published import TABLE2, TABLE3
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
+from pipeline.runs import run_settings
 from pipeline.workspace import digest
 from transformer.config.reading import UserError
 from transformer.files import write_json

@@ -6,7 +6,8 @@ import pytest
 import torch
 from test_data import Pairs
 
-from pipeline.params import load, run_settings
+from pipeline.params import load
+from pipeline.runs import run_settings
 from transformer.data import Batches, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam

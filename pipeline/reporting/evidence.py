@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.params import run_settings
+from pipeline.runs import run_settings
 from pipeline.workspace import digest
 from transformer.config.reading import UserError, convert
 
