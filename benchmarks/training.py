@@ -11,7 +11,6 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -121,7 +120,7 @@ def compare(shape: str, rounds: int, steps: int, device: torch.device) -> list[s
     systems = {"ours": (ours, batch_loss), "torch.nn.Transformer": (peer, peer_loss)}
     if device.type == "cuda":
         systems["torch.nn.Transformer, compiled"] = (torch.compile(peer, dynamic=True), peer_loss)
-    trained = {name: (*pair, adam(pair[0].parameters(), replace(config))) for name, pair in systems.items()}
+    trained = {name: (*pair, adam(pair[0].parameters(), config)) for name, pair in systems.items()}
     times: dict[str, list[float]] = {name: [] for name in systems}
     for number in range(rounds + 1):
         for name, (model, loss_of, optimiser) in trained.items():

@@ -138,7 +138,12 @@ def test_modules_of_transformer_stand_in_their_order():
 def test_readme_tree_names_what_is_there():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     tree = re.search(r"^```\n(README\.md\n.*?)^```", readme, re.DOTALL | re.MULTILINE)[1]
-    named = {line.split()[0].rstrip("/") for line in tree.strip().split("\n")}
+    folder, named = "", set()
+    for line in tree.strip().split("\n"):
+        name = line.split()[0].rstrip("/")
+        if not line.startswith(" "):
+            folder = name
+        named.add(f"{folder}/{name}" if line.startswith(" ") else name)
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
