@@ -6,9 +6,11 @@ What is killed and started again must end with the same bytes as what was not.
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,17 @@ def test_a_signal_saves_says_so_and_is_resumed(project, number):
     assert process.returncode == 75, output
     assert f"stopped by {number.name} at step" in output
     assert "resuming at step" in finished(project, TRAIN)
+    assert content(project, TRAIN) == before
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing_that_was_saved(project):
+    """Files may not grow past what the log takes, so that the first state cannot be written."""
+    before = content(project, TRAIN)
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (20_000, 20_000))
+    done = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert done.returncode == 1 and "File too large" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert not list((project.root / "work" / RUN).rglob("*.safetensors")), "a part of a file"
+    finished(project, TRAIN)
     assert content(project, TRAIN) == before
 
 
