@@ -49,6 +49,10 @@ def trainer(
         raise UserError(
             f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)"
         )
+    if batches.left_out:
+        print(
+            f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out", file=sys.stderr
+        )
     torch.manual_seed(config.seed)
     network = Transformer(model, read_json(data / "binarised.json")["vocabulary_size"])
     identity = {"device": device.type, "precision": precision, "threads": config.threads}
