@@ -21,9 +21,10 @@ from pipeline.machine import processor
 from pipeline.params import load, section
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
+from transformer.config.vocabulary import PAD
 from transformer.data import Batches, PaddedBatch, padded
 from transformer.layers import sinusoids
-from transformer.model import PAD, Transformer
+from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.training import autocast, batch_loss, precision_of
 

@@ -25,7 +25,8 @@ from pipeline.params import entry, languages, load, section
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.data import BOS, EOS, pad
+from transformer.config.vocabulary import BOS, EOS
+from transformer.data import pad
 from transformer.decoding import Translation, batches_by_length, translate
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import Weights

@@ -22,13 +22,13 @@ from tqdm import tqdm
 from pipeline import machine, stage, tracking, workspace
 from pipeline.params import load
 from pipeline.runs import run_settings
-from transformer.binarised import open_binarised
+from transformer.binarised import describe, open_binarised
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
-from transformer.files import atomic, atomic_folder, read_json, write_json
+from transformer.files import atomic, atomic_folder, write_json
 from transformer.model import Transformer
 from transformer.store import Store
 from transformer.training import Trainer, new_state, precision_of
@@ -54,7 +54,7 @@ def trainer(
             f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out", file=sys.stderr
         )
     torch.manual_seed(config.seed)
-    network = Transformer(model, read_json(data / "binarised.json")["vocabulary_size"])
+    network = Transformer(model, describe(data)["vocabulary_size"])
     identity = {"device": device.type, "precision": precision, "threads": config.threads}
     store = Store(place, config.keep, identity)
     state = new_state(network, config, device)
@@ -145,7 +145,7 @@ def main(arguments: argparse.Namespace) -> int:
     params, run, started = load(), arguments.run, now()
     options, (_, model, config) = machine.machine(params), run_settings(params, run)
     settings = {"model": vars(model), "training": vars(config)}
-    binarised = read_json(arguments.data / "binarised.json")
+    binarised = describe(arguments.data)
     with workspace.lock(run):
         key = workspace.digest([settings, binarised["sum"]])
         place, earlier_code = workspace.claim(run, key, workspace.code_digest(CODE))

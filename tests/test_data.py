@@ -5,7 +5,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from transformer.data import BOS, EOS, Batches, in_order, padded, split
+from transformer.config.vocabulary import BOS, EOS
+from transformer.data import Batches, in_order, padded, split
 
 
 class Pairs:

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from transformer.data import BOS, EOS
+from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import (
     Translation,
     batches_by_length,
@@ -14,7 +14,7 @@ from transformer.decoding import (
     length_penalty,
     translate,
 )
-from transformer.model import PAD, Transformer
+from transformer.model import Transformer
 
 CPU = torch.device("cpu")
 VOCABULARY, LONGEST = 6, 5

@@ -7,8 +7,9 @@ import torch
 
 from pipeline.params import section
 from transformer.config.model import ModelConfig
+from transformer.config.vocabulary import PAD
 from transformer.layers import sinusoids
-from transformer.model import PAD, Transformer
+from transformer.model import Transformer
 
 VARIATIONS = [
     {},

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.cleaning import cleaner
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import VocabularyConfig
-from transformer.vocabulary import BOS, EOS, PAD, UNK, Vocabulary, WordTable, learn
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
+from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TEXT = b"".join((Path(__file__).parent / "data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
 LINES = TEXT.decode().split("\n")[:-1]

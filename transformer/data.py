@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BOS, EOS = 2, 3
+from transformer.config.vocabulary import BOS, EOS
 
 
 class Pairs(Protocol):

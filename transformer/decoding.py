@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from transformer.config.decoding import DecodingConfig
-from transformer.data import BOS, EOS, pad
-from transformer.model import PAD, DecoderCache, Transformer
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.data import pad
+from transformer.model import DecoderCache, Transformer
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call

@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, position_mask
 from transformer.config.model import ModelConfig
+from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
 from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions, Weights
-
-PAD = 0
 
 
 @dataclass

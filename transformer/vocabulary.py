@@ -17,9 +17,8 @@ import numpy as np
 import sentencepiece
 
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import VocabularyConfig
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPACE = "\u2581"
 LONGEST_WORD = 1000  # bytes; longer ones are no words, and there is nothing to learn from them
 DISTINCT_WORDS = 1 << 19  # as many a WordTable keeps, in about 150 MB

@@ -5,6 +5,8 @@ from typing import Literal
 
 from transformer.config.reading import require
 
+PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the ids that every vocabulary of this project begins with
+
 
 @dataclass(frozen=True)
 class VocabularyConfig:
