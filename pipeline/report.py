@@ -9,6 +9,7 @@ missing is a dash.
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import stage
@@ -18,33 +19,39 @@ from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.figures import Figure, curves, positional_encoding, style
 from pipeline.reporting.page import count, page
+from pipeline.reporting.studies import Study, studies
 from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
 
-def tables_of(runs: list[Evidence]) -> list[Table]:
+def tables_of(runs: list[Evidence], side_by_side: list[Study]) -> list[Table]:
     """All tables, in the order of the page."""
     of_paper = [paper_tables.table1(), paper_tables.table2(runs), paper_tables.table3(runs)]
     seeds = run_tables.seeds(runs)
     return [
         run_tables.summary(runs),
         *([seeds] if seeds else []),
-        *run_tables.small_tables(runs),
+        *run_tables.study_tables(side_by_side),
         *of_paper,
         paper_tables.toolkits(),
         run_tables.bleu_matrix(runs),
     ]
 
 
-def figures_of(runs: list[Evidence]) -> list[Figure]:
+def figures_of(runs: list[Evidence], side_by_side: list[Study]) -> list[Figure]:
     with style():
-        return [*curves(runs), positional_encoding(), *(figure for run in runs for figure in attention(run))]
+        return [
+            *curves(runs, side_by_side),
+            positional_encoding(),
+            *(figure for run in runs for figure in attention(run)),
+        ]
 
 
-def report(runs: list[Evidence]) -> dict[str, str]:
+def report(params: Mapping, runs: list[Evidence]) -> dict[str, str]:
     """Every file of the report, by its path in it."""
-    tables, figures = tables_of(runs), figures_of(runs)
+    side_by_side = studies(params, runs)
+    tables, figures = tables_of(runs, side_by_side), figures_of(runs, side_by_side)
     files = {"index.html": page(runs, tables, figures), "README.md": readme(tables, figures)}
     for table in [*tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         files |= {f"{table.name}.{suffix}": render(table) for suffix, render in RENDERINGS.items()}
@@ -77,8 +84,9 @@ def publish(files: dict[str, str], out: Path) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    runs = evidence.selected(load(), arguments.scores) + evidence.records(arguments.results)
-    publish(report(runs), arguments.out)
+    params = load()
+    runs = evidence.selected(params, arguments.scores) + evidence.records(arguments.results)
+    publish(report(params, runs), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / 'index.html'} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -18,6 +18,7 @@ from pipeline import record, report
 from pipeline.reporting import evidence, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, mosaic
 from pipeline.reporting.published import TABLE2, TABLE3
+from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.runs import run_settings
 from pipeline.workspace import digest
@@ -93,10 +94,11 @@ def rows_of(table: Table) -> list[dict]:
 
 
 def test_a_run_without_score_files_is_dashes(project, tmp_path):
-    runs = known(project("demo"), tmp_path)
+    params = project("demo")
+    runs = known(params, tmp_path)
     (row,) = run_tables.summary(runs).shown()
     assert row[:2] == ["demo-tiny", "demo"] and set(row[2:]) == {"–"}
-    text = Page(report.report(runs)["index.html"]).text
+    text = Page(report.report(params, runs)["index.html"]).text
     assert "0 of them scored" in text and "None" not in text and "nan" not in text
 
 
@@ -104,7 +106,7 @@ def test_only_selected_and_recorded_runs_are_shown(project, params, tmp_path):
     selected = project("demo")
     for run in params["studies"]["demo-table3"]:
         write_scores({**params, "runs": params["studies"]["demo-table3"]}, run, tmp_path / "scores")
-    files = report.report(known(selected, tmp_path))
+    files = report.report(selected, known(selected, tmp_path))
     assert not [name for name, text in files.items() if "demo-tiny-h1" in name or "demo-tiny-h1" in text]
 
 
@@ -166,23 +168,58 @@ def test_table3_in_small_has_every_group_with_intervals(project, tmp_path):
     params = project("demo-table3")
     for bleu, run in enumerate(params["runs"], 50):
         write_scores(params, run, tmp_path / "scores", bleu)
-    (table,) = run_tables.small_tables(known(params, tmp_path))
+    (table,) = run_tables.study_tables(studies(params, known(params, tmp_path)))
     rows = rows_of(table)
-    assert table.name == "table3-demo"
+    assert (table.name, table.title) == ("study-demo-table3", "Table 3 in small: demo-table3")
     assert [row["row"] for row in rows] == ["base", "A", "B", "C", "C", "D", "D", "E"]
     assert [row["h"] for row in rows[:3]] == ["4", "1", ""] and rows[-1]["positions"] == "learned"
     assert all(row["dev sacreBLEU"].low < row["dev sacreBLEU"].score < row["dev sacreBLEU"].high for row in rows)
     assert "48.00 (47.00–49.50)" in markdown(table)
 
 
-def test_no_table3_in_small_without_a_variation(project, tmp_path):
-    assert run_tables.small_tables(known(project("multi30k-published"), tmp_path)) == []
+def test_no_table_of_a_study_without_a_variation(project, tmp_path):
+    params = project("multi30k-published")
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    assert study.name == "multi30k-published" and run_tables.study_tables([study]) == []
 
 
-def test_a_setting_outside_table3_is_named(project, tmp_path):
+def test_a_selection_that_is_no_study_is_shown_side_by_side_and_its_other_settings_named(project, tmp_path):
     runs = {"a": {"corpus": "demo", "model": "tiny"}, "b": {"corpus": "demo", "model": "tiny", "norm": "pre", "N": 1}}
-    (table,) = run_tables.small_tables(known(project(runs), tmp_path))
+    params = project(
+        runs | {"untrained": {"corpus": "demo", "model": "tiny"}, "c": {"corpus": "multi30k", "model": "tiny"}}
+    )
+    for run in ("a", "b", "c"):
+        write_scores(params, run, tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    assert (study.name, [run.run for run in study.runs]) == ("selection-demo", ["a", "b"])
+    (table,) = run_tables.study_tables([study])
     assert rows_of(table)[1] | {"row": "other", "N": "1", "other settings": "norm pre"} == rows_of(table)[1]
+
+
+def test_a_study_takes_recorded_runs_where_they_are_not_selected(project, tmp_path):
+    whole = project("demo-table3")
+    for run in whole["runs"]:
+        write_scores(whole, run, tmp_path / "scores")
+        recorded(whole, run, tmp_path)
+    shutil.rmtree(tmp_path / "scores")
+    params = {**whole, "runs": whole["studies"]["demo"]}
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    assert study.name == "demo-table3" and [run.recorded for run in study.runs] == [False] + [True] * 7
+
+
+@pytest.mark.parametrize(
+    "varied, claim",
+    [({"norm": "pre"}, "Xiong"), ({"attention": "additive", "h": 1, "d_k": 128, "d_v": 128}, "3.2.1"), ({"N": 1}, "")],
+)
+def test_a_study_says_what_the_literature_expects_of_the_settings_it_varies(project, tmp_path, varied, claim):
+    params = project({"a": {"corpus": "demo", "model": "tiny"}, "b": {"corpus": "demo", "model": "tiny", **varied}})
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    assert claim in study.claim() and bool(study.claim()) == bool(claim)
 
 
 def test_the_mean_over_seeds(project, tmp_path):
@@ -206,7 +243,7 @@ def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
     fresh, kept = run_tables.all_runs(known(params, tmp_path)).rows
     assert (fresh[0], kept[0], fresh[4], kept[4]) == ("demo-tiny", "demo-tiny (recorded)", "no", "yes")
     assert fresh[1:4] + fresh[5:] == kept[1:4] + kept[5:] and None not in kept
-    files = report.report(known(params, tmp_path))
+    files = report.report(params, known(params, tmp_path))
     assert files["figures/loss-demo-tiny.svg"] and files["figures/loss-demo-tiny.recorded.svg"]
     assert 'id="run-demo-tiny"' in files["index.html"] and 'id="run-demo-tiny.recorded"' in files["index.html"]
 
@@ -293,7 +330,7 @@ def files(params, tmp_path_factory):
     for bleu, run in enumerate(selected["runs"], 50):
         write_scores(selected, run, folder / "scores", bleu)
     recorded(selected, "demo-tiny", folder)
-    return report.report(known(selected, folder))
+    return report.report(selected, known(selected, folder))
 
 
 def test_the_page_stands_alone_and_its_links_lead_somewhere(files):
@@ -328,7 +365,7 @@ def test_the_page_says_where_its_numbers_come_from(files):
 
 def test_every_figure_is_well_formed_dateless_and_readable_on_a_dark_page(files):
     figures = {name: text for name, text in files.items() if name.endswith(".svg")}
-    assert {"figures/learning-rate.svg", "figures/positions.svg", "figures/dev-loss-demo.svg"} <= set(figures)
+    assert {"figures/learning-rate.svg", "figures/positions.svg", "figures/study-demo-table3.svg"} <= set(figures)
     assert len([name for name in figures if "attention-demo-tiny-h1-1" in name]) == 3
     for name, text in figures.items():
         ElementTree.fromstring(text)
@@ -339,7 +376,7 @@ def test_every_figure_is_well_formed_dateless_and_readable_on_a_dark_page(files)
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
-    assert report.report(known(params, tmp_path)) == report.report(known(params, tmp_path))
+    assert report.report(params, known(params, tmp_path)) == report.report(params, known(params, tmp_path))
 
 
 def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():

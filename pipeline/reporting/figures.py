@@ -19,6 +19,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.image import imsave
 
 from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.studies import Study
 from transformer.layers import sinusoids
 
 INK, INK_ON_DARK = "#2b2f36", "#d5d9e0"
@@ -58,7 +59,7 @@ class Figure:
     """`name` is its file's; `alt` says in words what is to be seen; `section` is where it stands on the page."""
 
     name: str
-    section: Literal["corpora", "runs", "schedules", "attention"]
+    section: Literal["studies", "runs", "schedules", "attention"]
     svg: str
     caption: str
     alt: str
@@ -106,15 +107,17 @@ def loss(run: Evidence) -> Figure:
     return Figure(f"loss-{run.slug}", "runs", svg(canvas), f"{run.name}: loss on training and dev set.", f"{alt}.")
 
 
-def dev_losses(runs: Sequence[Evidence], corpus: str) -> Figure:
-    """The dev losses of all runs on one corpus."""
-    canvas, plot = axes(height=3.3 + 0.1 * len(runs))
-    for number, run in enumerate(runs):
+def dev_losses(study: Study) -> Figure:
+    """The dev losses of a study's runs, side by side."""
+    canvas, plot = axes(height=3.3 + 0.1 * len(study.runs))
+    for number, run in enumerate(study.runs):
         plot.plot(*values(run, "dev_loss"), label=run.name, **line_style(number))
     plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
-    legend_below(canvas, len(runs))
-    alt = f"Dev loss against steps of the {len(runs)} runs on {corpus}: {', '.join(run.name for run in runs)}."
-    return Figure(f"dev-loss-{corpus}", "corpora", svg(canvas), f"{corpus}: dev loss of all its runs.", alt)
+    legend_below(canvas, len(study.runs))
+    names = ", ".join(run.name for run in study.runs)
+    alt = f"Dev loss on {study.corpus} against steps of {len(study.runs)} runs: {names}."
+    caption = f"{study.name}: dev loss on {study.corpus}. {study.claim()}".strip()
+    return Figure(f"study-{study.name}", "studies", svg(canvas), caption, alt)
 
 
 def learning_rates(runs: Sequence[Evidence]) -> Figure:
@@ -169,11 +172,8 @@ def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
     return Figure("positions", "schedules", svg(canvas), caption, alt)
 
 
-def curves(runs: Sequence[Evidence]) -> list[Figure]:
-    """The loss of each run, the dev losses of each corpus that has several, and the learning rates."""
+def curves(runs: Sequence[Evidence], studies: Sequence[Study]) -> list[Figure]:
+    """The loss of each run, the dev losses of each study, and the learning rates."""
     trained = [run for run in runs if run.curve]
-    figures = [loss(run) for run in trained]
-    for corpus in dict.fromkeys(run.corpus for run in trained):
-        of_corpus = [run for run in trained if run.corpus == corpus]
-        figures += [dev_losses(of_corpus, corpus)] if len(of_corpus) > 1 else []
+    figures = [*map(loss, trained), *map(dev_losses, studies)]
     return figures + ([learning_rates(trained)] if trained else [])

@@ -70,9 +70,8 @@ def picture_sections(runs: Sequence[Evidence], figures: Sequence["Figure"]) -> l
     def of(section: str) -> list["Figure"]:
         return [figure for figure in figures if figure.section == section]
 
-    of_corpora, of_runs = of("corpora"), of("runs")
-    by_itself = pictures(of_runs)
-    curves = pictures(of_corpora) + (folded("Each run by itself", by_itself) if of_corpora else by_itself)
+    of_studies, by_itself = pictures(of("studies")), pictures(of("runs"))
+    curves = of_studies + (folded("Each run by itself", by_itself) if of_studies else by_itself)
     sections = [
         ("curves", "Training curves", curves),
         ("schedules", "Learning rate and positional encoding", pictures(of("schedules"))),

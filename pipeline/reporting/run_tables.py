@@ -1,4 +1,4 @@
-"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and Table 3 in small."""
+"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies, among them Table 3 in small."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.reporting.evidence import Evidence, Score
 from pipeline.reporting.paper_tables import EN_DE, SETTINGS, setting_columns, settings_cells, stated
+from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 
 TRANSLATIONS = {
@@ -119,11 +120,11 @@ def letter(changed: set[str]) -> str:
     return "E" if changed == {"positions"} else "other"
 
 
-def small_table3(runs: Sequence[Evidence], corpus: str) -> Table | None:
-    """Table 3 of a corpus other than the paper's; None where no two runs of a model differ."""
+def study_table(study: Study) -> Table | None:
+    """Table 3 in small: what a study's runs vary and what came of it; None where no two runs of a model differ."""
     rows = []
-    for model in dict.fromkeys(run.model for run in runs if run.corpus == corpus):
-        rows += small_table3_rows([run for run in runs if (run.corpus, run.model) == (corpus, model)])
+    for model in dict.fromkeys(run.model for run in study.runs):
+        rows += study_rows([run for run in study.runs if run.model == model])
     if not rows:
         return None
     columns = [
@@ -138,21 +139,23 @@ def small_table3(runs: Sequence[Evidence], corpus: str) -> Table | None:
         "Dev set, from the last checkpoint, nothing averaged; 95% intervals by bootstrap in parentheses; perplexity "
         "per word-piece. An empty setting is that of the model's first row."
     )
-    title = f"Table 3 in small: variations on {corpus}"
-    table = Table(f"table3-{corpus}", title, [*columns, Column("run", "run")], rows, [note], grouped=True)
+    whole = set("ABCDE") <= {row[1] for row in rows}
+    title = f"Table 3 in small: {study.name}" if whole else f"{study.name}, on {study.corpus}"
+    notes = [note, study.claim()] if study.claim() else [note]
+    table = Table(f"study-{study.name}", title, [*columns, Column("run", "run")], rows, notes, grouped=True)
     return table if any(row[2 + len(SETTINGS)] for row in rows) else table.without("other settings")
 
 
-def small_table3_rows(runs: Sequence[Evidence]) -> list[list[Any]]:
+def study_rows(runs: Sequence[Evidence]) -> list[list[Any]]:
     """The rows of one model on one corpus; none where all have the same settings."""
     base = min(runs, key=lambda run: len(run.differences))
-    rows = [small_table3_row(run, base) for run in runs]
+    rows = [study_row(run, base) for run in runs]
     order = ("base", "A", "B", "C", "D", "E", "other")
     rows.sort(key=lambda row: order.index(row[1]))
     return rows if rows[-1][1] != "base" else []
 
 
-def small_table3_row(run: Evidence, base: Evidence) -> list[Any]:
+def study_row(run: Evidence, base: Evidence) -> list[Any]:
     settings, reference = stated(run), stated(base)
     changed = {key for key in settings if settings[key] != reference[key]}
     others = {key: settings[key] for key in settings if key in changed - set(SETTINGS.values())}
@@ -191,7 +194,6 @@ def mean(scores: Sequence[Score | None]) -> float | None:
     return sum(known) / len(known) if len(known) == len(scores) else None
 
 
-def small_tables(runs: Sequence[Evidence]) -> list[Table]:
-    """Table 3 in small of every corpus that has one."""
-    corpora = dict.fromkeys(run.corpus for run in runs if run.corpus != EN_DE)
-    return [table for corpus in corpora if (table := small_table3(runs, corpus))]
+def study_tables(studies: Sequence[Study]) -> list[Table]:
+    """A table of each study; the paper's own variations stand in its Table 3."""
+    return [table for study in studies if study.corpus != EN_DE and (table := study_table(study))]
