@@ -117,6 +117,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.model.d_k", "64", "a whole number"),
         ("base.training.lr_scale", -1.0, "above 0"),
         ("base.training.lr_scale", float("nan"), "a number"),
+        ("base.training.schedule", "no-warmup", "one of warmup, no_warmup"),
         ("base.training.precision", "fp16", "one of auto, float32, bfloat16"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
         ("base.averaging.checkpoints", 0, "above 0"),

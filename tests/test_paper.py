@@ -232,7 +232,7 @@ def test_vocabulary_sizes(params, corpus, pieces):
 def test_the_learning_rate_rises_to_its_peak_at_4000_steps_and_falls(params, model, peak):
     d_model = section(params, "models", model, "model", ModelConfig).d_model
     training = section(params, "models", model, "training", TrainingConfig)
-    rates = [learning_rate(step, d_model, training.warmup, training.lr_scale) for step in range(1, 20_001)]
+    rates = [learning_rate(step, d_model, training) for step in range(1, 20_001)]
     assert rates.index(max(rates)) + 1 == 4000
     assert max(rates) == pytest.approx(peak, rel=1e-3)
     assert all(before < after for before, after in pairwise(rates[:4000]))

@@ -205,11 +205,20 @@ def test_dropout_drops_and_scales(p):
     assert torch.equal(dropout(x, p, training=True), y)
 
 
-def test_the_schedule_rises_for_warmup_steps_and_falls_with_the_root():
-    rates = [learning_rate(step, 512, 4000) for step in (1, 2000, 4000, 16000)]
+def test_the_schedule_rises_for_warmup_steps_and_falls_with_the_root(training_settings):
+    config, doubled = training_settings(warmup=4000), training_settings(warmup=4000, lr_scale=2.0)
+    rates = [learning_rate(step, 512, config) for step in (1, 2000, 4000, 16000)]
     assert rates[2] == pytest.approx(512**-0.5 * 4000**-0.5)
     assert rates[1] == pytest.approx(rates[2] / 2) and rates[3] == pytest.approx(rates[2] / 2)
-    assert learning_rate(7, 512, 4000, 2.5) == pytest.approx(2.5 * learning_rate(7, 512, 4000))
+    assert learning_rate(7, 512, doubled) == pytest.approx(2 * learning_rate(7, 512, config))
+
+
+def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(training_settings):
+    rise, none = (training_settings(warmup=4000, schedule=name) for name in ("warmup", "no_warmup"))
+    peak = learning_rate(4000, 512, rise)
+    assert [learning_rate(step, 512, none) for step in (1, 2000, 4000)] == pytest.approx([peak] * 3)
+    for step in (4001, 16_000, 100_000):
+        assert learning_rate(step, 512, none) == learning_rate(step, 512, rise) < peak
 
 
 def test_precision():

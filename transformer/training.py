@@ -123,7 +123,7 @@ class Trainer:
             (loss / sums["target_tokens"]).backward()
             state.loss_sum += loss.detach()
         state.step += 1
-        rate = learning_rate(state.step, state.model.config.d_model, config.warmup, config.lr_scale)
+        rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
             group["lr"] = rate
         state.optimiser.step()
@@ -138,7 +138,7 @@ class Trainer:
         record = {
             "step": state.step,
             "loss": round(state.loss_sum.item() / state.loss_tokens, 6),
-            "learning_rate": learning_rate(state.step, state.model.config.d_model, config.warmup, config.lr_scale),
+            "learning_rate": learning_rate(state.step, state.model.config.d_model, config),
             "tokens": state.sums["source_tokens"] + state.sums["target_tokens"],
         }
         self.store.record(record)

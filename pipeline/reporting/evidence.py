@@ -129,7 +129,10 @@ def checked(part: str, value: Any, where: str) -> dict | None:
 
 
 def settings_of(training: dict | None) -> dict[str, Any]:
-    return {**training["settings"]["model"], **training["settings"]["training"]} if training else {}
+    if not training:
+        return {}
+    # A record from before `schedule` was a setting was trained with the only one there was.
+    return {"schedule": "warmup", **training["settings"]["model"], **training["settings"]["training"]}
 
 
 def scores_of(value: Any, where: str) -> dict[str, dict[str, Scores]]:

@@ -102,6 +102,7 @@ BASE = MappingProxyType(
         "steps": 100_000,
         "batch_tokens": 25_000,
         "label_smoothing": 0.1,
+        "schedule": "warmup",
         "warmup": 4000,
         "lr_scale": 1.0,
         "beta1": 0.9,

@@ -14,6 +14,7 @@ class TrainingConfig:
     micro_batch_tokens: int
     max_length: int
     label_smoothing: float
+    schedule: Literal["warmup", "no_warmup"]
     warmup: int
     lr_scale: float
     beta1: float
