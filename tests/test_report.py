@@ -22,6 +22,7 @@ from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.runs import run_settings
 from pipeline.workspace import digest
+from tests import browser
 from transformer.config.reading import UserError
 from transformer.files import write_json
 
@@ -371,6 +372,14 @@ def test_every_figure_is_well_formed_dateless_and_readable_on_a_dark_page(files)
         ElementTree.fromstring(text)
         assert "prefers-color-scheme:dark" in text and "dc:date" not in text, name
     assert "&lt;s" in figures["figures/attention-demo-tiny-1-encoder.svg"]
+
+
+@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
+@pytest.mark.parametrize("width", browser.WIDTHS)
+def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
+    page = tmp_path / "index.html"
+    page.write_text(files["index.html"], encoding="utf-8")
+    assert browser.faults(page, width, dark=width == 400) == []
 
 
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):

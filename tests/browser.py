@@ -1,9 +1,9 @@
 """Open the report in headless Chromium, as wide as a telephone and as a desk, and look for what a person would.
 
-    python -m tests.browser_check reports/index.html      (make browser)
+    python -m tests.browser reports/index.html
 
-Fails with a line for each image that is missing, message on the console, page that scrolls sideways, or text too small.
-It needs Chromium or Chrome and is therefore no part of `make test`, whose own checks of the page are in test_report.py.
+A line for each image that is missing, message on the console, page that scrolls sideways, or text too small. It needs
+Chromium or Chrome; test_report.py opens a page with every kind of content in it.
 """
 
 import argparse
@@ -36,11 +36,9 @@ FRAME = """<!DOCTYPE html><body style="margin:0"><iframe src="index.html" style=
 </iframe><script>addEventListener("message", told => document.body.setAttribute("data-seen", told.data));</script>"""
 
 
-def browser() -> str:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if not found:
-        sys.exit(f"browser_check: none of {', '.join(BROWSERS)} is installed")
-    return found
+def browser() -> str | None:
+    """The first browser of BROWSERS that is installed."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def look(page: Path, width: int, dark: bool) -> tuple[dict, list[str]]:
@@ -57,7 +55,7 @@ def look(page: Path, width: int, dark: bool) -> tuple[dict, list[str]]:
         )
     found = re.search(r'data-seen="([^"]*)"', done.stdout)
     if not found:
-        sys.exit(f"browser_check: {page} did not load: {done.stderr[-500:]}")
+        sys.exit(f"browser: {page} did not load: {done.stderr[-500:]}")
     return json.loads(unescape(found[1])), re.findall(r"CONSOLE.*", done.stderr)
 
 
@@ -77,6 +75,8 @@ def faults(page: Path, width: int, dark: bool) -> list[str]:
 
 
 def main(page: Path) -> int:
+    if not browser():
+        sys.exit(f"browser: none of {', '.join(BROWSERS)} is installed")
     failed = False
     for width in WIDTHS:
         for dark in (False, True):
@@ -87,6 +87,6 @@ def main(page: Path) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="browser_check", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="browser", description=__doc__.split("\n\n")[0])
     parser.add_argument("page", type=Path)
     sys.exit(main(parser.parse_args().page))
