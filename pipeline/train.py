@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -61,7 +62,8 @@ def trainer(
     if store.resume(state):
         print(f"resuming at step {state.step} from {store.state}", file=sys.stderr)
     seconds = options.save_every_minutes * 60
-    return Trainer(state, batches, dev_set, config, store, device, precision, seconds)
+    warn = partial(tqdm.write, file=sys.stderr)  # which a progress bar gives way to
+    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, warn)
 
 
 def follow(training: Trainer, run: str, limit_minutes: float | None) -> bool:

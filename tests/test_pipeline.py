@@ -17,7 +17,7 @@ from tests.stubs import StubProject
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
     {"files", "dropout", "loss", "data", "optimisation", "vocabulary", "flops"},
-    {"binarised", "attention"},
+    {"binarised", "attention", "accumulation"},
     {"layers"},
     {"model"},
     {"checkpoint", "decoding"},

@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from test_data import Pairs
 
-from transformer import loss
+from transformer import loss, training
+from transformer.accumulation import out_of_memory
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
@@ -105,6 +107,70 @@ def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, trainin
         # Adam's first moment after one step is a tenth of the gradient.
         gradients = (t.state.optimiser.state[p]["exp_avg"] for t, p in ((whole, one), (parts, other)))
         torch.testing.assert_close(*gradients, atol=1e-7, rtol=1e-4)
+
+
+REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12"
+
+
+def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED)):
+    """From now on the loss of more than so many target tokens at once fails, with some gradients already there."""
+    whole = training.batch_loss
+
+    def batch_loss(model, batch, smoothing):
+        summed = whole(model, batch, smoothing)
+        if len(batch.labels_N) > tokens:
+            summed.backward()
+            raise error()
+        return summed
+
+    monkeypatch.setattr(training, "batch_loss", batch_loss)
+
+
+@pytest.mark.parametrize("error", [lambda: RuntimeError(REFUSED), torch.OutOfMemoryError, MemoryError])
+def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, settings, training_settings, error):
+    """With the same losses all the way; said once, and never tried again."""
+    config = training_settings(batch_tokens=200, micro_batch_tokens=200)
+    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
+    run(undisturbed)
+    said = []
+    short.accumulation.warn = said.append
+    short_of_memory(monkeypatch, 60, error)
+    run(short)
+    assert len(said) == 1 and f"at most {short.accumulation.limit} tokens" in said[0]
+    assert 20 <= short.accumulation.limit <= 100
+    assert len(list(undisturbed.store.records())) == len(list(short.store.records()))
+    for one, other in zip(undisturbed.store.records(), short.store.records()):
+        assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-5)
+    assert undisturbed.state.sums == short.state.sums
+
+
+def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
+    tmp_path, monkeypatch, settings, training_settings
+):
+    config = training_settings(batch_tokens=200, micro_batch_tokens=200)
+    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
+    short.accumulation.warn = print
+    numbers = short.batches.batch(0)
+    expected = undisturbed.gradients(numbers, 150)
+    short_of_memory(monkeypatch, 60)
+    torch.testing.assert_close(short.gradients(numbers, 150), expected, rtol=1e-5, atol=0)
+    for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
+        torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
+
+
+def test_a_pair_too_long_for_the_memory_is_named(tmp_path, monkeypatch, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    short_of_memory(monkeypatch, 0)
+    with pytest.raises(UserError, match=r"one pair of \d+ source and \d+ target pieces: lower training\.max_length"):
+        run(trainer)
+
+
+def test_out_of_memory_is_told_from_other_errors():
+    for allocate in (lambda: torch.empty(2**58), lambda: np.empty(2**50)):
+        with pytest.raises((RuntimeError, MemoryError)) as raised:
+            allocate()
+        assert out_of_memory(raised.value)
+    assert out_of_memory(torch.OutOfMemoryError()) and not out_of_memory(RuntimeError("shapes do not match"))
 
 
 def test_it_learns_to_copy(tmp_path, settings, training_settings):

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.accumulation import Accumulation
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, PaddedBatch, Pairs, in_order, padded
@@ -71,6 +73,10 @@ class Trainer:
     device: torch.device
     precision: str
     save_every_seconds: float
+    warn: Callable[[str], None] = warnings.warn  # told, in a line, what else went otherwise than set
+
+    def __post_init__(self) -> None:
+        self.accumulation = Accumulation(self.batches, self.config.micro_batch_tokens, self.warn)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
         """Train to the end; false where `stop` ended it before, with the state saved.
@@ -110,18 +116,11 @@ class Trainer:
         return self.state.step >= self.config.steps or (impatient and self.at_checkpoint())
 
     def advance(self) -> None:
-        """One step of the optimiser on one batch, its gradients summed over parts that fit into memory."""
+        """One step of the optimiser on one batch."""
         state, config = self.state, self.config
         numbers = self.batches.batch(state.step)
         sums = self.batches.sums(numbers)
-        seed_step(config.seed, state.step)
-        for part in self.batches.micro_batches(numbers, config.micro_batch_tokens):
-            batch = padded(self.batches.pairs, part).to(self.device)
-            with autocast(self.device, self.precision):
-                loss = batch_loss(state.model, batch, config.label_smoothing)
-            # Normalised by the whole batch's target tokens, so that parts weigh by their size.
-            (loss / sums["target_tokens"]).backward()
-            state.loss_sum += loss.detach()
+        state.loss_sum += self.gradients(numbers, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
@@ -130,6 +129,26 @@ class Trainer:
         state.optimiser.zero_grad()
         state.loss_tokens += sums["target_tokens"]
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
+
+    def gradients(self, numbers: np.ndarray, target_tokens: int) -> Tensor:
+        """The summed loss of a batch, whose gradients the parameters then have, summed over parts that fit into memory."""
+        state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
+
+        def begin() -> None:
+            seed_step(self.config.seed, state.step)
+            state.optimiser.zero_grad()
+            loss_sum.zero_()
+
+        def add(part: np.ndarray) -> None:
+            batch = padded(self.batches.pairs, part).to(self.device)
+            with autocast(self.device, self.precision):
+                loss = batch_loss(state.model, batch, self.config.label_smoothing)
+            # Normalised by the whole batch's target tokens, so that parts weigh by their size.
+            (loss / target_tokens).backward()
+            loss_sum.add_(loss.detach())
+
+        self.accumulation.run(numbers, begin, add)
+        return loss_sum
 
     def log(self) -> dict:
         """The mean training loss since the last record."""
@@ -149,7 +168,7 @@ class Trainer:
     def evaluate(self) -> dict:
         """The dev loss and perplexity, without smoothing."""
         state = self.state
-        loss = mean_loss(state.model, self.dev, self.config.micro_batch_tokens, self.device, self.precision)
+        loss = mean_loss(state.model, self.dev, self.accumulation.limit, self.device, self.precision)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
         state.evaluations_since_best = 0 if better else state.evaluations_since_best + 1
