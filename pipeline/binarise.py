@@ -8,6 +8,7 @@ report with the counts and one sum of all data. An empty line has no ids; it is 
 """
 
 import argparse
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,23 +16,19 @@ import numpy as np
 from tqdm import tqdm
 
 from pipeline import params, stage
-from pipeline.normalise import find_sets
+from pipeline.corpora.lines import blocks, progress
+from pipeline.corpora.sets import find_sets, require_aligned
 from transformer.binarised import SIDES, id_type, write_description, write_side
-from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary, WordTable
 
-BLOCK = 1 << 20  # bytes
-
 
 def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The ids of a file's lines, and the number of each line's, a block at a time."""
-    with open(path, "rb", buffering=BLOCK) as file:
-        while lines := file.readlines(BLOCK):
-            block = b"".join(lines)
-            yield words.encode(block if block.endswith(b"\n") else block + b"\n")
-            bar.update(len(block))
+    for lines in blocks(path, bar):
+        block = b"".join(lines)
+        yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 
 
 def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar: tqdm) -> dict:
@@ -39,8 +36,7 @@ def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar:
     counts, dtype = {}, id_type(words.vocabulary.size)
     for side, path in zip(SIDES, paths):
         lines, tokens = write_side(out, f"{name}.{side}", encoded(path, words, bar), dtype)
-        if counts.setdefault("pairs", lines) != lines:
-            raise UserError(f"{paths[0]} has {counts['pairs']:,} lines and {path} {lines:,}; run normalise again")
+        require_aligned(paths[0], counts.setdefault("pairs", lines), path, lines)
         counts[f"{side}_tokens"] = tokens
     return counts
 
@@ -51,12 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     words = WordTable(vocabulary, config.threads)
-    sets = {
-        name: [arguments.text / f"{name}.{language}" for language in languages]
-        for name in find_sets(arguments.text, languages)
-    }
-    size = sum(path.stat().st_size for paths in sets.values() for path in paths)
-    bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"binarise {arguments.corpus}")
+    sets = find_sets(arguments.text, languages)
+    bar = progress(itertools.chain(*sets.values()), f"binarise {arguments.corpus}")
     with bar, atomic_folder(arguments.out) as out:
         counts = {name: binarise_set(sets[name], name, words, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)

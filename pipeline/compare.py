@@ -17,8 +17,7 @@ from pathlib import Path
 
 from pipeline import stage
 from pipeline.bleu import HEADLINE, Measure, measures
-from pipeline.params import languages, load
-from pipeline.runs import run_settings
+from pipeline.params import entry, languages, load
 from pipeline.score import aligned, scoring
 from transformer.config.reading import UserError, unknown
 
@@ -29,7 +28,7 @@ def translation(system: str) -> Path:
 
 def common_corpus(params: Mapping, systems: list[str]) -> str:
     """The corpus whose test set both systems translate."""
-    of_runs = {system: run_settings(params, system)[0] for system in systems if not Path(system).is_file()}
+    of_runs = {system: entry(params, "runs", system)["corpus"] for system in systems if not Path(system).is_file()}
     if not of_runs:
         raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run of params.yaml")
     if len(set(of_runs.values())) > 1:

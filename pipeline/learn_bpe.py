@@ -14,35 +14,32 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pipeline import params, stage
+from pipeline.corpora.lines import blocks, progress
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic
 from transformer.vocabulary import Vocabulary, learn
-
-BLOCK = 1 << 20  # bytes
 
 
 def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
     """Blocks of whole lines of a file: `pairs` of its lines, evenly spread, or all where 0 or no more than that."""
     total = count_lines(path) if pairs else 0
     first = 0
-    with open(path, "rb", buffering=BLOCK) as file:
-        while lines := file.readlines(BLOCK):
-            bar.update(sum(map(len, lines)))
-            if pairs < total:
-                # Line i is taken where i * pairs / total reaches a whole number.
-                numbers = range(first, first + len(lines))
-                taken = [(number + 1) * pairs // total > number * pairs // total for number in numbers]
-                first += len(lines)
-                lines = itertools.compress(lines, taken)
-            yield b"".join(lines)
+    for lines in blocks(path, bar):
+        if pairs < total:
+            # Line i is taken where i * pairs / total reaches a whole number.
+            numbers = range(first, first + len(lines))
+            taken = [(number + 1) * pairs // total > number * pairs // total for number in numbers]
+            first += len(lines)
+            lines = itertools.compress(lines, taken)
+        yield b"".join(lines)
 
 
 def count_lines(path: Path) -> int:
     """How many lines `sample` finds: a last one without its end counts."""
     lines, block = 0, b"\n"
     with open(path, "rb") as file:
-        while more := file.read(BLOCK):
+        while more := file.read(1 << 20):
             lines, block = lines + more.count(b"\n"), more
     return lines + (not block.endswith(b"\n"))
 
@@ -51,8 +48,7 @@ def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     paths = [arguments.text / f"train.{language}" for language in params.languages(settings, arguments.corpus)]
-    size = sum(path.stat().st_size for path in paths)
-    with tqdm(total=size, unit="B", unit_scale=True, desc=f"learn_bpe {arguments.corpus}") as bar:
+    with progress(paths, f"learn_bpe {arguments.corpus}") as bar:
         text = itertools.chain.from_iterable(sample(path, config.sample_pairs, bar) for path in paths)
         try:
             model = learn(text, config)

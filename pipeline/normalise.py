@@ -18,17 +18,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from tqdm import tqdm
 
 from pipeline import params, stage
 from pipeline.corpora.cleaning import cleaner
+from pipeline.corpora.lines import blocks, progress
+from pipeline.corpora.sets import find_sets, require_aligned
 from transformer.config.reading import UserError, require
 from transformer.files import atomic_folder, write_json
 
-REQUIRED = ("train", "dev", "test")
-BLOCK = 1 << 20  # bytes of one side that are cleaned at once
 COUNTS = ("changed", "empty", "invalid")  # what is counted of each side's lines
 
 
@@ -124,56 +124,39 @@ def selected(sources: list[str], targets: list[str], keep) -> tuple[list[str], l
     return list(itertools.compress(sources, keep)), list(itertools.compress(targets, keep))
 
 
-def blocks(files: list[BinaryIO], paths: list[Path]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Lines of both files, the same numbers of them, a block at a time; UserError where one file ends first."""
-    source, target = files
-    read = 0
-    while lines := source.readlines(BLOCK):
-        others = list(itertools.islice(target, len(lines)))
-        read += len(others)
-        if len(others) < len(lines):
-            differ(paths, read - len(others) + len(lines) + sum(1 for _ in source), read)
-        yield lines, others
-    if more := sum(1 for _ in target):
-        differ(paths, read, read + more)
+def paired_blocks(paths: list[Path], bar: tqdm) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Lines of both files, the same number of them, a block at a time; UserError where one file ends first."""
+    first, second = paths
+    sources, read = blocks(first, bar), 0
+    with open(second, "rb") as targets:
+        for lines in sources:
+            others = list(itertools.islice(targets, len(lines)))
+            bar.update(sum(map(len, others)))
+            if len(others) < len(lines):
+                longer = read + len(lines) + sum(map(len, sources))
+                require_aligned(first, longer, second, read + len(others))
+            read += len(lines)
+            yield lines, others
+        require_aligned(first, read, second, read + sum(1 for _ in targets))
 
 
-def differ(paths: list[Path], *counts: int) -> None:
-    sides = " and ".join(f"{path} has {count:,} lines" for path, count in zip(paths, counts))
-    raise UserError(f"{sides}: the sides of a set must be aligned line by line")
-
-
-def find_sets(raw: Path, languages: list[str]) -> list[str]:
-    """The names of the sets in `raw`, train first; UserError where a set or a side is missing."""
-    files = [path.name for path in raw.glob("*") if not path.name.startswith(".")] if raw.is_dir() else []
-    ends = {f".{language}" for language in languages}
-    found = {file.removesuffix(end) for file, end in itertools.product(files, ends) if file.endswith(end)}
-    names = [*REQUIRED, *sorted(found - set(REQUIRED))]
-    for name, language in itertools.product(names, languages):
-        if f"{name}.{language}" not in files:
-            raise UserError(
-                f"{raw / name}.{language} is missing; every set needs a file of {' and of '.join(languages)}"
-            )
-    return names
-
-
-def normalise_set(raw: Path, out: Path, name: str, languages: list[str], config: NormaliseConfig, bar: tqdm) -> dict:
-    """Clean one set of `raw` into `out`; what the report says of it."""
-    sides = [Side(raw / f"{name}.{language}", language, config) for language in languages]
+def normalise_set(
+    paths: list[Path], out: Path, name: str, languages: tuple[str, str], config: NormaliseConfig, bar: tqdm
+) -> dict:
+    """Clean the set of this name into `out`; what the report says of it."""
+    sides = [Side(path, language, config) for path, language in zip(paths, languages)]
     select = Filter(config) if name == "train" else None
     kept = 0
     with ExitStack() as stack:
-        files = [stack.enter_context(open(side.path, "rb", buffering=BLOCK)) for side in sides]
-        outputs = [stack.enter_context(open(out / side.path.name, "wb", buffering=BLOCK)) for side in sides]
-        for raw_lines in blocks(files, [side.path for side in sides]):
+        outputs = [stack.enter_context(open(out / path.name, "wb")) for path in paths]
+        for raw_lines in paired_blocks(paths, bar):
             both = [side.lines(lines) for side, lines in zip(sides, raw_lines)]
             both = select(*both) if select else both
             kept += len(both[0])
             for output, lines in zip(outputs, both):
                 output.write("\n".join([*lines, ""]).encode())
-            bar.update(sum(map(len, itertools.chain(*raw_lines))))
     if not kept:
-        raise UserError(f"{sides[0].path} and {sides[1].path}: no pair in them, or none that is kept")
+        raise UserError(f"{paths[0]} and {paths[1]}: no pair in them, or none that is kept")
     counts = {key: {la: getattr(side, key) for la, side in zip(languages, sides)} for key in COUNTS}
     return {"read": sides[0].read, "kept": kept, **({"dropped": dict(select.dropped)} if select else {}), **counts}
 
@@ -182,11 +165,10 @@ def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     languages = params.languages(settings, arguments.corpus)
     config = params.section(settings, "corpora", arguments.corpus, "normalise", NormaliseConfig)
-    names = find_sets(arguments.raw, languages)
-    size = sum((arguments.raw / f"{name}.{language}").stat().st_size for name in names for language in languages)
-    bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"normalise {arguments.corpus}")
+    sets = find_sets(arguments.raw, languages)
+    bar = progress(itertools.chain(*sets.values()), f"normalise {arguments.corpus}")
     with bar, atomic_folder(arguments.out) as out:
-        report = {name: normalise_set(arguments.raw, out, name, languages, config, bar) for name in names}
+        report = {name: normalise_set(sets[name], out, name, languages, config, bar) for name in sets}
     write_json(arguments.report, {"languages": languages, "sets": report})
     print(
         f"{arguments.out}: " + ", ".join(f"{name} {s['kept']:,} of {s['read']:,} pairs" for name, s in report.items())

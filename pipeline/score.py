@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import stage, tracking
+from pipeline.corpora.sets import require_aligned
 from pipeline.params import entry, languages, load
 from transformer.config.reading import UserError, read, require
 from transformer.files import write_json
@@ -50,11 +51,7 @@ def lines(path: Path) -> list[str]:
 def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
     """The segments of both files, of which there must be as many in one as in the other."""
     hypotheses, references = lines(translation), lines(reference)
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"{translation} has {len(hypotheses):,} lines and {reference} has {len(references):,}; "
-            "a translation of each line is expected"
-        )
+    require_aligned(translation, len(hypotheses), reference, len(references))
     if not references:
         raise UserError(f"{reference} is empty; there is nothing to score {translation} against")
     return hypotheses, references
@@ -84,10 +81,9 @@ def scores(hypotheses: list[str], references: list[str], language: str, settings
 def filtered_scores(raw: Path, pair: tuple[str, str], hypotheses: list[str], settings: ScoringConfig) -> dict:
     """The scores on the filtered test set, out of `hypotheses` for the full one."""
     source, target = pair
-    chosen = places(raw / f"test_filtered.{source}", raw / f"test.{source}")
-    references = lines(raw / f"test_filtered.{target}")
-    if len(chosen) != len(references):
-        raise UserError(f"{raw}: test_filtered has {len(chosen):,} lines in {source}, {len(references):,} in {target}")
+    filtered, answers = raw / f"test_filtered.{source}", raw / f"test_filtered.{target}"
+    chosen, references = places(filtered, raw / f"test.{source}"), lines(answers)
+    require_aligned(filtered, len(chosen), answers, len(references))
     return scores([hypotheses[number] for number in chosen], references, target, settings)
 
 

@@ -95,8 +95,7 @@ def test_the_arrays_are_npy_files_and_their_sum_is_that_of_sha256sum(made):
 def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypatch):
     expected, model = run_binarise(), Path("vocabulary.model").read_bytes()
     for size, threads in ((2, 1), (50, 2), (1000, 1)):
-        monkeypatch.setattr(binarise, "BLOCK", size)
-        monkeypatch.setattr(learn_bpe, "BLOCK", size)
+        monkeypatch.setattr("pipeline.corpora.lines.BLOCK", size)
         write_params(threads=threads)
         assert run_learn_bpe() == model
         assert run_binarise(f"data-{size}") == expected
@@ -124,7 +123,7 @@ def test_ids_beyond_65535_take_four_bytes(tmp_path):
 def test_sides_of_different_length_are_refused_and_nothing_is_published(folder):
     Path("text/dev.de").write_bytes(b"ein Haus\n")
     before = {path: path.read_bytes() for path in Path("data").iterdir()}
-    with pytest.raises(UserError, match=r"text/dev.en has 2 lines and text/dev.de 1"):
+    with pytest.raises(UserError, match=r"text/dev.en has 2 lines and text/dev.de has 1;"):
         run_binarise()
     assert {path: path.read_bytes() for path in Path("data").iterdir()} == before
     assert not list(Path().glob(".*"))
@@ -210,7 +209,7 @@ def test_a_sample_is_of_the_right_size_evenly_spread_and_of_the_same_pairs(tmp_p
     text = "".join(f"{number}\n" for number in range(total))
     path.write_text(text if end else text.removesuffix("\n"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learn_bpe, "BLOCK", size)
+        patch.setattr("pipeline.corpora.lines.BLOCK", size)
         taken = [int(number) for number in b"".join(learn_bpe.sample(path, pairs, tqdm(disable=True))).split()]
     if pairs == 0 or pairs >= total:
         assert taken == list(range(total))

@@ -353,6 +353,6 @@ def test_a_corpus_of_one_s_own_is_two_files_and_four_lines(tmp_path):
     run = command(tmp_path, "mine", "--out", "data/mine/raw")
     assert (run.returncode, run.stderr.splitlines()[-1]) == (
         1,
-        "download: mine.en has 20 lines and mine.de has 19; line n of one is to be the translation of line n of the other",
+        "download: mine.en has 20 lines and mine.de has 19; they must match line by line",
     )
     assert (tmp_path / "data/mine/raw/train.en").read_bytes().count(b"\n") == 15

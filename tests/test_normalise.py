@@ -18,6 +18,7 @@ from tqdm import tqdm
 from pipeline import normalise
 from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.duplicates import Seen
+from pipeline.corpora.sets import REQUIRED, find_sets
 from transformer.config.reading import UserError, read
 
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
@@ -38,7 +39,7 @@ def corpus(tmp_path, monkeypatch):
     """Normalises sets of the test's making in an empty folder; the report and the lines that came out."""
 
     def run(settings=None, **sets) -> tuple[dict, dict[str, list[str]]]:
-        for name, (source, target) in ({key: zip(*PAIRS) for key in normalise.REQUIRED} | sets).items():
+        for name, (source, target) in ({key: zip(*PAIRS) for key in REQUIRED} | sets).items():
             for language, lines in (("en", source), ("de", target)):
                 (tmp_path / "raw" / f"{name}.{language}").write_bytes(content(lines))
         base, own = {"normalise": SETTINGS}, {"languages": ["en", "de"], "normalise": settings or {}}
@@ -181,21 +182,21 @@ def test_blocks_of_any_size_give_the_same_bytes(corpus, monkeypatch):
     lines = [[" ".join(draw(words, k=3)) for _ in range(300)] for _ in "st"]
     expected = corpus({"deduplicate": True}, train=lines)
     for size in (2, 7, 64):
-        monkeypatch.setattr(normalise, "BLOCK", size)
+        monkeypatch.setattr("pipeline.corpora.lines.BLOCK", size)
         assert corpus({"deduplicate": True}, train=lines) == expected
 
 
 @pytest.mark.parametrize(("source", "target"), [(3, 2), (2, 3), (700, 2), (2, 700), (1, 0)])
 def test_sides_of_different_length_are_refused_with_both_counts(corpus, monkeypatch, source, target):
-    monkeypatch.setattr(normalise, "BLOCK", 64)
-    with pytest.raises(UserError, match=rf"raw/dev.en has {source} lines and raw/dev.de has {target} lines"):
+    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 64)
+    with pytest.raises(UserError, match=rf"raw/dev.en has {source} lines and raw/dev.de has {target};"):
         corpus(dev=(["line"] * source, ["Zeile"] * target))
     assert not Path("out").exists() and not Path("report.json").exists()
 
 
 def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte(corpus, monkeypatch):
     for size in (2, 1 << 20):
-        monkeypatch.setattr(normalise, "BLOCK", size)
+        monkeypatch.setattr("pipeline.corpora.lines.BLOCK", size)
         with pytest.raises(UserError, match=r"raw/dev.de: line 3, byte 4 \(0xe4\) is not UTF-8; .*replace"):
             corpus(dev=(["1", "2", "3"], "é\nü\nauß\n".encode()[:-4] + b"zu\xe4h\n"))
 
@@ -216,15 +217,15 @@ def test_an_empty_corpus_is_refused(corpus):
 
 def test_a_missing_side_or_set_is_named(corpus):
     corpus(test_filtered=zip(*PAIRS))
-    assert normalise.find_sets(Path("raw"), ["en", "de"]) == ["train", "dev", "test", "test_filtered"]
+    assert list(find_sets(Path("raw"), ("en", "de"))) == ["train", "dev", "test", "test_filtered"]
     Path("raw/test_filtered.en").unlink()
     with pytest.raises(UserError, match=r"raw/test_filtered.en is missing"):
-        normalise.find_sets(Path("raw"), ["en", "de"])
+        find_sets(Path("raw"), ("en", "de"))
     Path("raw/test.de").unlink()
     with pytest.raises(UserError, match=r"raw/test.de is missing"):
-        normalise.find_sets(Path("raw"), ["en", "de"])
+        find_sets(Path("raw"), ("en", "de"))
     with pytest.raises(UserError, match=r"nowhere/train.en is missing"):
-        normalise.find_sets(Path("nowhere"), ["en", "de"])
+        find_sets(Path("nowhere"), ("en", "de"))
 
 
 def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a_kill(corpus):
@@ -246,14 +247,15 @@ def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
-    monkeypatch.setattr(normalise, "BLOCK", 1 << 14)
+    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 1 << 14)
     config, peaks = read(normalise.NormaliseConfig, SETTINGS, "here"), []
     for pairs in (2000, 40000):
-        for language in ("en", "de"):
-            (tmp_path / f"train.{language}").write_bytes(b"one line like any other, &quot;quoted&quot;\n" * pairs)
+        paths = [tmp_path / f"train.{language}" for language in ("en", "de")]
+        for path in paths:
+            path.write_bytes(b"one line like any other, &quot;quoted&quot;\n" * pairs)
         (out := tmp_path / str(pairs)).mkdir()
         tracemalloc.start()
-        normalise.normalise_set(tmp_path, out, "train", ["en", "de"], config, tqdm(disable=True))
+        normalise.normalise_set(paths, out, "train", ("en", "de"), config, tqdm(disable=True))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -276,7 +278,7 @@ def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
 
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path):
-    for name in normalise.REQUIRED:
+    for name in REQUIRED:
         (tmp_path / f"{name}.en").write_bytes(b"one\ntwo\n")
         (tmp_path / f"{name}.de").write_bytes(b"eins\n")
     result = run_command(tmp_path)
@@ -285,7 +287,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path):
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
-    for name, language in itertools.product(normalise.REQUIRED, ("en", "de")):
+    for name, language in itertools.product(REQUIRED, ("en", "de")):
         (tmp_path / f"{name}.{language}").write_bytes(b"a line\n" * 1000)
     before = sorted(tmp_path.iterdir())
     result = run_command(tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))

@@ -139,7 +139,7 @@ def test_a_filtered_set_of_unequal_sides_is_refused(tmp_path):
     translations, raw = project(tmp_path)
     write(raw / "test_filtered.en", SOURCES[:3])
     write(raw / "test_filtered.de", REFERENCES[:2])
-    with pytest.raises(UserError, match="test_filtered has 3 lines in en, 2 in de"):
+    with pytest.raises(UserError, match="test_filtered.en has 3 lines and .*test_filtered.de has 2;"):
         score(translations, raw, ("en", "de"), SETTINGS)
 
 

@@ -9,6 +9,7 @@ from pipeline.corpora.archives import members, unpacked
 from pipeline.corpora.fetching import Fetcher, Sum
 from pipeline.corpora.holding_out import hold_out
 from pipeline.corpora.segments import parquet_pairs, text
+from pipeline.corpora.sets import require_aligned
 from pipeline.corpora.transfer import say
 from pipeline.demonstration.grammar import GeneratorConfig, generate
 from transformer.config.reading import UserError
@@ -58,12 +59,8 @@ def append(
     else:
         archive = archives[part.archive]
         lines = append_members(fetcher.fetch(archive.url, archive.sum), names, files)
-    if lines[0] != lines[1]:
-        place = "" if part.archive is None else f"{archives[part.archive].url}: "
-        raise UserError(
-            f"{place}{names[0]} has {lines[0]:,} lines and {names[1]} has {lines[1]:,}; line n of one is to be the "
-            "translation of line n of the other"
-        )
+    place = "" if part.archive is None else f"{archives[part.archive].url}: "
+    require_aligned(f"{place}{names[0]}", lines[0], names[1], lines[1])
     return lines[0]
 
 

@@ -1,0 +1,28 @@
+"""The sets of a corpus: a file a language, line n of one the translation of line n of the other."""
+
+import itertools
+from pathlib import Path
+
+from transformer.config.reading import UserError
+
+REQUIRED = ("train", "dev", "test")
+
+
+def find_sets(folder: Path, languages: tuple[str, str]) -> dict[str, list[Path]]:
+    """Both sides' files of each set in `folder`, train first; UserError where a set or a side is missing."""
+    files = [path.name for path in folder.glob("*") if not path.name.startswith(".")] if folder.is_dir() else []
+    ends = {f".{language}" for language in languages}
+    found = {file.removesuffix(end) for file, end in itertools.product(files, ends) if file.endswith(end)}
+    names = [*REQUIRED, *sorted(found - set(REQUIRED))]
+    for name, language in itertools.product(names, languages):
+        if f"{name}.{language}" not in files:
+            raise UserError(
+                f"{folder / name}.{language} is missing; every set needs a file of {' and of '.join(languages)}"
+            )
+    return {name: [folder / f"{name}.{language}" for language in languages] for name in names}
+
+
+def require_aligned(first: Path | str, lines: int, second: Path | str, others: int) -> None:
+    """UserError unless there are as many lines in both."""
+    if lines != others:
+        raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")
