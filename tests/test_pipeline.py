@@ -22,6 +22,7 @@ LAYERS = [
     {"model"},
     {"checkpoint", "decoding"},
     {"store"},
+    {"divergence"},
     {"training"},
 ]
 

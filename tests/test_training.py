@@ -41,6 +41,11 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def saved(folder):
+    """The states and weights in a folder, without the log."""
+    return {path: content for path, content in files(folder).items() if path.suffix == ".safetensors"}
+
+
 def weights(trainer):
     return {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
 
@@ -186,7 +191,7 @@ def test_it_learns_to_copy(tmp_path, settings, training_settings):
 
 
 def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
-    config = training_settings(steps=40, patience=1, evaluate_every=2, checkpoint_every=4, lr_scale=50.0)
+    config = training_settings(steps=40, patience=1, evaluate_every=2, checkpoint_every=4, lr_scale=5.0)
     trainer = build(tmp_path, config, settings())
     assert run(trainer)
     assert trainer.state.step < 40 and trainer.at_checkpoint()
@@ -195,12 +200,48 @@ def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
 def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, settings, training_settings):
     trainer = build(tmp_path, training_settings(), settings())
     run(trainer, until=4)
-    good = files(tmp_path)
+    good = saved(tmp_path)
     with torch.no_grad():
         trainer.state.model.embedding[5] = float("nan")
-    with pytest.raises(UserError, match="lr_scale"):
+    with pytest.raises(UserError, match=r"no longer a number at step 5; .*state\.safetensors\. Try .* lr_scale"):
         run(trainer)
-    assert files(tmp_path)[trainer.store.state.relative_to(tmp_path)] == good[trainer.store.state.relative_to(tmp_path)]
+    assert saved(tmp_path) == good
+
+
+@pytest.mark.parametrize("spoil", ["weight", "moment"])
+def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_settings, spoil):
+    """The losses up to the checkpoint at step 8 are sound: its optimiser step made the NaN, which no loss shows yet."""
+    trainer = build(tmp_path, training_settings(log_every=4), settings())
+    run(trainer, until=4)
+    good, step = saved(tmp_path), trainer.state.optimiser.step
+
+    def spoilt():
+        step()
+        weight = trainer.state.model.embedding
+        tensor = weight if spoil == "weight" else trainer.state.optimiser.state[weight]["exp_avg_sq"]
+        if trainer.state.step == 8:
+            tensor.data[5, 0] = float("nan")
+
+    trainer.state.optimiser.step = spoilt
+    with pytest.raises(UserError, match="a weight is no longer a number at step 8"):
+        run(trainer)
+    assert saved(tmp_path) == good
+    assert [json.loads(line)["step"] for line in trainer.store.records()] == [4, 5, 8]
+
+
+def test_a_loss_that_explodes_stops_before_a_state_is_saved(tmp_path, settings, training_settings):
+    config = training_settings(steps=60, lr_scale=1000.0, log_every=10, checkpoint_every=30, evaluate_every=60)
+    trainer = build(tmp_path, config, settings())
+    with pytest.raises(
+        UserError, match=r"exploded: .* nats a piece, over 22\.5, at step \d0; no state was saved before"
+    ):
+        run(trainer)
+    assert not saved(tmp_path)
+
+
+def test_a_loss_without_warmup_is_not_taken_for_an_explosion(tmp_path, settings, training_settings):
+    config = training_settings(schedule="no_warmup", warmup=40, lr_scale=3.0, log_every=1)
+    assert run(build(tmp_path, config, settings()))
 
 
 def test_records(tmp_path, settings, training_settings):

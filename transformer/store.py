@@ -48,6 +48,10 @@ class TrainingState:
             tensors |= {f"optimiser.{key}.{names[index]}": torch.as_tensor(moments[key]) for key in moments}
         return tensors | {"loss_sum": self.loss_sum}
 
+    def finite(self) -> bool:
+        """Whether all of it is numbers; the device is waited for once."""
+        return bool(torch.stack([torch.isfinite(tensor).all() for tensor in self.tensors().values()]).all())
+
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any], path: Path) -> None:
         """Become the state that `tensors` and `numbers` hold."""
         weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}

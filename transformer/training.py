@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from transformer.accumulation import Accumulation
-from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, PaddedBatch, Pairs, in_order, padded
+from transformer.divergence import check_loss, check_state
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
@@ -93,13 +93,9 @@ class Trainer:
             if state.step % config.evaluate_every == 0 or state.step == config.steps:
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
-            stopping, due = stop(), self.at_checkpoint()
-            if due:
-                self.check_finite()
-                self.store.save_weights(state)
-            if due or stopping or time.monotonic() - saved > self.save_every_seconds:
-                self.check_finite()
-                self.store.save(state)
+            stopping = stop()
+            if self.at_checkpoint() or stopping or time.monotonic() - saved > self.save_every_seconds:
+                self.save()
                 saved = time.monotonic()
             if stopping and not self.finished():
                 return False
@@ -152,12 +148,13 @@ class Trainer:
 
     def log(self) -> dict:
         """The mean training loss since the last record."""
-        state, config = self.state, self.config
-        self.check_finite()
+        state = self.state
+        loss = state.loss_sum.item() / state.loss_tokens
+        check_loss(loss, state, self.store)
         record = {
             "step": state.step,
-            "loss": round(state.loss_sum.item() / state.loss_tokens, 6),
-            "learning_rate": learning_rate(state.step, state.model.config.d_model, config),
+            "loss": round(loss, 6),
+            "learning_rate": state.optimiser.param_groups[0]["lr"],
             "tokens": state.sums["source_tokens"] + state.sums["target_tokens"],
         }
         self.store.record(record)
@@ -169,6 +166,7 @@ class Trainer:
         """The dev loss and perplexity, without smoothing."""
         state = self.state
         loss = mean_loss(state.model, self.dev, self.accumulation.limit, self.device, self.precision)
+        check_loss(loss, state, self.store)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
         state.evaluations_since_best = 0 if better else state.evaluations_since_best + 1
@@ -176,9 +174,9 @@ class Trainer:
         self.store.record(record)
         return record
 
-    def check_finite(self) -> None:
-        if not math.isfinite(self.state.loss_sum.item()):
-            raise UserError(
-                f"the loss is no longer a number at step {self.state.step}; the last good state is {self.store.state}. "
-                "Try a longer warmup, a smaller lr_scale or precision float32"
-            )
+    def save(self) -> None:
+        """The state, and at a checkpoint the weights for averaging."""
+        check_state(self.state, self.store)
+        if self.at_checkpoint():
+            self.store.save_weights(self.state)
+        self.store.save(self.state)
