@@ -33,7 +33,7 @@ def work(checkpoints: Path, vocabulary: Path, out: Path, count: int) -> None:
         )
     steps = [step for step, _ in last]
     with atomic_folder(out) as folder:
-        write_tensors(folder / WEIGHTS, average([path for _, path in last]), {"averaged_steps": steps})
+        write_tensors(folder / WEIGHTS, average(last), {"averaged_steps": steps})
         shutil.copyfile(checkpoints / SETTINGS, folder / SETTINGS)
         shutil.copyfile(vocabulary, folder / "vocabulary.model")
     print(f"average of steps {', '.join(map(str, steps))} in {out}")

@@ -338,10 +338,13 @@ def test_average_is_the_mean(tmp_path):
     paths = [tmp_path / f"{i}" for i in range(3)]
     for value, path in enumerate(paths):
         write_tensors(path, {"w": torch.full((2, 2), float(value))}, {"step": value})
-    assert torch.equal(average(paths)["w"], torch.ones(2, 2))
-    write_tensors(tmp_path / "other", {"v": torch.ones(1)}, {})
-    with pytest.raises(UserError, match="other"):
-        average([paths[0], tmp_path / "other"])
+    assert torch.equal(average(list(enumerate(paths)))["w"], torch.ones(2, 2))
+    for tensors in ({"v": torch.ones(2, 2)}, {"w": torch.ones(2)}):
+        write_tensors(tmp_path / "other", tensors, {"step": 1})
+        with pytest.raises(UserError, match="other holds other weights"):
+            average([(0, paths[0]), (1, tmp_path / "other")])
+    with pytest.raises(UserError, match="1 holds the weights of step 1, not 2: swapped"):
+        average([(0, paths[0]), (2, paths[1])])
 
 
 def test_checkpoints_have_the_same_bytes_each_time(tmp_path):

@@ -1,10 +1,12 @@
 """Weights and training states in safetensors files: nothing in them is ever executed.
 
-What is not a tensor stands as JSON under one metadata key (several would be written in no fixed order).
+What is not a tensor stands as JSON under one metadata key (several would be written in no fixed order), and with it a
+sum of all of the file's content: a flipped bit makes another number of a weight, which nothing else would notice.
 """
 
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +26,37 @@ WEIGHTS, SETTINGS = "model.safetensors", "settings.json"
 def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
     """`tensors` and the JSON `description` as one file, written whole or not at all."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(on_cpu, {"description": json.dumps(description, sort_keys=True)})
+    whole = {"crc32": crc32(on_cpu, description), "content": description}
+    content = save(on_cpu, {"description": json.dumps(whole, sort_keys=True)})
     with atomic(path) as file:
         file.write(content)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `write_tensors` wrote. Raises UserError for a file that is missing, truncated or of another kind."""
+    """What `write_tensors` wrote. Raises UserError for a file that is missing, damaged or of another kind."""
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
-            description = json.loads((file.metadata() or {})["description"])
+            whole = json.loads((file.metadata() or {})["description"])
             names = file.keys()
-            return {name: file.get_tensor(name) for name in names}, description
+            tensors, description = {name: file.get_tensor(name) for name in names}, whole["content"]
+            if whole["crc32"] != crc32(tensors, description):
+                raise ValueError("its sum differs")
     except FileNotFoundError:
         raise UserError(f"{path} is missing") from None
-    except (SafetensorError, KeyError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{path} is damaged or no checkpoint of this project ({error}); remove it or restore it"
         ) from None
+    return tensors, description
+
+
+def crc32(tensors: dict[str, Tensor], description: dict[str, Any]) -> int:
+    """Of the description, and of each tensor with its name. It tells what has gone bad, not what was forged."""
+    total = zlib.crc32(json.dumps(description, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
+        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy(), total)
+    return total
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
@@ -72,7 +87,7 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
         content = read_json(path)
         config = read(ModelConfig, content["model"], f"{path}: model")
         return config, int(content["vocabulary_size"]), str(content["vocabulary_sha256"])
-    except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError) as error:
+    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} is missing or damaged ({error})") from None
 
 
@@ -85,13 +100,18 @@ def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[s
     return model.to(device).eval(), description
 
 
-def average(paths: list[Path]) -> dict[str, Tensor]:
-    """The mean of the weights in `paths` (section 6.1), summed in float64."""
+def average(checkpoints: list[tuple[int, Path]]) -> dict[str, Tensor]:
+    """The mean of the weights of these steps (section 6.1), summed in float64."""
     total: dict[str, Tensor] = {}
-    for path in paths:
-        tensors, _ = read_tensors(path)
-        if total and total.keys() != tensors.keys():
-            raise UserError(f"{path} holds other weights than {paths[0]}: checkpoints of different models")
+    for step, path in checkpoints:
+        tensors, description = read_tensors(path)
+        if description.get("step") != step:
+            raise UserError(
+                f"{path} holds the weights of step {description.get('step')}, not {step}: swapped or renamed"
+            )
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        if total and shapes != {name: tensor.shape for name, tensor in total.items()}:
+            raise UserError(f"{path} holds other weights than {checkpoints[0][1]}: checkpoints of different models")
         for name, tensor in tensors.items():
             total[name] = tensor.double() + total.get(name, 0)
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+    return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}

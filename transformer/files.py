@@ -13,9 +13,13 @@ from typing import IO, Any
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
-    """A file open for writing that becomes `path` when the block ends well, and vanishes when it does not."""
+    """A file open for writing that becomes `path` when the block ends well, and vanishes when it does not.
+
+    What a kill left beside is removed next time.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
@@ -87,11 +91,11 @@ def replace_folder(new: Path, path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary folders of processes that were killed while they wrote `path`."""
+    """Remove the temporary files and folders of processes that were killed while they wrote `path`."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         process = left.name.split(".")[-2]
-        if left.is_dir() and process.isdigit() and not running(int(process)):
-            shutil.rmtree(left)
+        if process.isdigit() and not running(int(process)):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def running(process: int) -> bool:

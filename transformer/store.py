@@ -87,7 +87,7 @@ class Store:
         if self.state.exists():
             tensors, description = read_tensors(self.state)
             for key, now in self.identity.items():
-                before = description["identity"].get(key)
+                before = description.get("identity", {}).get(key)
                 if before != now:
                     raise UserError(
                         f"{self.state} was made with {key} {before!r}, not {now!r}: put that back, or remove it"

@@ -1,0 +1,135 @@
+"""Checkpoints that a stranger, a bad disk or a kill has been at: named and refused, and nothing that was saved is lost."""
+
+import itertools
+import os
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from test_training import build, files, run
+
+from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
+from transformer.config.reading import UserError
+from transformer.model import Transformer
+from transformer.store import Store
+
+KILLED = 9
+
+
+class Payload:
+    """Unpickled, it makes the file `evil`."""
+
+    def __reduce__(self):
+        return open, ("evil", "w")
+
+
+def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
+    """In the names and numbers at the beginning of the file and in the weights alike."""
+    path = tmp_path / "step-00000003.safetensors"
+    write_tensors(
+        path, {"w": torch.arange(6.0).reshape(2, 3), "half": torch.ones((), dtype=torch.bfloat16)}, {"step": 3}
+    )
+    good = path.read_bytes()
+    flipped = [good[:at] + bytes([good[at] ^ 1 << at % 8]) + good[at + 1 :] for at in range(len(good))]
+    for content in [*flipped, *(good[:length] for length in range(0, len(good), 10))]:
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"step-00000003\.safetensors is damaged"):
+            read_tensors(path)
+    path.write_bytes(good)
+    read, description = read_tensors(path)
+    assert description == {"step": 3} and read.keys() == {"w", "half"}
+
+
+@pytest.mark.parametrize("write", [pickle.dump, torch.save])
+def test_a_pickle_in_the_place_of_weights_or_settings_is_not_executed(tmp_path, settings, monkeypatch, write):
+    monkeypatch.chdir(tmp_path)
+    write_settings(tmp_path, settings(), 90, "0" * 64)
+    with open("model.safetensors", "wb") as file:
+        write(Payload(), file)
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
+        load_model(tmp_path / "model.safetensors", torch.device("cpu"))
+    Path("model.safetensors").rename("settings.json")
+    with pytest.raises(UserError, match=r"settings\.json is missing or damaged"):
+        read_settings(tmp_path)
+    assert not Path("evil").exists()
+
+
+def test_weights_beside_another_models_settings_are_named(tmp_path, settings):
+    write_tensors(tmp_path / "model.safetensors", Transformer(settings(), 90).state_dict(), {})
+    for other, size in ((settings(d_ff=96), 90), (settings(N=1), 90), (settings(), 91)):
+        write_settings(tmp_path, other, size, "0" * 64)
+        with pytest.raises(UserError, match=r"model\.safetensors.* it belongs to a model of other settings"):
+            load_model(tmp_path / "model.safetensors", torch.device("cpu"))
+
+
+def test_weights_in_the_place_of_a_state_are_named(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    run(trainer, until=4)
+    trainer.store.state.write_bytes(trainer.store.weights()[-1][1].read_bytes())
+    with pytest.raises(UserError, match=r"state\.safetensors"):
+        build(tmp_path, training_settings(), settings())
+
+
+def test_a_refused_state_is_left_as_it_is(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    run(trainer, until=6)
+    damaged = trainer.store.state.read_bytes()[:-1]
+    trainer.store.state.write_bytes(damaged)
+    before = files(tmp_path)
+    with pytest.raises(UserError, match="remove it or restore it"):
+        build(tmp_path, training_settings(), settings())
+    store = Store(tmp_path, 2, trainer.store.identity)
+    assert files(tmp_path) == before and len(store.weights()) == 1
+
+
+def killed_at(place: int, folder: Path, work) -> bool:
+    """Do `work` in a process that ends just before its change `place` of a file in `folder`; false where it has fewer."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == KILLED
+    changes = itertools.count()
+
+    def end(event: str, arguments: tuple) -> None:
+        changing = event in ("os.rename", "os.remove") or event == "open" and arguments[1] not in ("r", "rb", None)
+        if changing and str(arguments[0]).startswith(str(folder)) and next(changes) == place:
+            os._exit(KILLED)
+
+    sys.addaudithook(end)
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp_path, settings, training_settings):
+    config, model = training_settings(steps=4, checkpoint_every=2, keep=1, log_every=3), settings(N=1, dropout=0.3)
+    run(build(tmp_path / "whole", config, model))
+    expected, steps = files(tmp_path / "whole"), []
+    for place in itertools.count():
+        folder = tmp_path / str(place)
+        if not killed_at(place, folder, lambda folder=folder: run(build(folder, config, model))):
+            break
+        trainer = build(folder, config, model)
+        steps.append(trainer.state.step)
+        run(trainer)
+        left = files(folder)
+        assert left.keys() == expected.keys(), "what was being written has gone"
+        # the time that it took stands in the state
+        assert all(left[path] == expected[path] for path in left if path.name != "state.safetensors"), place
+    assert set(steps) == {0, 2} and steps == sorted(steps), "a state that was there is never lost"
+
+
+@pytest.mark.parametrize("stops", [[3], [2, 5, 6]])
+def test_what_early_stopping_has_seen_outlasts_a_stop(tmp_path, settings, training_settings, stops):
+    config = training_settings(steps=60, patience=2, evaluate_every=2, checkpoint_every=4, lr_scale=50.0)
+    whole = build(tmp_path / "whole", config, settings())
+    assert run(whole)
+    assert max(stops) < whole.state.step < config.steps, "it stops early"
+    for stop in stops:
+        run(build(tmp_path / "parts", config, settings()), until=stop)
+    parts = build(tmp_path / "parts", config, settings())
+    assert run(parts)
+    assert parts.state.step == whole.state.step
+    assert list(parts.store.records()) == list(whole.store.records())
