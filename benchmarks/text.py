@@ -1,39 +1,47 @@
 """Text: normalise + learn_bpe's sampling + binarise, beside SentencePiece's own batch encoding of the same text.
 
-    python -m benchmarks.text SOURCE TARGET [--pairs 100000 800000] [--threads 2]
+    python -m benchmarks.text SOURCE TARGET [--pairs 100000 800000] [--alone 8000000] [--deduplicate] [--threads 2]
 
 SOURCE and TARGET are a parallel corpus, plain or .gz or .xz. For each number of pairs a corpus of so many is made of
-it; beyond its end it is repeated, with new words in every tenth pair. Then the stages run on it one after the other, as
-the commands that the workflow runs, and SentencePiece between them, each in a process of its own; the processor is
-never shared among them. Prints a table of seconds, ratios and peak memory for Markdown, how time grows with size, and
-the same for the whole of learn_bpe beside SentencePiece's own training on the same lines.
+it; beyond its end it is retold (benchmarks/corpus.py). Then the stages run on it one after the other, as the commands
+that the workflow runs, and SentencePiece between them, each in a process of its own; the processor is never shared
+among them. At the sizes of --alone the stages run without SentencePiece. Prints tables for Markdown: seconds and
+ratios; the memory of each stage, and the disk; how processor time grows with size, and what that makes of WMT14; the
+whole of learn_bpe beside SentencePiece's own training on the same lines.
 
 SentencePiece's time is that of its batch calls alone, on text that is in memory already, into lists (its default) and
-into arrays (its fastest); ours includes starting Python, reading and writing.
+into arrays (its fastest); ours includes starting Python, reading and writing. 8 million pairs take 7 GB under TMPDIR.
 """
 
 import argparse
-import gzip
-import lzma
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ruamel.yaml import YAML
 
+from benchmarks.corpus import write_corpus
 from pipeline.params import PARAMS, load
 
 ROOT = Path(__file__).parent.parent
-OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 LANGUAGES = ("xx", "yy")
-Result = dict[str, tuple[float, float]]  # seconds and peak MB of each process
+WMT14 = {"EN-DE": 4_500_000, "EN-FR": 40_800_000}  # pairs
+
+
+class Cost(NamedTuple):
+    """What a process took."""
+
+    seconds: float
+    processor: float  # seconds, over all its threads
+    peak: float  # MB of memory
+
+
+Result = dict[str, Cost]
 ENCODE = """
 import sys, time
 from transformer.vocabulary import Vocabulary
@@ -69,41 +77,20 @@ STAGES = {
 }
 
 
-def pairs_of(paths: list[Path]) -> Iterator[tuple[bytes, ...]]:
-    """The corpus again and again; from the second time on, every tenth pair ends in a word of its own."""
-    for turn in count():
-        files = [OPENERS.get(path.suffix, open)(path, "rb") for path in paths]
-        for number, pair in enumerate(zip(*files)):
-            new = b" %d\n" % (turn * 10**9 + number) if turn and number % 10 == 0 else b"\n"
-            yield tuple(line.rstrip(b"\n") + new for line in pair)
-        for file in files:
-            file.close()
-
-
-def write_corpus(paths: list[Path], pairs: int, folder: Path) -> None:
-    """`pairs` training pairs; dev and test are needed, but nothing is to be measured on them."""
-    folder.mkdir(parents=True)
-    for name, size in (("train", pairs), ("dev", 10), ("test", 10)):
-        with open(folder / f"{name}.xx", "wb") as source, open(folder / f"{name}.yy", "wb") as target:
-            for source_line, target_line in islice(pairs_of(paths), size):
-                source.write(source_line)
-                target.write(target_line)
-
-
-def write_params(path: Path, threads: int) -> dict[str, Any]:
-    """The project's settings with a corpus `bench` that differs from `base` in nothing but the threads."""
+def write_params(path: Path, threads: int, deduplicate: bool) -> dict[str, Any]:
+    """The project's settings with a corpus `bench`, and the settings of its vocabulary."""
     params = load(ROOT / PARAMS)
     download = next(iter(params["corpora"].values()))["download"]
     vocabulary = {"size": 32000, "threads": threads}
     params["corpora"]["bench"] = {"languages": list(LANGUAGES), "download": download}
-    params["corpora"]["bench"] |= {"normalise": {}, "vocabulary": vocabulary}
+    params["corpora"]["bench"] |= {"normalise": {"deduplicate": deduplicate}, "vocabulary": vocabulary}
     with open(path, "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)
     return params["base"]["vocabulary"] | vocabulary
 
 
-def measured(command: list[str], folder: Path) -> tuple[float, float, str]:
-    """Seconds, peak memory in MB and output of a command run in `folder`."""
+def measured(command: list[str], folder: Path) -> tuple[Cost, str]:
+    """The cost and the output of a command run in `folder`."""
     start = time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with (
@@ -119,81 +106,100 @@ def measured(command: list[str], folder: Path) -> tuple[float, float, str]:
         if child.returncode:
             errors.seek(0)
             sys.exit(f"{' '.join(command)[:80]}: {errors.read()[-2000:]}")
-    return seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6, output
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, peak), output
 
 
-def measure(paths: list[Path], pairs: int, threads: int) -> Result:
-    """(seconds, MB) of each stage and of SentencePiece at this size."""
+def measure(paths: list[Path], pairs: int, arguments: argparse.Namespace, peer: bool) -> tuple[Result, float]:
+    """The cost of each stage at this size, of SentencePiece where it is the `peer`, and the disk in GB."""
     with tempfile.TemporaryDirectory() as name:
-        folder, result = Path(name), {}
+        folder, result, threads = Path(name), {}, str(arguments.threads)
         write_corpus(paths, pairs, folder / "raw")
-        vocabulary = write_params(folder / PARAMS, threads)
+        vocabulary = write_params(folder / PARAMS, arguments.threads, arguments.deduplicate)
         python, size, sample = [sys.executable, "-c"], str(vocabulary["size"]), str(vocabulary["sample_pairs"])
-        for stage, arguments in STAGES.items():
-            command = [sys.executable, "-m", f"pipeline.{stage}", "bench", *arguments]
-            result[stage] = measured(command, folder)[:2]
+        for stage, options in STAGES.items():
+            result[stage], _ = measured([sys.executable, "-m", f"pipeline.{stage}", "bench", *options], folder)
             if stage == "learn_bpe":
-                result["sampling"] = measured([*python, SAMPLE, sample], folder)[:2]
-                result["training"] = measured([*python, TRAIN, size, str(threads)], folder)[:2]
+                result["sampling"], _ = measured([*python, SAMPLE, sample], folder)
+            if stage == "learn_bpe" and peer:
+                result["training"], _ = measured([*python, TRAIN, size, threads], folder)
                 for kind in ("lists", "arrays"):
-                    _, memory, seconds = measured([*python, ENCODE, str(threads), kind], folder)
-                    result[kind] = float(seconds), memory
-        return result
+                    cost, seconds = measured([*python, ENCODE, threads, kind], folder)
+                    result[kind] = cost._replace(seconds=float(seconds))
+        return result, sum(path.stat().st_size for path in folder.rglob("*")) / 1e9
 
 
 OURS = ("normalise", "sampling", "binarise")
-ENCODING = ["pairs", *OURS, "together", "SentencePiece, lists", "arrays", "ratio", "ratio", "peak MB", "SentencePiece"]
+ENCODING = ["pairs", *OURS, "together", "SentencePiece, lists", "arrays", "ratio", "ratio"]
+MEMORY = ["pairs, peak MB", "normalise", "sampling", "binarise", "learn_bpe", "SentencePiece, lists", "arrays", "disk"]
 LEARNING = ["pairs", "learn_bpe", "SentencePiece's training", "ratio", "peak MB", "SentencePiece"]
 
 
 def encoding_row(pairs: int, result: Result) -> list[str]:
     """The cells of one size, under ENCODING."""
-    times = [result[key][0] for key in OURS]
-    times += [sum(times), result["lists"][0], result["arrays"][0]]
-    ratios = [times[3] / times[4], times[3] / times[5]]
-    peaks = [max(result[key][1] for key in OURS), min(result["lists"][1], result["arrays"][1])]
-    return [f"{pairs:,}", *map("{:.1f} s".format, times), *map("{:.2f}".format, ratios), *map("{:.0f}".format, peaks)]
+    times = [result[key].seconds for key in OURS]
+    peers = [result[key].seconds for key in ("lists", "arrays") if key in result]
+    ratios = [f"{sum(times) / seconds:.2f}" for seconds in peers]
+    return [f"{pairs:,}", *map("{:.1f} s".format, [*times, sum(times), *peers]), *ratios]
+
+
+def memory_row(pairs: int, result: Result, disk: float) -> list[str]:
+    """The cells of one size, under MEMORY."""
+    peaks = [f"{result[key].peak:.0f}" if key in result else "" for key in (*OURS, "learn_bpe", "lists", "arrays")]
+    return [f"{pairs:,}", *peaks, f"{disk:.1f} GB"]
 
 
 def learning_row(pairs: int, result: Result) -> list[str]:
     """The cells of one size, under LEARNING."""
-    (ours, our_peak), (theirs, their_peak) = result["learn_bpe"], result["training"]
-    return [
-        f"{pairs:,}",
-        f"{ours:.1f} s",
-        f"{theirs:.1f} s",
-        f"{ours / theirs:.2f}",
-        f"{our_peak:.0f}",
-        f"{their_peak:.0f}",
-    ]
+    ours, theirs = result["learn_bpe"], result.get("training")
+    cells = [f"{pairs:,}", f"{ours.seconds:.1f} s"]
+    if theirs is None:
+        return [*cells, "", "", f"{ours.peak:.0f}"]
+    ratio = f"{ours.seconds / theirs.seconds:.2f}"
+    return [*cells, f"{theirs.seconds:.1f} s", ratio, f"{ours.peak:.0f}", f"{theirs.peak:.0f}"]
 
 
-def show(cells: list[str]) -> None:
-    print("| " + " | ".join(cells) + " |", flush=True)
+def growth(results: dict[int, Result]) -> str:
+    """How the three together grow, as a line through their processor times; every point weighs by its ratio to it."""
+    pairs = np.array(list(results), dtype=float)
+    seconds = np.array([sum(result[key].processor for key in OURS) for result in results.values()])
+    slope, start = np.polyfit(pairs, seconds, 1, w=1 / seconds)
+    line = start + slope * pairs
+    fit = 1 - ((seconds - line) ** 2).sum() / ((seconds - seconds.mean()) ** 2).sum()
+    exponent, _ = np.polyfit(np.log(pairs), np.log(seconds - start), 1)
+    plan = ", ".join(f"{name} {(start + slope * size) / 60:.1f} minutes" for name, size in WMT14.items())
+    return (
+        f"Processor time of the three: {', '.join(f'{s:.1f}' for s in seconds)} s; {start:.2f} s and "
+        f"{slope * 1e6:.1f} microseconds a pair (R^2 {fit:.5f}, no point more than {abs(seconds / line - 1).max():.1%} "
+        f"off); above the start-up it grows as pairs^{exponent:.3f}. WMT14 by this line: {plan}."
+    )
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    full = [header, ["---"] * len(header), *(row + [""] * (len(header) - len(row)) for row in rows)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in full)
 
 
 def main(arguments: argparse.Namespace) -> None:
-    results = {}
-    show(ENCODING)
-    show(["---"] * len(ENCODING))
-    for pairs in arguments.pairs:
-        results[pairs] = measure([arguments.source, arguments.target], pairs, arguments.threads)
-        show(encoding_row(pairs, results[pairs]))
-    if len(results) > 1:
-        times = [sum(result[key][0] for key in OURS) for result in results.values()]
-        exponent, _ = np.polyfit(np.log(list(results)), np.log(times), 1)
-        print(f"\nThe three together grow as pairs^{exponent:.2f}.")
-    print()
-    show(LEARNING)
-    show(["---"] * len(LEARNING))
-    for pairs, result in results.items():
-        show(learning_row(pairs, result))
+    results, disks = {}, {}
+    for pairs in sorted({*arguments.pairs, *arguments.alone}):
+        print(f"measuring {pairs:,} pairs", file=sys.stderr, flush=True)
+        paths, peer = [arguments.source, arguments.target], pairs in arguments.pairs
+        results[pairs], disks[pairs] = measure(paths, pairs, arguments, peer)
+        print(results[pairs], file=sys.stderr, flush=True)
+    print(table(ENCODING, [encoding_row(*item) for item in results.items()]), end="\n\n")
+    print(table(MEMORY, [memory_row(*item, disks[item[0]]) for item in results.items()]), end="\n\n")
+    if len(results) > 2:
+        print(growth(results), end="\n\n")
+    print(table(LEARNING, [learning_row(*item) for item in results.items()]))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.text", description=__doc__.split("\n")[0])
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
-    parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 200_000, 400_000, 800_000])
+    parser.add_argument("--pairs", type=int, nargs="*", default=[100_000, 200_000, 400_000, 800_000])
+    parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes without SentencePiece beside them")
+    parser.add_argument("--deduplicate", action="store_true", help="drop pairs that stood before")
     parser.add_argument("--threads", type=int, default=2)
     main(parser.parse_args())
