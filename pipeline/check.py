@@ -18,6 +18,7 @@ from pipeline.normalise import NormaliseConfig
 from pipeline.params import entry, languages, load, section
 from pipeline.runs import run_settings
 from pipeline.score import scoring
+from pipeline.table1 import costs
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read, unknown
@@ -31,7 +32,18 @@ OF_MODEL = {
     "averaging": AveragingConfig,
     "decoding": DecodingConfig,
 }
-BLOCKS = ("runs", "corpora_in_use", "machine", "base", "corpora", "models", "hardware", "peak_tflops", "studies")
+BLOCKS = (
+    "runs",
+    "corpora_in_use",
+    "machine",
+    "base",
+    "corpora",
+    "models",
+    "hardware",
+    "peak_tflops",
+    "layer_costs",
+    "studies",
+)
 
 TAKEN = {"corpora": "scores/corpora holds the corpora's own", "downloads": "work/downloads holds the archives"}
 
@@ -43,6 +55,7 @@ def check(params: Mapping[str, Any]) -> None:
     check_base(params)
     for block in ("hardware", "peak_tflops"):
         rates(params, block)
+    costs.config(params)
     for name in names(params, "corpora"):
         check_corpus(params, name)
     for name in names(params, "models"):

@@ -2,22 +2,24 @@
 
     python -m pipeline.report --scores scores --results results --out reports
 
-Reads the score files of the runs that params.yaml selects (others that lie there are ignored), and the records in
-results/. Writes reports/: index.html, README.md, each table as .md, .csv and .tex, and figures/*.svg; what an earlier
+Reads the score files of the runs that params.yaml selects (others that lie there are ignored), what layers cost on this
+machine, and the records of both in results/. Writes reports/: index.html, README.md, each table as .md, .csv and .tex, and figures/*.svg; what an earlier
 report wrote there and this one does not is removed. Nothing is computed that the score files do not hold: what is
 missing is a dash.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline import stage
 from pipeline.params import load
-from pipeline.reporting import evidence, paper_tables, run_tables
+from pipeline.reporting import evidence, layers, paper_tables, run_tables
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.figures import Figure, curves, positional_encoding, style
+from pipeline.reporting.layer_figures import layer_times
+from pipeline.reporting.layers import Measured
 from pipeline.reporting.page import count, page
 from pipeline.reporting.studies import Study, studies
 from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
@@ -25,9 +27,9 @@ from transformer.config.reading import UserError
 from transformer.files import atomic
 
 
-def tables_of(runs: list[Evidence], side_by_side: list[Study]) -> list[Table]:
+def tables_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured]) -> list[Table]:
     """All tables, in the order of the page."""
-    of_paper = [paper_tables.table1(), paper_tables.table2(runs), paper_tables.table3(runs)]
+    of_paper = [layers.table1(machines), paper_tables.table2(runs), paper_tables.table3(runs)]
     seeds = run_tables.seeds(runs)
     return [
         run_tables.summary(runs),
@@ -39,19 +41,20 @@ def tables_of(runs: list[Evidence], side_by_side: list[Study]) -> list[Table]:
     ]
 
 
-def figures_of(runs: list[Evidence], side_by_side: list[Study]) -> list[Figure]:
+def figures_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured]) -> list[Figure]:
     with style():
         return [
             *curves(runs, side_by_side),
             positional_encoding(),
+            *map(layer_times, machines),
             *(figure for run in runs for figure in attention(run)),
         ]
 
 
-def report(params: Mapping, runs: list[Evidence]) -> dict[str, str]:
-    """Every file of the report, by its path in it."""
+def report(params: Mapping, runs: list[Evidence], machines: Sequence[Measured] = ()) -> dict[str, str]:
+    """Every file of the report, by its path in it; `machines` are those that Table 1 was measured on."""
     side_by_side = studies(params, runs)
-    tables, figures = tables_of(runs, side_by_side), figures_of(runs, side_by_side)
+    tables, figures = tables_of(runs, side_by_side, machines), figures_of(runs, side_by_side, machines)
     files = {"index.html": page(runs, tables, figures), "README.md": readme(tables, figures)}
     for table in [*tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         files |= {f"{table.name}.{suffix}": render(table) for suffix, render in RENDERINGS.items()}
@@ -86,7 +89,8 @@ def publish(files: dict[str, str], out: Path) -> None:
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     runs = evidence.selected(params, arguments.scores) + evidence.records(arguments.results)
-    publish(report(params, runs), arguments.out)
+    machines = layers.measured(arguments.scores, arguments.results)
+    publish(report(params, runs, machines), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / 'index.html'} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-STAGES = ("download", "normalise", "learn_bpe", "binarise", "train", "average", "decode", "score", "flops", "report")
+STAGES = (
+    "download",
+    "normalise",
+    "learn_bpe",
+    "binarise",
+    "train",
+    "average",
+    "decode",
+    "score",
+    "flops",
+    "layer_costs",
+    "report",
+)
 
 # These can refuse, report or watch, but change no result: an edit to them retrains nothing.
 CHANGE_NO_RESULT = {"pipeline/__init__.py", "pipeline/check.py", "pipeline/stage.py", "pipeline/tracking.py"}

@@ -26,6 +26,8 @@ SMALLER = {
     f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, d_model: 32, "
     "d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
+    "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
+    "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
 }
 OUTPUTS = {
     "download@demo": "data/demo/raw",
@@ -37,6 +39,7 @@ OUTPUTS = {
     f"decode@{RUN}": f"scores/{RUN}/translations",
     f"score@{RUN}": f"scores/{RUN}/score.json",
     f"flops@{RUN}": f"scores/{RUN}/flops.json",
+    "layer_costs": "scores/layer-costs.json",
     "report": "reports",
 }
 TRAIN = f"train@{RUN}"
@@ -66,8 +69,11 @@ def finished(project: Project, stage: str) -> str:
 
 
 def content(project: Project, stage: str) -> dict[str, bytes]:
-    """The bytes of a stage's output, a file or all files in a folder."""
+    """The bytes of a stage's output, a file or all files in a folder; of layer_costs, all but its times."""
     place = project.root / OUTPUTS[stage]
+    if stage == "layer_costs":
+        layers = json.loads(place.read_text())["layers"]
+        return {kind: repr((cost["bytes"], cost["path_length"])).encode() for kind, cost in layers.items()}
     files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
     return {str(file.relative_to(place)): file.read_bytes() for file in sorted(files)}
 

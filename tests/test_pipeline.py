@@ -86,7 +86,7 @@ def test_closure_follows_every_form_of_import(tmp_path):
     ]
 
 
-def test_the_ten_stages_and_no_other():
+def test_the_eleven_stages_and_no_other():
     names = [name.partition("@")[0] for name in stages()]
     assert sorted(set(names)) == sorted(STAGES)
     for name in STAGES:
@@ -116,7 +116,7 @@ def test_every_stage_says_what_it_needs_of_the_machine():
     for name, stage in stages().items():
         needs = stage.meta["snakemake"]
         assert set(needs) == {"threads", "gpu", "mem_mb", "minutes"}, name
-        assert (needs["gpu"] == 1) == name.startswith(("train", "decode")), name
+        assert (needs["gpu"] == 1) == name.startswith(("train", "decode", "layer_costs")), name
 
 
 def test_transformer_knows_nothing_of_the_pipeline():
@@ -209,8 +209,9 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
     [
         ("transformer/decoding.py", {"decode"}),
         ("transformer/optimisation.py", {"train", "decode"}),
-        ("transformer/attention.py", {"train", "average", "decode", "report"}),
+        ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
         ("pipeline/bleu.py", {"score"}),
+        ("pipeline/table1/layers.py", {"layer_costs"}),
         ("pipeline/demonstration/lexicon.py", {"download"}),
         ("pipeline/stage.py", set()),
         ("pipeline/tracking.py", set()),
@@ -238,6 +239,7 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         ("averaging:\n    checkpoints: 5 ", "averaging:\n    checkpoints: 4 ", {"average"}),
         ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score"}),
         ("  P100: 9.5", "  P100: 9.6", {"flops"}),
+        ("  kernel: 3 ", "  kernel: 5 ", {"layer_costs"}),
         ("generate: {seed: 1,", "generate: {seed: 2,", {"download"}),
         ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "report"}),
         # what the run does not use

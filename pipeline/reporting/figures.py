@@ -59,7 +59,7 @@ class Figure:
     """`name` is its file's; `alt` says in words what is to be seen; `section` is where it stands on the page."""
 
     name: str
-    section: Literal["studies", "runs", "schedules", "attention"]
+    section: Literal["studies", "runs", "layers", "schedules", "attention"]
     svg: str
     caption: str
     alt: str

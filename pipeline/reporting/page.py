@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.reporting.evidence import Evidence, Score
 from pipeline.reporting.page_style import STYLE
 from pipeline.reporting.run_tables import described, scores
-from pipeline.reporting.tables import DASH, Column, Table, interval
+from pipeline.reporting.tables import DASH, FORMULA, Column, Table, interval
 
 if TYPE_CHECKING:
     from pipeline.reporting.figures import Figure
@@ -74,6 +74,7 @@ def picture_sections(runs: Sequence[Evidence], figures: Sequence["Figure"]) -> l
     curves = of_studies + (folded("Each run by itself", by_itself) if of_studies else by_itself)
     sections = [
         ("curves", "Training curves", curves),
+        ("layers", "Time of a layer", pictures(of("layers"))),
         ("schedules", "Learning rate and positional encoding", pictures(of("schedules"))),
         ("attention", "Attention, every layer and head", attention_maps(of("attention"))),
         ("samples", "Translations of the test set", samples(runs)),
@@ -128,12 +129,12 @@ def shown(value: Any, column: Column, slugs: Mapping[str, str]) -> str:
         return f'<a href="#run-{slugs[value]}">{text}</a>'
     if column.kind in ("hash", "signature"):
         return f"<code>{text}</code>"
-    return order(text) if re.fullmatch(r"O\(.*\)", text) else text
+    return order(text) if FORMULA.fullmatch(text) else text
 
 
 def order(text: str) -> str:
-    """O(n^2 d) with its exponent raised, and O(log_k n) with its base lowered."""
-    return re.sub(r"_(\w)", r"<sub>\1</sub>", re.sub(r"\^(\w)", r"<sup>\1</sup>", text))
+    """O(n^2 d) and n^1.98 d^1.02 with their exponents raised, and O(log_k n) with its base lowered."""
+    return re.sub(r"_(\w)", r"<sub>\1</sub>", re.sub(r"\^(-?[\d.]+)", r"<sup>\1</sup>", text))
 
 
 def picture(figure: "Figure") -> str:

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the paper, ours beside its own: a run fills the row that has its settings, whatever its name."""
+"""Tables 2 and 3 of the paper, ours beside its own: a run fills the row that has its settings, whatever its name."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -8,7 +8,6 @@ from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.published import (
     BASE,
     BIG_EN_FR_IN_THE_TEXT,
-    TABLE1,
     TABLE2,
     TABLE3,
     TOOLKITS,
@@ -42,15 +41,6 @@ OF_BLEU = (
 def stated(run: Evidence) -> dict[str, Any]:
     """A run's settings in everything that the paper states."""
     return {key: run.settings.get(key) for key in BASE}
-
-
-def table1() -> Table:
-    columns = [Column(label) for label in ("layer", "complexity per layer", "sequential operations", "path length")]
-    rows = [(row.layer, row.complexity, row.sequential, row.path) for row in TABLE1]
-    note = (
-        "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions."
-    )
-    return Table("table1", "Table 1: what a layer costs", columns, rows, [note])
 
 
 def of_table2(runs: Sequence[Evidence], corpus: str, row: Table2Row) -> list[Evidence]:

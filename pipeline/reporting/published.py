@@ -12,7 +12,7 @@ PAPER = "Vaswani et al., Attention Is All You Need, 2017"
 
 
 @dataclass(frozen=True)
-class LayerCost:
+class Table1Row:
     """A row of Table 1 (4): n positions, d dimensions, kernel width k, neighbourhood r."""
 
     layer: str
@@ -22,10 +22,10 @@ class LayerCost:
 
 
 TABLE1 = (
-    LayerCost("self-attention", "O(n^2 d)", "O(1)", "O(1)"),
-    LayerCost("recurrent", "O(n d^2)", "O(n)", "O(n)"),
-    LayerCost("convolutional", "O(k n d^2)", "O(1)", "O(log_k n)"),
-    LayerCost("self-attention (restricted)", "O(r n d)", "O(1)", "O(n / r)"),
+    Table1Row("self-attention", "O(n^2 d)", "O(1)", "O(1)"),
+    Table1Row("recurrent", "O(n d^2)", "O(n)", "O(n)"),
+    Table1Row("convolutional", "O(k n d^2)", "O(1)", "O(log_k n)"),
+    Table1Row("self-attention (restricted)", "O(r n d)", "O(1)", "O(n / r)"),
 )
 
 

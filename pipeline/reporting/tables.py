@@ -14,6 +14,7 @@ from typing import Any
 from pipeline.reporting.evidence import Score
 
 DASH = "–"
+FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # what grows how: O(n^2 d), n^1.98 d^1.02
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ MATHEMATICS = {
     "d_v": "$d_v$",
     "P_drop": r"$P_{\text{drop}}$",
     "eps_ls": r"$\epsilon_{ls}$",
+    "R²": "$R^2$",
 }
 SPECIAL = {character: f"\\{character}" for character in "&%$#_{}"}
 SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", DASH: "--"}
@@ -163,8 +165,9 @@ def latex(table: Table) -> str:
 def latex_cell(text: str, column: Column) -> str:
     if column.kind == "power" and text != DASH:
         return "${}\\cdot10^{{{}}}$".format(*text.split("e"))
-    if column.kind == "text" and re.fullmatch(r"O\(.*\)", text):
-        return f"${text.replace('log', chr(92) + 'log')}$"
+    if column.kind == "text" and FORMULA.fullmatch(text):
+        raised = re.sub(r"\^(-?[\d.]+)", r"^{\1}", text)
+        return f"${raised.replace('log', chr(92) + 'log')}$"
     return escape_latex(text)
 
 

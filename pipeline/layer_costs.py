@@ -1,0 +1,93 @@
+"""Table 1 measured: time and memory of its four layers on this machine (4).
+
+    python -m pipeline.layer_costs --out scores/layer-costs.json
+
+A study beside the stages from corpus to report: it needs no data and no other stage. Reads params.yaml (layer_costs,
+machine.device). Writes {"machine", "settings", "layers"}, where a layer's entry is pipeline/table1/costs.py's LayerCost.
+
+Times differ from run to run; everything else is the same. A copy of the file in results/layer-costs/, for example of
+a machine with a GPU, is shown by every later report beside this machine's.
+"""
+
+import argparse
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline import stage
+from pipeline.machine import commit, hardware, machine, torch_device
+from pipeline.params import load
+from pipeline.table1 import costs
+from pipeline.table1.costs import Growth, LayerCost, LayerCostsConfig, Point, upper
+from transformer.files import write_json
+
+if TYPE_CHECKING:
+    import torch
+
+
+def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[Point]]:
+    """The time and the memory of every layer at every n and d.
+
+    Turn by turn through all of them, the shortest time of each: a busy moment of the machine spoils a part of one turn.
+    """
+    import torch
+
+    from pipeline.table1.layers import COUNTS, layer
+    from pipeline.table1.measuring import kept_bytes, seconds
+
+    by_kind: dict[str, dict[tuple[int, int], Point]] = {kind: {} for kind in COUNTS}
+    for _ in range(config.repeats):
+        for kind, n, d in product(COUNTS, config.lengths, config.widths):
+            torch.manual_seed(config.seed)
+            made = layer(kind, d, config.kernel, config.neighbourhood).to(device)
+            x_BND = torch.randn(config.batch, n, d, device=device, requires_grad=True)
+            if (n, d) not in by_kind[kind]:  # this warms up, too
+                by_kind[kind][n, d] = Point(n, d, math.inf, kept_bytes(made, x_BND))
+            point = by_kind[kind][n, d]
+            by_kind[kind][n, d] = replace(point, seconds=min(point.seconds, seconds(made, x_BND)))
+    return {kind: list(by_place.values()) for kind, by_place in by_kind.items()}
+
+
+def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
+    """What was measured of a layer, how it grows, and what follows from the layer's connectivity."""
+    from pipeline.table1.connectivity import path_length, sequential_operations
+    from pipeline.table1.layers import COUNTS
+    from pipeline.table1.measuring import power_law
+
+    lengths, widths, k, r = upper(config.lengths), upper(config.widths), config.kernel, config.neighbourhood
+    large = [point for point in points if point.n in lengths and point.d in widths]
+    places = [(point.n, point.d) for point in large]
+
+    def growth(expected: Iterable[float], measured: Iterable[float]) -> Growth:
+        return Growth(power_law(places, expected), power_law(places, measured))
+
+    counts = COUNTS[kind]
+    return LayerCost(
+        seconds=growth((counts.operations(n, d, k, r) for n, d in places), (point.seconds for point in large)),
+        bytes=growth((counts.kept(n, d, k, r) for n, d in places), (point.bytes for point in large)),
+        sequential_operations=sequential_operations(kind, config.lengths[0]),
+        path_length=path_length(kind, config.lengths[0], k, r),
+        points=tuple(points),
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params = load()
+    config = costs.config(params)
+    device = torch_device(machine(params), threads=1)
+    layers = {kind: layer_cost(kind, points, config) for kind, points in measure(config, device).items()}
+    made_on = {**hardware(device), "commit": commit()}
+    entries = {kind: asdict(layer) for kind, layer in layers.items()}
+    write_json(arguments.out, {"machine": made_on, "settings": asdict(config), "layers": entries})
+    for kind, layer in layers.items():
+        law = layer.seconds.measured
+        print(f"{kind}: time grows as n^{law.n:.2f} d^{law.d:.2f} (R^2 {law.r_squared:.3f})")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="layer_costs", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    stage.run(main, parser)

@@ -1,0 +1,86 @@
+"""Table 1: the paper's formulae, and what layers cost on the machines where it was measured (pipeline/layer_costs.py)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.reporting import evidence
+from pipeline.reporting.published import TABLE1, Table1Row
+from pipeline.reporting.tables import Column, Table
+from pipeline.table1.costs import LayerCost, LayerCostsConfig, PowerLaw, upper
+from transformer.config.reading import UserError, convert
+
+NOTES = [
+    "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions.",
+    (
+        "Measured are one head of attention without projections, which the paper does not count either, a plain recurrent "
+        "layer (tanh), and attention restricted to r positions on either side, block by block; paths are those of "
+        "convolutions dilated by powers of k. Memory is what the forward pass keeps for the backward pass beside the "
+        "weights; it is expected to grow as the same fit of a count of it: n^2 + n d numbers for self-attention."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A file of layer costs. `name` is empty for this machine's, and a record's file name."""
+
+    name: str
+    hardware: str
+    settings: LayerCostsConfig
+    layers: dict[str, LayerCost]
+
+
+def measured(scores: Path, results: Path) -> list[Measured]:
+    """This machine's costs, if they were measured, then those that were recorded, by name."""
+    here, recorded = scores / "layer-costs.json", sorted((results / "layer-costs").glob("*.json"))
+    names = {here: ""} if here.exists() else {}
+    return [of_file(path, name) for path, name in (names | {path: path.stem for path in recorded}).items()]
+
+
+def of_file(path: Path, name: str) -> Measured:
+    value = evidence.read(path)
+    layers = convert(dict[str, LayerCost], evidence.within(value, "layers"), f"{path}: layers")
+    if list(layers) != [row.layer for row in TABLE1]:
+        raise UserError(f"{path}: layers: the four of Table 1 are expected, not {', '.join(layers) or 'none'}")
+    return Measured(
+        name=name,
+        hardware=convert(str, evidence.within(value, "machine", "hardware"), f"{path}: machine.hardware"),
+        settings=convert(LayerCostsConfig, evidence.within(value, "settings"), f"{path}: settings"),
+        layers=layers,
+    )
+
+
+def table1(machines: Sequence[Measured]) -> Table:
+    """The paper's formulae, and beside them a line for each machine."""
+    columns = [Column("layer"), Column("complexity per layer"), Column("time grows as"), Column("R²", "number", 3)]
+    columns += [Column("memory expected"), Column("memory grows as"), Column("sequential operations")]
+    columns += [Column("sequential operations, counted", "count"), Column("path length")]
+    columns += [Column("path length, computed", "count"), Column("hardware")]
+    rows = [row(layer, machine) for layer in TABLE1 for machine in machines or [None]]
+    return Table("table1", "Table 1: what a layer costs", columns, rows, NOTES + [*map(note, machines)], grouped=True)
+
+
+def row(layer: Table1Row, machine: Measured | None) -> list[Any]:
+    if machine is None:
+        return [layer.layer, layer.complexity, None, None, None, None, layer.sequential, None, layer.path, None, None]
+    cost = machine.layers[layer.layer]
+    cells = [layer.layer, layer.complexity, law(cost.seconds.measured), cost.seconds.measured.r_squared]
+    cells += [law(cost.bytes.expected), law(cost.bytes.measured), layer.sequential, cost.sequential_operations]
+    return [*cells, layer.path, cost.path_length, machine.hardware]
+
+
+def law(fit: PowerLaw) -> str:
+    return f"n^{fit.n:.2f} d^{fit.d:.2f}"
+
+
+def note(machine: Measured) -> str:
+    """What was measured, and how."""
+    of = machine.settings
+    n, d = upper(of.lengths), upper(of.widths)
+    return (
+        f"{machine.hardware}: one layer, forward and backward, batch {of.batch}, k {of.kernel}, r {of.neighbourhood}; "
+        f"powers fitted by least squares on the logarithms, n {n[0]} to {n[-1]}, d {d[0]} to {d[-1]}; counted and "
+        f"computed at n {of.lengths[0]}."
+    )

@@ -1,0 +1,106 @@
+"""The four layers of Table 1 (4), each from one sequence of n positions to another of as many.
+
+Both kinds of self-attention attend with one head from x to x: the projections around them, n d^2 each, are left out of
+the paper's count, and here too.
+
+Shapes: B sentences, N positions, D dimensions; G blocks of R positions, and a window of W = 3 R around each.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import attention_weights
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a layer is expected to cost for one sentence, as functions of n, d, k and r.
+
+    operations: of the matrix products, forward and backward. kept: numbers that the backward pass needs of the forward
+    pass, beside the weights: the input, the states, the weights of the attention (and its mask, a byte each).
+    """
+
+    operations: Callable[[int, int, int, int], float]
+    kept: Callable[[int, int, int, int], float]
+
+
+COUNTS = {
+    "self-attention": Counts(lambda n, d, k, r: 12 * n**2 * d, lambda n, d, k, r: n**2 + n * d),
+    "recurrent": Counts(lambda n, d, k, r: 12 * n * d**2, lambda n, d, k, r: (2 * n + 1) * d),
+    "convolutional": Counts(lambda n, d, k, r: 6 * k * n * d**2, lambda n, d, k, r: n * d),
+    "self-attention (restricted)": Counts(
+        lambda n, d, k, r: 36 * r * n * d, lambda n, d, k, r: (2 * n + 2 * r) * d + 3.75 * r * n
+    ),
+}
+
+
+class SelfAttention(nn.Module):
+    """softmax(x x^T / sqrt(d)) x: every position attends to every position, and all n^2 weights are kept."""
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        return attention_weights(x_BND, x_BND, None, 1 / math.sqrt(x_BND.shape[-1])) @ x_BND
+
+
+class RestrictedSelfAttention(nn.Module):
+    """The same, every position attending to those at most r away, in r n d operations.
+
+    Each block of r positions looks at itself and the two blocks around it. (The model's setting `neighbourhood` masks
+    full attention instead, whose cost stays.)
+    """
+
+    def __init__(self, r: int) -> None:
+        super().__init__()
+        self.r = r
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        n, r = x_BND.shape[1], self.r
+        missing, scale = -n % r, 1 / math.sqrt(x_BND.shape[-1])
+        q_BGRD = F.pad(x_BND, (0, 0, 0, missing)).unflatten(1, (-1, r))
+        k_BGWD = F.pad(x_BND, (0, 0, r, missing + r)).unfold(1, 3 * r, r).transpose(-2, -1)
+        weights_BGRW = attention_weights(q_BGRD, k_BGWD, self.mask(n, x_BND.device), scale)
+        return (weights_BGRW @ k_BGWD).flatten(1, 2)[:, :n]
+
+    def mask(self, n: int, device: torch.device) -> Tensor:
+        """Where a position sees one at most r away, and no padding, [G, R, W]. A padded one still sees the last."""
+        r = self.r
+        query_R1, key_W = torch.arange(r, device=device)[:, None], torch.arange(-r, 2 * r, device=device)
+        near_RW = (query_R1 - key_W).abs() <= r
+        position_G1W = torch.arange(0, n, r, device=device)[:, None, None] + key_W
+        return near_RW & (position_G1W >= 0) & (position_G1W < n)
+
+
+class Recurrent(nn.Module):
+    """h_t = tanh(W x_t + U h_(t-1) + b): the least recurrent layer; an LSTM does the same four times over."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.rnn = nn.RNN(d, d, batch_first=True)
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        return self.rnn(x_BND)[0]
+
+
+class Convolutional(nn.Module):
+    """A convolution of k positions, k odd, over all dimensions (not separable)."""
+
+    def __init__(self, d: int, k: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(d, d, k, padding=k // 2)
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        return self.convolution(x_BND.transpose(1, 2)).transpose(1, 2)
+
+
+def layer(kind: str, d: int, k: int, r: int) -> nn.Module:
+    """A layer of Table 1 by its name there."""
+    return {
+        "self-attention": lambda: SelfAttention(),
+        "recurrent": lambda: Recurrent(d),
+        "convolutional": lambda: Convolutional(d, k),
+        "self-attention (restricted)": lambda: RestrictedSelfAttention(r),
+    }[kind]()

@@ -1,0 +1,252 @@
+"""Table 1 measured: the layers are what they claim, and what is fitted, counted and computed is right."""
+
+import argparse
+import json
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipeline import layer_costs, report
+from pipeline.reporting import layers as reporting
+from pipeline.reporting.layer_figures import layer_times
+from pipeline.reporting.published import TABLE1
+from pipeline.table1 import costs
+from pipeline.table1.connectivity import path_length, reads, sequential_operations
+from pipeline.table1.layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.table1.measuring import kept_bytes, power_law, seconds
+from transformer.attention import attention_weights, position_mask
+from transformer.config.reading import UserError
+
+KINDS = [row.layer for row in TABLE1]
+ATTENTION, RECURRENT, CONVOLUTION, RESTRICTED = KINDS
+FLOAT = 4  # bytes
+
+
+def sequence(batch, n, d):
+    return torch.randn(batch, n, d, generator=torch.Generator().manual_seed(1), requires_grad=True)
+
+
+# The layers
+
+
+@pytest.mark.parametrize("batch, n, r", [(1, 32, 4), (2, 33, 4), (3, 5, 8), (1, 1, 1), (2, 16, 16), (1, 31, 1)])
+def test_banded_attention_is_masked_attention(batch, n, r):
+    x = sequence(batch, n, 12)
+    mask = position_mask(range(n), n, False, r, x.device)
+    masked = attention_weights(x, x, mask, 1 / math.sqrt(12)) @ x
+    banded = RestrictedSelfAttention(r)(x)
+    torch.testing.assert_close(banded, masked)
+    weights = torch.randn(masked.shape, generator=torch.Generator().manual_seed(2))
+    gradients = [torch.autograd.grad(y, x, weights)[0] for y in (banded, masked)]
+    torch.testing.assert_close(*gradients)
+
+
+def operations(kind, n, d, k, r):
+    """What torch counts of the layer's products, forward and backward."""
+    made, x = layer(kind, d, k, r), sequence(1, n, d)
+    with FlopCounterMode(display=False) as counter:
+        made(x).sum().backward()
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n, d, k, r", [(32, 16, 3, 4), (64, 24, 5, 8)])
+def test_the_operations_expected_are_torch_s(kind, n, d, k, r):
+    first = 2 * d**2 if kind == RECURRENT else 0  # no gradient of the state before the first position is needed
+    assert operations(kind, n, d, k, r) == COUNTS[kind].operations(n, d, k, r) - first
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_operations_grow_as_the_paper_s_complexity(kind):
+    (row,) = [row for row in TABLE1 if row.layer == kind]
+    places = [(n, d) for n in (64, 128, 256) for d in (64, 128, 256)]
+    fit = power_law(places, [COUNTS[kind].operations(n, d, 3, 16) for n, d in places])
+    powers = {"O(n^2 d)": (2, 1), "O(n d^2)": (1, 2), "O(k n d^2)": (1, 2), "O(r n d)": (1, 1)}
+    assert (fit.n, fit.d) == pytest.approx(powers[row.complexity])
+    wider, further = (COUNTS[kind].operations(64, 64, k, r) for k, r in ((6, 16), (3, 32)))
+    assert wider == (2 if "k " in row.complexity else 1) * COUNTS[kind].operations(64, 64, 3, 16)
+    assert further == (2 if "r " in row.complexity else 1) * COUNTS[kind].operations(64, 64, 3, 16)
+
+
+# What is measured
+
+
+def test_memory_of_a_layer_is_what_a_hand_counts():
+    n, d, k, r = 32, 16, 3, 4
+    by_hand = {
+        ATTENTION: n * d + n * n,  # x, the weights
+        RECURRENT: n * d + (n + 1) * d,  # x, the states, the first one's too
+        CONVOLUTION: n * d,  # x
+        # x as queries, x with r positions before and after as keys and values, the weights, and a byte a weight for the mask
+        RESTRICTED: n * d + (n + 2 * r) * d + n * 3 * r * (1 + 1 / FLOAT),
+    }
+    for kind in KINDS:
+        assert kept_bytes(layer(kind, d, k, r), sequence(1, n, d)) == FLOAT * by_hand[kind], kind
+        assert COUNTS[kind].kept(n, d, k, r) == by_hand[kind], kind
+
+
+def test_memory_that_two_tensors_share_counts_once_and_weights_do_not():
+    x = torch.randn(3, 5, requires_grad=True)
+
+    class Squares(torch.nn.Module):
+        def forward(self, x):
+            return x * x + x.view(5, 3).t().reshape(3, 5) * 0 + x * x
+
+    assert kept_bytes(Squares(), x) == 15 * FLOAT
+    assert kept_bytes(torch.nn.Linear(5, 7), x) == 15 * FLOAT
+
+
+def test_time_is_above_zero_and_more_for_more():
+    made = layer(ATTENTION, 16, 3, 4)
+    few, many = (min(seconds(made, sequence(1, n, 16)) for _ in range(3)) for n in (16, 1024))
+    assert 0 < few < many
+
+
+@pytest.mark.parametrize("n, d", [(2.0, 1.0), (1.0, 2.0), (0.5, -1.25)])
+def test_powers_are_found_again(n, d):
+    places = [(32, 16), (64, 16), (64, 128), (128, 32)]
+    fit = power_law(places, [3e-9 * a**n * b**d for a, b in places])
+    assert (fit.scale, fit.n, fit.d) == pytest.approx((3e-9, n, d))
+    assert fit.r_squared == pytest.approx(1) and fit.at(64, 128) == pytest.approx(3e-9 * 64**n * 128**d)
+
+
+def test_what_is_no_power_law_fits_less():
+    places = [(n, d) for n in (32, 64, 128) for d in (32, 64, 128)]
+    fit = power_law(places, [n * d * (3 if (n + d) % 64 else 1) for n, d in places])
+    assert fit.r_squared < 0.95
+
+
+# What follows from the connectivity
+
+
+@pytest.mark.parametrize("n, k, r", [(2, 3, 1), (9, 3, 2), (27, 5, 4), (64, 3, 16), (50, 7, 7)])
+def test_paths_and_sequential_operations_are_the_paper_s(n, k, r):
+    ours = {kind: (sequential_operations(kind, n), path_length(kind, n, k, r)) for kind in KINDS}
+    assert ours[ATTENTION] == (1, 1)  # O(1), O(1)
+    assert ours[RECURRENT] == (n, n - 1)  # O(n), O(n)
+    assert ours[RESTRICTED] == (1, math.ceil((n - 1) / r))  # O(1), O(n / r)
+    assert ours[CONVOLUTION] == (1, math.ceil(round(math.log(2 * n - 1, k), 9)))  # O(1), O(log_k n), to either side
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_layers_read_what_connectivity_says(kind):
+    """Of every output the gradient is zero at just those positions that cannot be read in one layer."""
+    n, k, r = 12, 3, 2
+    made, x = layer(kind, 6, k, r), sequence(1, n, 6)
+    y = made(x)
+    depends = torch.stack(
+        [torch.autograd.grad(y[0, i].sum(), x, retain_graph=True)[0][0].ne(0).any(-1) for i in range(n)]
+    )
+    read = reads(kind, n, k, r, 0)
+    assert torch.equal(depends, torch.linalg.matrix_power(read.float(), n) > 0 if kind == RECURRENT else read)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_layers_wait_as_long_as_sequential_operations_say(kind):
+    """The longest chain of operations in torch's own graph of the layer grows with n, or does not."""
+
+    def chain(n):
+        depths = {}
+
+        def depth(node):
+            if node not in depths:
+                depths[node] = 1 + max((depth(before) for before, _ in node.next_functions if before), default=0)
+            return depths[node]
+
+        return depth(layer(kind, 4, 3, 2)(sequence(1, n, 4)).grad_fn)
+
+    grown, waits = chain(24) - chain(12), sequential_operations(kind, 24) - sequential_operations(kind, 12)
+    assert (grown >= waits == 12) if kind == RECURRENT else (grown == waits == 0)
+
+
+# The stage and its settings
+
+SMALL = {"lengths": [8, 16, 32, 64], "widths": [4, 8, 16], "repeats": 1, "neighbourhood": 4}
+
+
+@pytest.fixture
+def scores(params, tmp_path, monkeypatch):
+    """A folder of scores in which the stage has run on a small grid."""
+    params = {**params, "layer_costs": params["layer_costs"] | SMALL}
+    monkeypatch.setattr(layer_costs, "load", lambda: params)
+    layer_costs.main(argparse.Namespace(out=tmp_path / "scores" / "layer-costs.json"))
+    return tmp_path / "scores"
+
+
+@pytest.mark.parametrize(
+    "key, value, expected",
+    [
+        ("lengths", [64, 128], "three or more rising numbers"),
+        ("lengths", [64, 64, 128], "three or more rising numbers"),
+        ("widths", [0, 64, 128], "three or more rising numbers"),
+        ("widths", 64, "a list is expected"),
+        ("kernel", 4, "an odd number above 1"),
+        ("neighbourhood", 0, "above 0"),
+        ("repeats", 0, "above 0"),
+        ("seed", -1, "0 or more"),
+        ("kernal", 3, "did you mean 'kernel'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(params, key, value, expected):
+    with pytest.raises(UserError, match=rf"^params\.yaml: layer_costs\.{key}.*{expected}"):
+        costs.config({"layer_costs": params["layer_costs"] | {key: value}})
+
+
+def test_the_stage_measures_the_whole_grid(scores):
+    written = json.loads((scores / "layer-costs.json").read_text())
+    assert list(written["layers"]) == KINDS
+    for kind, cost in written["layers"].items():
+        assert [(point["n"], point["d"]) for point in cost["points"]] == [
+            (n, d) for n in SMALL["lengths"] for d in SMALL["widths"]
+        ]
+        assert all(point["seconds"] > 0 for point in cost["points"])
+        fits = cost["bytes"]
+        assert [fits["measured"][key] for key in "nd"] == pytest.approx([fits["expected"][key] for key in "nd"]), kind
+    assert written["layers"][RECURRENT]["sequential_operations"] == SMALL["lengths"][0]
+
+
+# The report
+
+
+def test_table1_has_a_line_for_each_machine(scores, tmp_path):
+    recorded = tmp_path / "results" / "layer-costs" / "gpu-1.json"
+    recorded.parent.mkdir(parents=True)
+    text = (scores / "layer-costs.json").read_text()
+    recorded.write_text(text.replace('"hardware": "', '"hardware": "Some GPU, not '))
+    here, there = machines = reporting.measured(scores, tmp_path / "results")
+    table = reporting.table1(machines)
+    assert [row[0] for row in table.rows] == [kind for kind in KINDS for _ in range(2)]
+    assert [row[-1] for row in table.rows[:2]] == [here.hardware, there.hardware] and "Some GPU" in there.hardware
+    fit = here.layers[ATTENTION].seconds.measured
+    assert table.rows[0][2:4] == [f"n^{fit.n:.2f} d^{fit.d:.2f}", fit.r_squared]
+    assert [row[7] for row in table.rows[::2]] == [1, 8, 1, 1] and [row[9] for row in table.rows[::2]] == [1, 7, 3, 2]
+    assert [layer_times(machine).name for machine in machines] == ["layer-costs", "layer-costs-gpu-1"]
+
+
+def test_table1_without_a_file_is_the_paper_s_formulae_and_dashes(tmp_path):
+    assert reporting.measured(tmp_path, tmp_path) == []
+    shown = reporting.table1([]).shown()
+    assert [row[:2] for row in shown] == [[row.layer, row.complexity] for row in TABLE1]
+    assert all(cells.count("–") == 7 for cells in shown)
+
+
+def test_the_report_raises_the_powers_and_shows_the_figure(scores, tmp_path, params):
+    files = report.report({**params, "runs": {}}, [], reporting.measured(scores, tmp_path))
+    (machine,) = reporting.measured(scores, tmp_path)
+    fit = machine.layers[RECURRENT].seconds.measured
+    assert f"<td>n<sup>{fit.n:.2f}</sup> d<sup>{fit.d:.2f}</sup></td>" in files["index.html"]
+    assert f"$n^{{{fit.n:.2f}}} d^{{{fit.d:.2f}}}$" in files["table1.tex"] and "$O(r n d)$" in files["table1.tex"]
+    assert all(kind in files["figures/layer-costs.svg"] for kind in KINDS)
+    assert "Time of a layer" in files["index.html"]
+
+
+@pytest.mark.parametrize(
+    "old, new", [('"scale"', '"scales"'), ('"recurrent"', '"recursive"'), ('"kernel": 3', '"kernel": 2')]
+)
+def test_a_damaged_file_is_refused_by_name(scores, tmp_path, old, new):
+    path = scores / "layer-costs.json"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UserError, match="layer-costs.json"):
+        reporting.measured(scores, tmp_path)
