@@ -8,9 +8,11 @@ TFLOPS by GPU, and `peak_tflops`. Their keys are part of the GPU's name as torch
 P100-SXM2-16GB`; the longest that fits counts), with the precision behind unless it is single: `H200 bfloat16`.
 
 Writes {"paper_estimate": {"flops", "seconds", "gpus", "hardware", "sustained_tflops", "reason"}, "analytic":
-{"training_flops", "training_flops_causal_half", "per_step", "components"}, "peak_tflops", "utilisation",
-"energy_joules"}, null where something is not known; `reason` says why the estimate is. Utilisation is the operations
-counted, over what the GPUs could have done at their peak in the time that the training took, its evaluations included.
+{"training_flops", "training_flops_causal_half", "per_step", "components"}, "peak_tflops", "mfu", "hfu",
+"energy_joules"}, null where something is not known; `reason` says why the estimate is. The utilisations are operations
+over what the GPUs could have done at their peak in the time that the training took, its evaluations included: of the
+model (MFU), those it needs, without the scores that the causal mask hides; of the hardware (HFU), all that a plain
+implementation computes. Padding counts in neither.
 """
 
 import argparse
@@ -113,7 +115,8 @@ def flops(training: Mapping, timing: Timing, lengths: Lengths, vocabulary_size: 
         "paper_estimate": paper_estimate(timing, rates(params, "hardware")),
         "analytic": counted,
         "peak_tflops": peak,
-        "utilisation": at_peak and counted["training_flops"] / at_peak,
+        "mfu": at_peak and counted["training_flops_causal_half"] / at_peak,
+        "hfu": at_peak and counted["training_flops"] / at_peak,
         "energy_joules": timing.energy_joules,
     }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline import stage
 from pipeline.params import load
-from pipeline.reporting import evidence, layers, paper_tables, run_tables
+from pipeline.reporting import cost_tables, evidence, layers, paper_tables, run_tables
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.figures import Figure, curves, positional_encoding, style
@@ -36,6 +36,8 @@ def tables_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequenc
         *([seeds] if seeds else []),
         *run_tables.study_tables(side_by_side),
         *of_paper,
+        cost_tables.flops(runs),
+        cost_tables.operations(runs),
         paper_tables.toolkits(),
         run_tables.bleu_matrix(runs),
     ]

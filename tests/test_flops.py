@@ -58,6 +58,19 @@ def test_equals_torch_flop_counter(settings, variation, sizes):
     assert sum(training_flops(forward).values()) == counted(config, *sizes, backward=True)
 
 
+@pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
+def test_every_row_of_table_3_equals_torch_flop_counter(params, row):
+    """At the paper's sizes, where nothing is computed: on tensors without memory."""
+    values = {**params["base"]["model"], **row.differs}
+    config = ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
+    with torch.device("meta"):
+        model, ids = Transformer(config, 37_000), [torch.zeros(3, n, dtype=torch.long) for n in (30, 27)]
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(*ids).sum().backward()
+    ours = training_flops(forward_flops(config, 37_000, lengths(3, 30, 27)))
+    assert sum(ours.values()) == counter.get_total_flops()
+
+
 def test_additive_attention_is_the_count_of_torch_and_its_scores(settings):
     config, (sentences, n, m) = settings(attention="additive"), (3, 9, 5)
     scores = sentences * config.N * config.h * (n * n + m * m + n * m)
@@ -183,15 +196,18 @@ def test_the_stage_writes_the_estimate_and_the_count(tmp_path, settings):
 def test_the_stage_passes_on_the_energy_and_leaves_out_what_a_processor_has_not(tmp_path, settings):
     result = run_stage(tmp_path, settings(), gpus=0, hardware="a processor", energy_joules=12.5)
     assert result["energy_joules"] == 12.5
-    assert result["paper_estimate"]["flops"] is result["utilisation"] is result["peak_tflops"] is None
+    assert result["paper_estimate"]["flops"] is result["mfu"] is result["hfu"] is result["peak_tflops"] is None
     assert result["analytic"]["training_flops"] > 0
 
 
-def test_utilisation_is_the_count_over_the_peak(settings):
+def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak(settings):
     params = {"hardware": {}, "peak_tflops": {"P100": 10.0}}
     training, sums = {"settings": {"model": vars(settings())}, "steps": 1}, lengths(5, 9, 5)
     result = stage.flops(training, timing(seconds=2.0, gpus=3), sums, VOCABULARY, params)
-    assert result["utilisation"] == pytest.approx(counted(settings(), 5, 9, 5, backward=True) / (2 * 3 * 10.0e12))
+    executed, at_peak = counted(settings(), 5, 9, 5, backward=True), 2 * 3 * 10.0e12
+    hidden = 3 * settings().N * 5 * (5 * 4 // 2) * 2 * settings().h * (settings().d_k + settings().d_v)  # m (m - 1) / 2
+    assert result["hfu"] == pytest.approx(executed / at_peak)
+    assert result["mfu"] == pytest.approx((executed - hidden) / at_peak)
     assert result["paper_estimate"]["flops"] is None
 
 

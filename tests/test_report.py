@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pipeline import record, report
-from pipeline.reporting import evidence, paper_tables, run_tables
+from pipeline.reporting import cost_tables, evidence, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, mosaic
 from pipeline.reporting.published import TABLE2, TABLE3
 from pipeline.reporting.studies import studies
@@ -25,6 +25,7 @@ from pipeline.workspace import digest
 from tests import browser
 from transformer.config.reading import UserError
 from transformer.files import write_json
+from transformer.flops import Lengths, forward_flops
 
 SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]
 MEASURES = tuple(run_tables.MEASURES)
@@ -235,6 +236,31 @@ def recorded(params: dict, run: str, folder: Path) -> Path:
     path = folder / "results" / f"{run}.json"
     write_json(path, record.record(params, run, folder / "scores"))
     return path
+
+
+def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, tmp_path):
+    params = project("table2")
+    write_scores(params, "wmt14-en-de-base", tmp_path / "scores")
+    path = tmp_path / "scores/wmt14-en-de-base/flops.json"
+    estimate = {"flops": 3.28e18, "sustained_tflops": 9.5}
+    counts = {"training_flops": 3e15, "training_flops_causal_half": 2e15, "components": {"cross_attention": 1e15}}
+    known_of_it = {"paper_estimate": estimate, "analytic": counts, "mfu": 0.25, "hfu": 0.375, "energy_joules": 7.2e6}
+    write_json(path, known_of_it)
+    runs = known(params, tmp_path)
+    base, big, ours, missing = rows_of(cost_tables.flops(runs))[:4]
+    assert [row["FLOPs, estimated"] for row in (base, big, ours)] == [3.3e18, 2.3e19, 3.28e18]
+    assert (base["sustained TFLOPS"], base["GPUs"], base["training"]) == (9.5, 8, 43200) and base["HFU (%)"] is None
+    assert [ours[key] for key in ("MFU (%)", "HFU (%)", "energy (kWh)", "causal half")] == [25, 37.5, 2, 2e15]
+    assert set(list(missing.values())[1:]) == {None}
+    operations = rows_of(cost_tables.operations(runs))
+    assert operations[0]["cross attention"] == 1e15 and operations[1]["cross attention"] is None
+    write_json(path, {**known_of_it, "energy_joules": None})
+    assert rows_of(cost_tables.flops(known(params, tmp_path)))[2]["energy (kWh)"] is None
+
+
+def test_the_components_are_those_that_are_counted(settings):
+    counted = forward_flops(settings(), 90, Lengths.of([(5, 7)]))
+    assert {key for key, flops in counted.items() if flops} == set(cost_tables.COMPONENTS)
 
 
 def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
@@ -457,7 +483,18 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
     report.main(argparse.Namespace(**paths, out=tmp_path / "reports"))
     assert "1 run, 1 with scores" in capsys.readouterr().out
     written = {path.name for path in (tmp_path / "reports").iterdir()}
-    tables = ("summary", "table1", "table2", "table3", "toolkits", "bleu-matrix", "runs", "scores")
+    tables = (
+        "summary",
+        "table1",
+        "table2",
+        "table3",
+        "flops",
+        "operations",
+        "toolkits",
+        "bleu-matrix",
+        "runs",
+        "scores",
+    )
     assert written == {"index.html", "README.md", "figures"} | {
         f"{t}.{s}" for t in tables for s in ("md", "csv", "tex")
     }

@@ -30,7 +30,15 @@ PRINTED = {
     "training": {"steps": int, "parameters": int, "settings_sha256": str, "data_sum": str},
     "timing": {"seconds": float, "tokens_per_second": float, "hardware": str, "commit": str | None},
     "translations": {"dev": dict[str, dict[str, float]]},
-    "flops": {"paper_estimate.flops": float | None, "analytic.training_flops": float | None},
+    "flops": {
+        "paper_estimate.flops": float | None,
+        "paper_estimate.sustained_tflops": float | None,
+        "analytic.training_flops": float | None,
+        "analytic.components": dict[str, float] | None,
+        "mfu": float | None,
+        "hfu": float | None,
+        "energy_joules": float | None,
+    },
 }
 
 
