@@ -58,7 +58,7 @@ class Part:
     target: str | None
     source_sha256: str | None
     target_sha256: str | None
-    parquet: tuple[str, ...] | None  # paths or URLs
+    parquet: tuple[str, ...] | None  # paths or URLs; `a-*-of-00003.parquet` stands for its three files
     hold_out: int | None
 
     def __post_init__(self) -> None:
@@ -68,12 +68,17 @@ class Part:
                 f"source: {', '.join(sorted(given)) or 'nothing'} together are no part of a corpus; valid are source "
                 "and target (with source_sha256, target_sha256), archive with source and target, parquet, hold_out"
             )
-        for address in [self.source, self.target] * (self.archive is None) + [*(self.parquet or ())]:
+        for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
             if address is not None:
                 is_url(address)  # refuses what is neither URL nor path
         check_sums(self, *SUMS)
         require(self.hold_out is None or self.hold_out > 0, "hold_out", self.hold_out, "a number above 0 is expected")
         require(self.parquet != (), "parquet", [], "at least one path or URL is expected")
+
+    @property
+    def parquet_files(self) -> list[str]:
+        """Every file, in order: the hub splits large tables and says in each name into how many."""
+        return [file for address in self.parquet or () for file in pieces(address)]
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,12 @@ class DownloadConfig:
             raise UserError(unknown(part.archive, list(archives), "archives"))
         alone = name in ("dev", "test") and len(getattr(self, name)) == 1
         require(part.hold_out is None or alone, name, part.hold_out, "hold_out is for dev and test, as their only part")
+
+
+def pieces(address: str) -> list[str]:
+    """The files that an address with `*-of-NNNNN` stands for; any other is one file."""
+    count = re.search(r"\*-of-(\d{5})\b", address)
+    return [address.replace("*", f"{number:05}", 1) for number in range(int(count[1]))] if count else [address]
 
 
 def check_sums(config: Any, *names: str) -> None:

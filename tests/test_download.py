@@ -4,6 +4,7 @@ import argparse
 import copy
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import lzma
@@ -27,7 +28,7 @@ from pipeline import download
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out, order
 from pipeline.corpora.transfer import Patience
-from pipeline.download import DownloadConfig, work
+from pipeline.download import DownloadConfig, pieces, work
 from pipeline.params import load
 from transformer.config.reading import UserError, read
 
@@ -111,12 +112,67 @@ def test_wmt14_comes_out_of_archives_with_the_real_names(published, collect, tmp
     assert len(site.requests) == asked
 
 
-def test_wmt14_survives_a_site_that_cuts_and_refuses(published, collect):
+@pytest.fixture
+def themselves(published):
+    """The same, asked at the addresses of params.yaml moved to the site, with no mirror before it."""
     site, settings, languages, expected = published
-    for path, data in site.files.items():
-        site.faults[path] = [Fault(status=503), Fault(after=len(data) // 2)]
-    assert collect(settings, languages, mirror=site.url()) == expected
-    assert any(wanted for _, wanted in site.requests)
+    for archive in settings["archives"].values():
+        archive["url"] = site.url(urllib.parse.urlsplit(archive["url"]).path)
+    return site, settings, languages, expected
+
+
+FAULTS = {
+    "cut half-way": lambda data: [Fault(after=len(data) // 2)],
+    "cut twice": lambda data: [Fault(after=len(data) // 2), Fault(after=1)],
+    "503, then success": lambda data: [Fault(status=503), Fault(status=503)],
+    "slow": lambda data: [Fault(pause=0.01)],
+    "without ranges": lambda data: [Fault(after=len(data) // 2)],
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wmt14_comes_whole_from_a_site_with_this_fault(themselves, collect, fault):
+    site, settings, languages, expected = themselves
+    site.ranges = fault != "without ranges"
+    site.faults = {path: FAULTS[fault](data) for path, data in site.files.items()}
+    assert collect(settings, languages) == expected
+    again = [(path, wanted) for path, wanted in site.requests if wanted]
+    assert {path for path, _ in again} == (set(site.files) if fault.startswith(("cut", "without")) else set())
+    assert len(site.requests) == sum(1 + len(FAULTS[fault](b"x")) * (fault != "slow") for _ in site.files)
+
+
+DAMAGES = {
+    "flipped byte": (lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:], "europarl-v7.tgz: its sha256 is"),
+    "truncated": (lambda data: data[: len(data) // 2], "europarl-v7.tgz: its sha256 is"),
+    "gone": (None, "europarl-v7.tgz: status 404"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_wmt14_is_refused_from_a_site_with_this_damage_and_nothing_is_written(themselves, collect, tmp_path, damage):
+    site, settings, languages, expected = themselves
+    (path,) = [path for path in site.files if "europarl" in path]
+    spoil, said = DAMAGES[damage]
+    whole = site.files.pop(path)
+    if spoil:
+        site.files[path] = spoil(whole)
+    with pytest.raises(UserError, match=said):
+        collect(settings, languages)
+    assert not list((tmp_path / "data").iterdir())
+    site.files[path] = whole
+    assert collect(settings, languages) == expected
+
+
+def test_what_was_recorded_is_held_to(themselves, collect, tmp_path):
+    site, settings, languages, _ = themselves
+    settings["archives"]["europarl"]["sha256"] = None
+    collect(settings, languages)
+    (path,) = [path for path in site.files if "europarl" in path]
+    site.files[path] = site.files[path][:-1]
+    for file in (tmp_path / "downloads").rglob("*europarl*.tgz"):
+        file.unlink()
+    with pytest.raises(UserError, match="europarl-v7.tgz: its sha256 is .*, but .*checksums.json has"):
+        collect(settings, languages)
 
 
 def test_a_damaged_archive_leaves_the_corpus_as_it_was(published, collect, tmp_path):
@@ -132,21 +188,43 @@ def test_a_damaged_archive_leaves_the_corpus_as_it_was(published, collect, tmp_p
     assert [folder.name for folder in (tmp_path / "data").iterdir()] == ["raw"]
 
 
+def on_the_hub(pairs, languages, files):
+    """`pairs` as the hub's table of them, in so many files: a struct `translation` with a text a language."""
+    kind = pyarrow.struct([(language, pyarrow.string()) for language in sorted(languages)])
+    size = -(-len(pairs) // files)
+    for place in range(files):
+        some = [dict(zip(languages, pair)) for pair in pairs[place * size : (place + 1) * size]]
+        file = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(some, kind)}), file)
+        yield file.getvalue()
+
+
 def test_the_hub_s_parquet_is_a_second_source_of_the_same_pairs(published, collect, tmp_path):
-    site, _, (source, target), expected = published
-    parquet = {}
+    site, _, languages, expected = published
+    settings = load(ROOT / "params.yaml")["corpora"][f"wmt14-en-{languages[1]}-hub"]["download"]
+    config, urls = read(DownloadConfig, settings, "the hub's corpus"), {}
     for name in ("train", "dev", "test"):
-        sides = [expected[f"{name}.{language}"].decode().split("\n")[:-1] for language in (target, source)]
-        pairs = [{target: a, source: b} for a, b in zip(*sides, strict=True)]
-        half = len(pairs) // 2
-        parquet[name] = []
-        for i, some in enumerate((pairs[:half], pairs[half:])):
-            path = f"/{name}-{i:05}-of-00002.parquet"
-            pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(some)}), tmp_path / path[1:])
-            site.files[path] = (tmp_path / path[1:]).read_bytes()
-            parquet[name].append(site.url(path) if i else str(tmp_path / path[1:]))
-    written = collect({name: {"parquet": paths} for name, paths in parquet.items()}, (source, target))
+        (part,) = getattr(config, name)
+        urls[name] = part.parquet_files
+        pairs = list(zip(*(expected[f"{name}.{language}"].decode().split("\n")[:-1] for language in languages)))
+        for url, data in zip(urls[name], on_the_hub(pairs, languages, len(urls[name]))):
+            path = urllib.parse.urlsplit(url).path
+            site.files[path], site.faults[path] = data, [Fault(status=503), Fault(after=len(data) // 2)]
+    assert [len(of_set) for of_set in urls.values()] == [{"de": 3, "fr": 30}[languages[1]], 1, 1]
+    assert urls["dev"][0].endswith(
+        f"/datasets/wmt/wmt14/resolve/main/{languages[1]}-en/validation-00000-of-00001.parquet"
+    )
+    written = collect(settings, languages, mirror=site.url())
     assert written == {name: data for name, data in expected.items() if not name.startswith("test_filtered")}
+    assert set(json.loads((tmp_path / "checksums.json").read_text())) == {url for some in urls.values() for url in some}
+
+
+def test_a_star_stands_for_all_files_of_a_table_and_for_nothing_else():
+    assert pieces("x/train-*-of-00003.parquet") == [f"x/train-0000{number}-of-00003.parquet" for number in range(3)]
+    assert pieces("x/train-00001-of-00003.parquet") == ["x/train-00001-of-00003.parquet"]
+    part = {"parquet": ["https://host/*.parquet"]}
+    with pytest.raises(UserError, match="ends in a file name"):
+        read(DownloadConfig, {"train": part, "dev": part, "test": part}, "download")
 
 
 def test_parts_are_appended_in_order_and_never_join_lines(collect, files):

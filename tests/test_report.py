@@ -143,6 +143,13 @@ def test_big_on_en_fr_with_the_dropout_of_en_de_is_not_the_papers(project, tmp_p
     assert rows_of(paper_tables.table2(known(params, tmp_path)))[-1]["EN-FR run"] is None
 
 
+def test_the_hub_s_copy_of_the_corpus_is_the_paper_s(project, tmp_path):
+    params = project({"de": {"corpus": "wmt14-en-de-hub", "model": "base"}})
+    write_scores(params, "de", tmp_path / "scores")
+    runs = known(params, tmp_path)
+    assert rows_of(paper_tables.table2(runs))[-2]["EN-DE run"] == rows_of(paper_tables.table3(runs))[0]["run"] == "de"
+
+
 def test_table3_matches_settings_and_not_names(project, tmp_path):
     runs = {
         "anything": {"corpus": "wmt14-en-de", "model": "base", "h": 16, "d_k": 32, "d_v": 32, "seed": 7},

@@ -52,7 +52,7 @@ def append(
 ) -> int:
     """One part at the end of the set's two files; how many pairs it has."""
     if part.parquet:
-        return sum(append_parquet(fetcher.fetch(address, None), languages, files) for address in part.parquet)
+        return sum(append_parquet(fetcher.fetch(address, None), languages, files) for address in part.parquet_files)
     names = (part.source, part.target)
     if part.archive is None:
         lines = append_files(names, (part.source_sha256, part.target_sha256), fetcher, files)

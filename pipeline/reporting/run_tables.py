@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from pipeline.reporting.evidence import Evidence, Score
-from pipeline.reporting.paper_tables import EN_DE, SETTINGS, setting_columns, settings_cells, stated
+from pipeline.reporting.paper_tables import EN_DE, SETTINGS, on, setting_columns, settings_cells, stated
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 
@@ -196,4 +196,4 @@ def mean(scores: Sequence[Score | None]) -> float | None:
 
 def study_tables(studies: Sequence[Study]) -> list[Table]:
     """A table of each study; the paper's own variations stand in its Table 3."""
-    return [table for study in studies if study.corpus != EN_DE and (table := study_table(study))]
+    return [table for study in studies if not on(study.corpus, EN_DE) and (table := study_table(study))]
