@@ -19,11 +19,13 @@ class MachineConfig:
     """params.yaml's block `machine`: settings that change no result."""
 
     device: Literal["auto", "cpu", "cuda"]
+    processes: int
     mirror: str | None
     save_every_minutes: float
     time_limit_minutes: float | None
 
     def __post_init__(self) -> None:
+        require(self.processes > 0, "processes", self.processes, "a whole number above 0 is expected")
         for key in ("save_every_minutes", "time_limit_minutes"):
             value = getattr(self, key)
             require(value is None or value > 0, key, value, "a number of minutes above 0 is expected")
@@ -37,22 +39,27 @@ def torch_device(config: MachineConfig, threads: int) -> "torch.device":
     """The device to work on, with the processor's threads set, on which results depend there."""
     import torch
 
+    torch.set_num_threads(threads)
+    return torch.device(device_type(config))
+
+
+def device_type(config: MachineConfig) -> str:
+    import torch
+
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is")
-    torch.set_num_threads(threads)
-    use_gpu = config.device != "cpu" and torch.cuda.is_available()
-    return torch.device("cuda" if use_gpu else "cpu")
+    return "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
-def hardware(device: "torch.device") -> dict[str, Any]:
-    """What the work is done on, for the record beside every time that was measured."""
+def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
+    """What the work is done on, for the record beside every time that was measured; each process has a GPU."""
     import torch
 
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return {
         "device": device.type,
         "hardware": gpu or processor(),
-        "gpus": 1 if gpu else 0,
+        "gpus": processes if gpu else 0,
         "processor": processor(),
         "cores": os.cpu_count(),
         "torch": torch.__version__,

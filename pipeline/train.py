@@ -4,23 +4,22 @@
 
 Reads the binarised pairs; writes the last checkpoints that averaging needs, with the model's settings beside them, and
 into the scores the losses (training.jsonl), a summary (training.json) and what depends on the machine (timing.json).
-SIGTERM and SIGINT, and machine.time_limit_minutes, stop it with its state saved and exit status 75.
+SIGTERM and SIGINT, and machine.time_limit_minutes, stop it with its state saved and exit status 75. Where
+machine.processes says so, several processes share the work, as under `torchrun --nproc-per-node N -m pipeline.train`.
 """
 
 import argparse
-import json
 import shutil
 import signal
 import sys
 import time
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from pipeline import machine, stage, tracking, workspace
+from pipeline import machine, outcome, stage, tracking, workers, workspace
 from pipeline.params import load
 from pipeline.runs import run_settings
 from transformer.binarised import describe, open_binarised
@@ -29,9 +28,11 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
+from transformer.divergence import Diverged
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.model import Transformer
-from transformer.store import Store
+from transformer.parallel import Alone, WorkerLost
+from transformer.store import Reader, Store
 from transformer.training import Trainer, new_state, precision_of
 
 # What computes the result: taken before anything else is imported, so that it is the same whoever starts the training.
@@ -39,9 +40,15 @@ CODE = [module.__file__ for name, module in sys.modules.items() if name.startswi
 
 
 def trainer(
-    model: ModelConfig, config: TrainingConfig, data: Path, place: Path, options: machine.MachineConfig
+    model: ModelConfig,
+    config: TrainingConfig,
+    data: Path,
+    place: Path,
+    options: machine.MachineConfig,
+    group: Alone,
 ) -> Trainer:
     """The training as it stands in `place`, or a new one."""
+    say = tell if group.rank == 0 else lambda text: None
     device = machine.torch_device(options, config.threads)
     precision = precision_of(config.precision, device)
     train_set, dev_set = (open_binarised(data, name) for name in ("train", "dev"))
@@ -51,26 +58,43 @@ def trainer(
             f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)"
         )
     if batches.left_out:
-        print(
-            f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out", file=sys.stderr
-        )
+        say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     network = Transformer(model, describe(data)["vocabulary_size"])
     identity = {"device": device.type, "precision": precision, "threads": config.threads}
-    store = Store(place, config.keep, identity)
+    store = (Reader if group.rank else Store)(place, config.keep, identity)
     state = new_state(network, config, device)
     if store.resume(state):
-        print(f"resuming at step {state.step} from {store.state}", file=sys.stderr)
+        say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60
-    warn = partial(tqdm.write, file=sys.stderr)  # which a progress bar gives way to
-    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, warn)
+    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group)
 
 
-def follow(training: Trainer, run: str, limit_minutes: float | None) -> bool:
-    """Run it behind a progress bar; false where a signal or the time limit stopped it."""
-    stopped: list[str] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda n, _: stopped.append(signal.Signals(n).name))
+def tell(text: str) -> None:
+    """A line on the standard error, which a progress bar gives way to."""
+    tqdm.write(text, file=sys.stderr)
+
+
+class Interruption:
+    """What stops a training before its end: SIGTERM, SIGINT or the time limit. `Trainer.run` asks after every step."""
+
+    def __init__(self, limit_minutes: float | None) -> None:
+        self.reason: str | None = None
+        self.started, self.limit_minutes = time.monotonic(), limit_minutes
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.note)
+
+    def note(self, number: int, _frame: Any) -> None:
+        self.reason = signal.Signals(number).name
+
+    def __call__(self) -> bool:
+        if self.limit_minutes and time.monotonic() - self.started > self.limit_minutes * 60 and not self.reason:
+            self.reason = f"the time limit of {self.limit_minutes:g} minutes"
+        return bool(self.reason)
+
+
+def follow(training: Trainer, run: str, stop: Interruption) -> bool:
+    """Run it behind a progress bar; false where it was interrupted."""
     started, state, config = time.monotonic(), training.state, training.config
     bar = tqdm(total=config.steps, initial=state.step, desc=f"train {run}", unit="step", mininterval=1.0)
     tokens_before = sum(state.sums.get(key, 0) for key in ("source_tokens", "target_tokens"))
@@ -83,56 +107,12 @@ def follow(training: Trainer, run: str, limit_minutes: float | None) -> bool:
         elif record:
             bar.write(f"step {record['step']}: dev perplexity {record['dev_perplexity']:.3f}", file=sys.stderr)
 
-    def stop() -> bool:
-        if limit_minutes and time.monotonic() - started > limit_minutes * 60 and not stopped:
-            stopped.append(f"the time limit of {limit_minutes:g} minutes")
-        return bool(stopped)
-
     with bar:
         done = training.run(tick, stop)
     if not done:
-        print(f"stopped by {stopped[0]} at step {state.step}; the same command goes on from there", file=sys.stderr)
+        reason = stop.reason or "what another worker was told"
+        print(f"stopped by {reason} at step {state.step}; the same command goes on from there", file=sys.stderr)
     return done
-
-
-def summary(training: Trainer, settings: dict, data_sum: str) -> dict:
-    """What is known at the end and is the same wherever it ran: training.json."""
-    state = training.state
-    records = [json.loads(line) for line in training.store.records()]
-    last = [record for record in records if "dev_loss" in record][-1]
-    return {
-        "steps": state.step,
-        "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
-        "dev_loss": last["dev_loss"],
-        "dev_perplexity": last["dev_perplexity"],
-        **state.sums,
-        "pairs_left_out": training.batches.left_out,
-        "batches_an_epoch": len(training.batches),
-        "settings": settings,
-        "settings_sha256": workspace.digest(settings),
-        "data_sum": data_sum,
-    }
-
-
-def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict:
-    """What depends on the machine and the moment: timing.json."""
-    state = training.state
-    return {
-        "seconds": round(state.seconds, 3),
-        "tokens_per_second": round((state.sums["source_tokens"] + state.sums["target_tokens"]) / state.seconds, 1),
-        "steps_per_second": round(state.step / state.seconds, 4),
-        "precision": training.precision,
-        "threads": training.config.threads,
-        **machine.hardware(training.device),
-        "commit": machine.commit(),
-        "adopted_from_code": earlier_code,
-        "started": started,
-        "ended": now(),
-    }
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def publish(training: Trainer, binarised: dict, out: Path) -> None:
@@ -143,26 +123,57 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
         write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
 
 
-def main(arguments: argparse.Namespace) -> int:
-    params, run, started = load(), arguments.run, now()
-    options, (_, model, config) = machine.machine(params), run_settings(params, run)
-    settings = {"model": vars(model), "training": vars(config)}
+def lead(arguments: argparse.Namespace, options: machine.MachineConfig, group: Alone) -> int:
+    """Train as the first worker, or the only one: the one that writes."""
+    params, run, started = load(), arguments.run, outcome.now()
+    _, model, config = run_settings(params, run)
     binarised = describe(arguments.data)
+    settings, key = key_of(model, config, binarised)
     with workspace.lock(run):
-        key = workspace.digest([settings, binarised["sum"]])
         place, earlier_code = workspace.claim(run, key, workspace.code_digest(CODE))
-        training = trainer(model, config, arguments.data, place, options)
+        training = trainer(model, config, arguments.data, place, options, group)
+        group.wait()
         description = {"model": params["runs"][run]["model"], "settings": settings, "data_sum": binarised["sum"]}
         with tracking.following(run, training.store.log, description):
-            if not follow(training, run, options.time_limit_minutes):
+            if not follow(training, run, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())
-        write_json(arguments.scores / "training.json", summary(training, settings, binarised["sum"]))
-        write_json(arguments.scores / "timing.json", timing(training, started, earlier_code))
+        write_json(arguments.scores / "training.json", outcome.summary(training, settings, binarised["sum"]))
+        write_json(arguments.scores / "timing.json", outcome.timing(training, started, earlier_code))
         workspace.release(run)
     return 0
+
+
+def assist(arguments: argparse.Namespace, options: machine.MachineConfig, group: Alone) -> int:
+    """Train as another worker, from the state that the first has found. What goes wrong for all, the first says."""
+    _, model, config = run_settings(load(), arguments.run)
+    group.wait()
+    _, key = key_of(model, config, describe(arguments.data))
+    training = trainer(model, config, arguments.data, workspace.folder(arguments.run, key), options, group)
+    try:
+        done = training.run(lambda record: None, Interruption(options.time_limit_minutes))
+    except Diverged:
+        return workers.LOST
+    return 0 if done else stage.INTERRUPTED
+
+
+def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
+    """The settings of a training, and what its work folder is named by."""
+    settings = {"model": vars(model), "training": vars(config)}
+    return settings, workspace.digest([settings, binarised["sum"]])
+
+
+def main(arguments: argparse.Namespace) -> int:
+    options = machine.machine(load())
+    if options.processes > 1 and not workers.launched():
+        return workers.start(options.processes)
+    try:
+        with workers.joined(machine.device_type(options)) as group:
+            return (assist if group.rank else lead)(arguments, options, group)
+    except WorkerLost:
+        return workers.LOST
 
 
 if __name__ == "__main__":

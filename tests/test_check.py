@@ -128,6 +128,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
         ("base.scoring.bootstrap", -1, "or 0 for none"),
         ("machine.device", "gpu", "one of auto, cpu, cuda"),
+        ("machine.processes", 0, "above 0"),
         ("machine.save_every_minutes", 0, "above 0"),
         ("machine.time_limit_minutes", -5, "above 0"),
         ("hardware.K80", 0, "above 0"),

@@ -16,21 +16,24 @@ from transformer.data import Batches
 from transformer.dropout import dropout
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
-from transformer.store import Store
+from transformer.parallel import ALONE
+from transformer.store import Reader, Store
 from transformer.training import Trainer, mean_loss, new_state, precision_of
 
 CPU = torch.device("cpu")
 
 
-def build(folder, config, model_config, pairs=None):
+def build(folder, config, model_config, pairs=None, group=ALONE):
     torch.manual_seed(config.seed)
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)
     batches = Batches(pairs, config.seed, config.batch_tokens, config.max_length)
-    store = Store(folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1})
+    store = (Reader if group.rank else Store)(
+        folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1}
+    )
     state = new_state(model, config, CPU)
     store.resume(state)
-    return Trainer(state, batches, Pairs(10, 12, seed=9), config, store, CPU, "float32", 1e9)
+    return Trainer(state, batches, Pairs(10, 12, seed=9), config, store, CPU, "float32", 1e9, workers=group)
 
 
 def run(trainer, until=None):

@@ -1,12 +1,14 @@
 """Gradient accumulation: a batch in parts that fit into memory, and in smaller ones once it turns out that they do not."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from transformer.config.reading import UserError
 from transformer.data import Batches
+
+Add = Callable[[np.ndarray, bool], None]
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -21,10 +23,10 @@ class Accumulation:
     def __init__(self, batches: Batches, limit: int, warn: Callable[[str], None]) -> None:
         self.batches, self.limit, self.warn = batches, limit, warn
 
-    def run(self, numbers: np.ndarray, begin: Callable[[], None], add: Callable[[np.ndarray], None]) -> None:
+    def run(self, numbers: np.ndarray, begin: Callable[[], None], add: Add) -> None:
         """Call `begin`, then `add` with each part of the batch `numbers`; where memory runs out, again by smaller parts.
 
-        `begin` has to undo what `add` did. Raises UserError where not even one pair fits.
+        `begin` has to undo what `add` did, which is told whether a part is the last. Raises UserError where not even one pair fits.
         """
         limit = self.limit
         while (part := self.first_too_large(numbers, begin, add)) is not None:
@@ -32,21 +34,17 @@ class Accumulation:
         if self.limit < limit:
             self.warn(f"out of memory: gradients are now summed over parts of at most {self.limit:,} tokens")
 
-    def first_too_large(
-        self, numbers: np.ndarray, begin: Callable[[], None], add: Callable[[np.ndarray], None]
-    ) -> np.ndarray | None:
+    def first_too_large(self, numbers: np.ndarray, begin: Callable[[], None], add: Add) -> np.ndarray | None:
         begin()
-        for part in self.parts(numbers):
+        parts = list(self.batches.micro_batches(numbers, self.limit))
+        for number, part in enumerate(parts, 1):
             try:
-                add(part)
+                add(part, number == len(parts))
             except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
                 return part
         return None
-
-    def parts(self, numbers: np.ndarray) -> Iterator[np.ndarray]:
-        return self.batches.micro_batches(numbers, self.limit)
 
     def lower(self, part: np.ndarray) -> None:
         """Halve what did not fit. The error is gone by now, and with it the memory that its frames held."""

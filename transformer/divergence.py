@@ -13,8 +13,12 @@ from transformer.store import Store, TrainingState
 EXPLODED = 5
 
 
+class Diverged(UserError):
+    """The training has gone wrong, as `check_loss` and `check_state` say."""
+
+
 def check_loss(mean: float, state: TrainingState, store: Store) -> None:
-    """Raise UserError for a mean loss a piece that is no number, or is above EXPLODED times that of a guess."""
+    """Raise Diverged for a mean loss a piece that is no number, or is above EXPLODED times that of a guess."""
     limit = EXPLODED * math.log(len(state.model.embedding))
     if not math.isfinite(mean):
         raise diverged("the loss is no longer a number", state, store)
@@ -23,14 +27,14 @@ def check_loss(mean: float, state: TrainingState, store: Store) -> None:
 
 
 def check_state(state: TrainingState, store: Store) -> None:
-    """Raise UserError for a state that must not be saved: the loss knows nothing of the last step's update."""
+    """Raise Diverged for a state that must not be saved: the loss knows nothing of the last step's update."""
     if state.loss_tokens:
         check_loss(state.loss_sum.item() / state.loss_tokens, state, store)
     if not state.finite():
         raise diverged("a weight is no longer a number", state, store)
 
 
-def diverged(what: str, state: TrainingState, store: Store) -> UserError:
+def diverged(what: str, state: TrainingState, store: Store) -> Diverged:
     good = f"the last good state is {store.state}" if store.state.exists() else "no state was saved before"
     advice = "Try a longer warmup, a smaller lr_scale, schedule warmup or precision float32"
-    return UserError(f"{what} at step {state.step}; {good}. {advice}")
+    return Diverged(f"{what} at step {state.step}; {good}. {advice}")

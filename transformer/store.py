@@ -93,13 +93,16 @@ class Store:
                         f"{self.state} was made with {key} {before!r}, not {now!r}: put that back, or remove it"
                     )
             state.restore(tensors, description["numbers"], self.state)
+        self.cut_back(state)
+        return state.step > 0
+
+    def cut_back(self, state: TrainingState) -> None:
         kept = [line for line in self.records() if json.loads(line)["step"] <= state.step]
         with atomic(self.log) as file:
             file.writelines(kept)
         for step, path in self.weights():
             if step > state.step:
                 path.unlink()
-        return state.step > 0
 
     def records(self) -> Iterator[bytes]:
         """The whole lines of the log; a kill may have left part of one."""
@@ -120,6 +123,20 @@ class Store:
 
     def weights(self) -> list[tuple[int, Path]]:
         return step_files(self.checkpoints)
+
+
+class Reader(Store):
+    """The folder as the workers see it that write nothing there; the first one writes for all."""
+
+    def resume(self, state: TrainingState) -> bool:
+        resumed = super().resume(state)
+        state.loss_sum.zero_()  # it counts once, with the first
+        return resumed
+
+    def save(self, state: TrainingState) -> None: ...
+    def cut_back(self, state: TrainingState) -> None: ...
+    def record(self, entry: dict[str, Any]) -> None: ...
+    def save_weights(self, state: TrainingState) -> None: ...
 
 
 def step_files(folder: Path) -> list[tuple[int, Path]]:

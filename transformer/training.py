@@ -17,6 +17,7 @@ from transformer.divergence import check_loss, check_state
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
+from transformer.parallel import ALONE, Alone
 from transformer.store import Store, TrainingState
 
 
@@ -27,9 +28,9 @@ def precision_of(config_precision: str, device: torch.device) -> str:
     return "bfloat16" if device.type == "cuda" else "float32"
 
 
-def seed_step(seed: int, step: int) -> None:
-    """Make the step's random numbers a function of the seed and the step, so that a checkpoint needs none."""
-    torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))
+def seed_step(seed: int, step: int, rank: int) -> None:
+    """Make the step's random numbers a function of the seed, the step and the worker: a checkpoint needs none."""
+    torch.manual_seed(int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0]))
 
 
 def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
@@ -38,16 +39,19 @@ def new_state(model: Transformer, config: TrainingConfig, device: torch.device) 
     return TrainingState(model, adam(model.parameters(), config), loss_sum)
 
 
-def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str) -> float:
+def mean_loss(
+    model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str, workers: Alone = ALONE
+) -> float:
     """The mean unsmoothed loss a target piece, EOS included; exp of it is the perplexity of Table 3."""
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
     with torch.inference_mode(), autocast(device, precision):
-        for numbers in in_order(pairs, batch_tokens):
+        for numbers in workers.some(in_order(pairs, batch_tokens)):
             batch = padded(pairs, numbers).to(device)
             total += batch_loss(model, batch, 0.0).item()
             tokens += len(batch.labels_N)
     model.train(was_training)
+    total, tokens = workers.total(total, tokens)
     return total / tokens
 
 
@@ -74,6 +78,7 @@ class Trainer:
     precision: str
     save_every_seconds: float
     warn: Callable[[str], None] = warnings.warn  # told, in a line, what else went otherwise than set
+    workers: Alone = ALONE
 
     def __post_init__(self) -> None:
         self.accumulation = Accumulation(self.batches, self.config.micro_batch_tokens, self.warn)
@@ -85,6 +90,7 @@ class Trainer:
         """
         state, config = self.state, self.config
         state.model.train()
+        self.workers.watch(state.model)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         while not self.finished():
             self.advance()
@@ -93,8 +99,8 @@ class Trainer:
             if state.step % config.evaluate_every == 0 or state.step == config.steps:
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
-            stopping = stop()
-            if self.at_checkpoint() or stopping or time.monotonic() - saved > self.save_every_seconds:
+            stopping, due = self.workers.agree(stop(), time.monotonic() - saved > self.save_every_seconds)
+            if self.at_checkpoint() or stopping or due:
                 self.save()
                 saved = time.monotonic()
             if stopping and not self.finished():
@@ -116,7 +122,8 @@ class Trainer:
         state, config = self.state, self.config
         numbers = self.batches.batch(state.step)
         sums = self.batches.sums(numbers)
-        state.loss_sum += self.gradients(numbers, sums["target_tokens"])
+        own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
+        state.loss_sum += self.gradients(own, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
@@ -127,28 +134,35 @@ class Trainer:
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
 
     def gradients(self, numbers: np.ndarray, target_tokens: int) -> Tensor:
-        """The summed loss of a batch, whose gradients the parameters then have, summed over parts that fit into memory."""
+        """The summed loss of this worker's part of a batch; the parameters then have the gradients of all of it.
+
+        Normalised by the whole batch's target tokens, so that workers and parts weigh by their size.
+        """
         state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
 
         def begin() -> None:
-            seed_step(self.config.seed, state.step)
+            self.workers.begin()
+            seed_step(self.config.seed, state.step, self.workers.rank)
             state.optimiser.zero_grad()
             loss_sum.zero_()
 
-        def add(part: np.ndarray) -> None:
+        def add(part: np.ndarray, last: bool) -> None:
             batch = padded(self.batches.pairs, part).to(self.device)
             with autocast(self.device, self.precision):
                 loss = batch_loss(state.model, batch, self.config.label_smoothing)
-            # Normalised by the whole batch's target tokens, so that parts weigh by their size.
+            if last:
+                self.workers.begin_last()
             (loss / target_tokens).backward()
             loss_sum.add_(loss.detach())
 
         self.accumulation.run(numbers, begin, add)
+        self.workers.finish()
         return loss_sum
 
     def log(self) -> dict:
         """The mean training loss since the last record."""
         state = self.state
+        self.workers.collect(state.loss_sum)
         loss = state.loss_sum.item() / state.loss_tokens
         check_loss(loss, state, self.store)
         record = {
@@ -165,7 +179,7 @@ class Trainer:
     def evaluate(self) -> dict:
         """The dev loss and perplexity, without smoothing."""
         state = self.state
-        loss = mean_loss(state.model, self.dev, self.accumulation.limit, self.device, self.precision)
+        loss = mean_loss(state.model, self.dev, self.accumulation.limit, self.device, self.precision, self.workers)
         check_loss(loss, state, self.store)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
@@ -176,6 +190,7 @@ class Trainer:
 
     def save(self) -> None:
         """The state, and at a checkpoint the weights for averaging."""
+        self.workers.collect(self.state.loss_sum)
         check_state(self.state, self.store)
         if self.at_checkpoint():
             self.store.save_weights(self.state)
