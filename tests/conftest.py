@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pipeline.params import load, section
+from tests.stubs import StubProject
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
@@ -40,6 +41,15 @@ def training_settings(params):
 def decoding_settings(params):
     base = section(params, "models", "base", "decoding", DecodingConfig)
     return lambda **differences: dataclasses.replace(base, **differences)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> StubProject:
+    """A copy of the project with stages that take no time, once `snakemake --cores 2` has made everything."""
+    project = StubProject.new(tmp_path_factory.mktemp("built"))
+    project.snakemake()
+    project.commit("built")
+    return project
 
 
 @pytest.fixture(autouse=True)

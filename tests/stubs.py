@@ -41,7 +41,8 @@ with open("work/ran", "a") as file:
     file.write(os.environ["DVC_STAGE"] + "\\n")
 if os.environ.get("STUB_FAILS") == name:
     sys.exit(f"{name}: what is wrong, where, and what would be right")
-seen = [filled(stage["cmd"])] + [setting(filled(entry)) for entry in stage.get("params", [])]
+commands = stage["cmd"] if isinstance(stage["cmd"], list) else [stage["cmd"]]
+seen = [filled(command) for command in commands] + [setting(filled(entry)) for entry in stage.get("params", [])]
 for dependency in map(Path, map(filled, stage["deps"])):
     files = [path for path in sorted([dependency, *dependency.rglob("*")]) if path.is_file()]
     seen += [f"{path} {path.read_text()}" for path in files if path.suffix != ".py"]
@@ -52,6 +53,9 @@ for out in map(Path, map(filled, [*stage.get("outs", []), *stage.get("metrics", 
     out.write_text(f'{{"digest": {digest}}}\\n')
     if os.environ.get("STUB_HANGS") == name:
         time.sleep(600)
+if os.environ.get("STUB_CLOCK"):  # set back by a day: what was made before seems to be from tomorrow
+    for stamp in Path("work/.stamps").iterdir():
+        os.utime(stamp, (time.time() + 86400,) * 2)
 """
 
 

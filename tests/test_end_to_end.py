@@ -14,51 +14,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from pipeline import workspace
 from tests.projects import Project
-
-RUN = "demo-tiny"
-SMALLER = {
-    "train: 40000, dev: 500, test: 1000": "train: 1500, dev: 30, test: 40",
-    "vocabulary: {size: 2000}": "vocabulary: {size: 600}",
-    f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, d_model: 32, "
-    "d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
-    "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
-    "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
-    "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
-}
-OUTPUTS = {
-    "download@demo": "data/demo/raw",
-    "normalise@demo": "data/demo/normalised",
-    "learn_bpe@demo": "data/demo/vocabulary.model",
-    "binarise@demo": "data/demo/binarised",
-    f"train@{RUN}": f"models/{RUN}/checkpoints",
-    f"average@{RUN}": f"models/{RUN}/average",
-    f"decode@{RUN}": f"scores/{RUN}/translations",
-    f"score@{RUN}": f"scores/{RUN}/score.json",
-    f"flops@{RUN}": f"scores/{RUN}/flops.json",
-    "layer_costs": "scores/layer-costs.json",
-    "report": "reports",
-}
-TRAIN = f"train@{RUN}"
-FROM_TIMES = {f"flops@{RUN}", "report"}  # these hold what was timed, so another training changes them
+from tests.shortened import FROM_TIMES, OUTPUTS, RUN, TRAIN, command, content, shortened
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    project = Project.new(tmp_path_factory.mktemp("project"))
-    for old, new in SMALLER.items():
-        project.edit("params.yaml", old, new)
+    project = shortened(tmp_path_factory.mktemp("project"))
     project.run("snakemake", "--cores", "2")
     return project
-
-
-def command(project: Project, stage: str) -> dict:
-    """How to start a stage's command, as DVC ran it."""
-    lock = YAML(typ="safe").load((project.root / "dvc.lock").read_text())
-    return project.command(*lock["stages"][stage]["cmd"].split())
 
 
 def finished(project: Project, stage: str) -> str:
@@ -66,16 +32,6 @@ def finished(project: Project, stage: str) -> str:
     done = subprocess.run(**command(project, stage), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
-
-
-def content(project: Project, stage: str) -> dict[str, bytes]:
-    """The bytes of a stage's output, a file or all files in a folder; of layer_costs, all but its times."""
-    place = project.root / OUTPUTS[stage]
-    if stage == "layer_costs":
-        layers = json.loads(place.read_text())["layers"]
-        return {kind: repr((cost["bytes"], cost["path_length"])).encode() for kind, cost in layers.items()}
-    files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
-    return {str(file.relative_to(place)): file.read_bytes() for file in sorted(files)}
 
 
 def wait_for(pattern: str, folder: Path, process: subprocess.Popen) -> None:

@@ -33,19 +33,14 @@ def stages(root: Path = ROOT) -> dict:
         return {stage.name: stage for stage in repo.index.stages}
 
 
+def commands(stage) -> list[str]:
+    return stage.cmd if isinstance(stage.cmd, list) else [stage.cmd]
+
+
 def stale(project: StubProject) -> set[str]:
     """The stages that DVC finds changed."""
     with Repo(str(project.root)) as repo:
         return {name.rpartition(":")[2] for name in repo.status()}  # relative to this process's folder
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory) -> StubProject:
-    """The project once `snakemake --cores 2` has made everything."""
-    project = StubProject.new(tmp_path_factory.mktemp("built"))
-    assert sorted(project.snakemake()) == sorted(stages(project.root))
-    project.commit("built")
-    return project
 
 
 @pytest.fixture
@@ -95,7 +90,7 @@ def test_the_eleven_stages_and_no_other():
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
     for name, stage in stages().items():
-        paths = {word for word in stage.cmd.split() if "/" in word or word in ("reports", "results")}
+        paths = {word for word in commands(stage)[-1].split() if "/" in word or word in ("reports", "results")}
         declared = {str(entry) for entry in [*stage.outs, *stage.deps]}
         for path in paths - declared:
             # a folder of scores: what the stage writes into it is declared file by file
@@ -103,6 +98,13 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
         for entry in declared:
             if not entry.endswith(".py") and "params.yaml" not in entry:
                 assert any(entry == path or entry.startswith(f"{path}/") for path in [*paths, "scores"]), (name, entry)
+
+
+def test_the_check_stands_before_each_command_that_holds_a_name():
+    """DVC puts names into commands that a shell reads; it stops at the first command of a stage that fails."""
+    for name, stage in stages().items():
+        first = ["python -m pipeline.check"] * ("@" in name)
+        assert commands(stage)[:-1] == first, name
 
 
 def test_every_output_but_the_report_is_cached():
@@ -161,6 +163,7 @@ def test_readme_tree_names_what_is_there():
 
 
 def test_after_snakemake_nothing_is_left_to_do(project):
+    assert sorted((project.root / "work/ran").read_text().split()) == sorted(stages(project.root))
     assert stale(project) == set()
     assert project.repro() == []
     assert project.planned() == []
@@ -303,6 +306,29 @@ def test_wrong_settings_stop_both_tools_before_anything_runs(project):
     assert "\nsnakemake: params.yaml: base.decoding.beem: unknown key; did you mean 'beam'?" in printed
     assert "Traceback" not in printed
     assert project.ran() == []
+
+
+@pytest.mark.parametrize("name", ["$(touch evil)", "a;touch evil;", "../../victim", "a/b"])
+@pytest.mark.parametrize("kind", ["corpus", "run"])
+def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(built, tmp_path, kind, name):
+    project = built.copy(tmp_path / "project")
+    victim = tmp_path / "victim" / {"corpus": "raw", "run": "average"}[kind] / "file"
+    victim.parent.mkdir(parents=True)
+    victim.write_text("not ours")
+    if kind == "corpus":
+        project.edit("params.yaml", "corpora_in_use: [demo]", f'corpora_in_use: ["{name}"]')
+        entry = f'  "{name}": {{languages: [en, de], download: {{}}, normalise: {{}}, vocabulary: {{}}}}\n'
+        project.edit("params.yaml", "\ncorpora:\n", f"\ncorpora:\n{entry}")
+    else:
+        old, new = (f"runs:\n  {run}: {{corpus: demo, model: tiny}}\n" for run in ("demo-tiny", f'"{name}"'))
+        project.edit("params.yaml", old, new)
+    if ".." not in name:  # DVC removes a stage's old outputs before its first command, so that there no check can help
+        assert project.run("dvc", "repro", status=255)
+        stage = {"corpus": "download", "run": "train"}[kind]
+        assert f"{name!r} is no name" in project.run("dvc", "repro", "--single-item", f"{stage}@{name}", status=255)
+    assert f"{name!r} is no name" in project.run("snakemake", "--cores", "2", status=1)
+    assert project.ran() == [] and not list(tmp_path.rglob("evil*"))
+    assert victim.read_text() == "not ours"
 
 
 def test_pull_into_a_fresh_clone_leaves_nothing_to_do(project, tmp_path):
