@@ -1,11 +1,13 @@
 """Train a run's model (section 5), from where it stood if an earlier start was stopped.
 
-    python -m pipeline.train RUN --data data/CORPUS/binarised --out models/RUN/checkpoints --scores scores/RUN
+    python -m pipeline.train RUN --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
+        --out models/RUN/checkpoints --scores scores/RUN
 
-Reads the binarised pairs; writes the last checkpoints that averaging needs, with the model's settings beside them, and
-into the scores the losses (training.jsonl), a summary (training.json) and what depends on the machine (timing.json).
-SIGTERM and SIGINT, and machine.time_limit_minutes, stop it with its state saved and exit status 75. Where
-machine.processes says so, several processes share the work, as under `torchrun --nproc-per-node N -m pipeline.train`.
+Reads the binarised pairs, which have to be of that vocabulary; writes the last checkpoints that averaging needs, with
+the model's settings beside them, and into the scores the losses (training.jsonl), a summary (training.json) and what
+depends on the machine (timing.json). SIGTERM and SIGINT, and machine.time_limit_minutes, stop it with its state saved
+and exit status 75. Where machine.processes says so, several processes share the work, as under `torchrun
+--nproc-per-node N -m pipeline.train`.
 """
 
 import argparse
@@ -29,7 +31,7 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.divergence import Diverged
-from transformer.files import atomic, atomic_folder, write_json
+from transformer.files import atomic, atomic_folder, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import Alone, WorkerLost
 from transformer.store import Reader, Store
@@ -42,16 +44,17 @@ CODE = [module.__file__ for name, module in sys.modules.items() if name.startswi
 def trainer(
     model: ModelConfig,
     config: TrainingConfig,
-    data: Path,
+    arguments: argparse.Namespace,
     place: Path,
     options: machine.MachineConfig,
     group: Alone,
 ) -> Trainer:
     """The training as it stands in `place`, or a new one."""
     say = tell if group.rank == 0 else lambda text: None
+    data, vocabulary = arguments.data, sha256(arguments.vocabulary)
     device = machine.torch_device(options, config.threads)
     precision = precision_of(config.precision, device)
-    train_set, dev_set = (open_binarised(data, name) for name in ("train", "dev"))
+    train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
     batches = Batches(train_set, config.seed, config.batch_tokens, config.max_length)
     if not len(batches):
         raise UserError(
@@ -62,6 +65,7 @@ def trainer(
     torch.manual_seed(config.seed)
     network = Transformer(model, describe(data)["vocabulary_size"])
     identity = {"device": device.type, "precision": precision, "threads": config.threads}
+    identity |= {"settings and data": place.name}
     store = (Reader if group.rank else Store)(place, config.keep, identity)
     state = new_state(network, config, device)
     if store.resume(state):
@@ -131,7 +135,7 @@ def lead(arguments: argparse.Namespace, options: machine.MachineConfig, group: A
     settings, key = key_of(model, config, binarised)
     with workspace.lock(run):
         place, earlier_code = workspace.claim(run, key, workspace.code_digest(CODE))
-        training = trainer(model, config, arguments.data, place, options, group)
+        training = trainer(model, config, arguments, place, options, group)
         group.wait()
         description = {"model": params["runs"][run]["model"], "settings": settings, "data_sum": binarised["sum"]}
         with tracking.following(run, training.store.log, description):
@@ -151,7 +155,7 @@ def assist(arguments: argparse.Namespace, options: machine.MachineConfig, group:
     _, model, config = run_settings(load(), arguments.run)
     group.wait()
     _, key = key_of(model, config, describe(arguments.data))
-    training = trainer(model, config, arguments.data, workspace.folder(arguments.run, key), options, group)
+    training = trainer(model, config, arguments, workspace.folder(arguments.run, key), options, group)
     try:
         done = training.run(lambda record: None, Interruption(options.time_limit_minutes))
     except Diverged:
@@ -179,7 +183,6 @@ def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="train", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help="a run of params.yaml")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--scores", type=Path, required=True)
+    for name in ("--data", "--vocabulary", "--out", "--scores"):
+        parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)
