@@ -134,7 +134,10 @@ def write_attention(decoder: Decoder, lines: list[str], translations: list[Trans
 
 def lines_of(path: Path) -> list[str]:
     """The lines of a normalised file."""
-    text = path.read_bytes().decode("utf-8")
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: byte {error.start} is not UTF-8; run normalise again") from None
     return text.removesuffix("\n").split("\n") if text else []
 
 

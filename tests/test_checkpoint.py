@@ -4,6 +4,7 @@ import itertools
 import os
 import pickle
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_pickle_in_the_place_of_weights_or_settings_is_not_executed(tmp_path, 
     with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
         load_model(tmp_path / "model.safetensors", torch.device("cpu"))
     Path("model.safetensors").rename("settings.json")
-    with pytest.raises(UserError, match=r"settings\.json is missing or damaged"):
+    with pytest.raises(UserError, match=r"settings\.json is damaged"):
         read_settings(tmp_path)
     assert not Path("evil").exists()
 
@@ -119,6 +120,18 @@ def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp
         # the time that it took stands in the state
         assert all(left[path] == expected[path] for path in left if path.name != "state.safetensors"), place
     assert set(steps) == {0, 2} and steps == sorted(steps), "a state that was there is never lost"
+
+
+def test_a_clock_that_runs_backwards_changes_nothing(tmp_path, settings, training_settings, monkeypatch):
+    config = training_settings()
+    run(build(tmp_path / "forwards", config, settings()))
+    clock = itertools.count(time.time(), -60)
+    monkeypatch.setattr(time, "time", lambda: next(clock))
+    trainer = build(tmp_path / "backwards", config, settings())
+    run(trainer)
+    forwards, backwards = files(tmp_path / "forwards"), files(tmp_path / "backwards")
+    assert {path for path in forwards if forwards[path] != backwards[path]} == {Path("state.safetensors")}
+    assert trainer.state.seconds > 0
 
 
 @pytest.mark.parametrize("stops", [[3], [2, 5, 6]])

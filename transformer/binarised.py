@@ -7,7 +7,6 @@ For each set and side a folder holds `NAME.SIDE.ids.npy` (uint16, or uint32 wher
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +88,9 @@ def describe(folder: Path) -> dict[str, Any]:
         str(description["vocabulary_sha256"])
     except FileNotFoundError:
         raise UserError(f"{path} is missing; it is made by binarise") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except UserError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); run binarise again") from None
     return description
 

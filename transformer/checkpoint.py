@@ -87,7 +87,7 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
         content = read_json(path)
         config = read(ModelConfig, content["model"], f"{path}: model")
         return config, int(content["vocabulary_size"]), str(content["vocabulary_sha256"])
-    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (FileNotFoundError, KeyError, TypeError) as error:
         raise UserError(f"{path} is missing or damaged ({error})") from None
 
 

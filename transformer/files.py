@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from transformer.config.reading import UserError
+
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
@@ -50,8 +52,12 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
+    """What the file holds. Raises UserError where that is no JSON, and FileNotFoundError."""
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        try:
+            return json.load(file)
+        except ValueError as error:
+            raise UserError(f"{path} is damaged: {error}; make it again or remove it") from None
 
 
 def sha256(path: Path) -> str:

@@ -6,11 +6,13 @@ Drawn as SVG by hand: all the maps of a figure are one small image, a pixel a we
 import base64
 from collections.abc import Iterator, Sequence
 from html import escape
+from zipfile import BadZipFile
 
 import numpy as np
 
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from transformer.config.reading import UserError
 from transformer.files import read_json
 
 # Pixels on the page.
@@ -96,13 +98,18 @@ def attention(run: Evidence) -> list[Figure]:
     """The attention maps of a run: for each chosen sentence one of each kind."""
     if run.attention is None:
         return []
-    sentences = read_json(run.attention / "attention.json")["sentences"]
-    with np.load(run.attention / "attention.npz") as arrays:
-        return [
-            attention_figure(run, number, sentence, kind, arrays[f"{number}.{kind}"])
-            for number, sentence in enumerate(sentences)
-            for kind in ATTENTION
-        ]
+    path = run.attention / "attention.npz"
+    sentences = read_json(path.with_suffix(".json"))["sentences"]
+    try:
+        with np.load(path) as arrays:  # refuses pickled objects
+            kept = {name: arrays[name] for name in arrays.files}
+    except (ValueError, AttributeError, TypeError, EOFError, BadZipFile) as error:
+        raise UserError(f"{path} is damaged: {error}; decode again") from None
+    return [
+        attention_figure(run, number, sentence, kind, kept[f"{number}.{kind}"])
+        for number, sentence in enumerate(sentences)
+        for kind in ATTENTION
+    ]
 
 
 def attention_figure(run: Evidence, number: int, sentence: dict, kind: str, weights_LHQK: np.ndarray) -> Figure:

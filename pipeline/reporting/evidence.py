@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.runs import run_settings
 from pipeline.workspace import digest
 from transformer.config.reading import UserError, convert
+from transformer.files import read_json
 
 # A record holds these files' contents under these names.
 PARTS = {
@@ -106,11 +107,9 @@ def within(value: Any, *keys: str) -> Any:
 def read(path: Path) -> Any:
     """The JSON of a file, or None where there is no file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}; write it again or remove it") from None
 
 
 def read_curve(path: Path) -> list[dict[str, float]]:
