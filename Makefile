@@ -5,6 +5,8 @@ VENV := .venv
 CORES ?= all
 STUDY ?=
 RUN ?=
+KILLS ?= 20
+STAGES ?= download normalise learn_bpe binarise train average decode score flops report
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
@@ -15,7 +17,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 
 INSTALLED := $(VENV)/installed
 
-.PHONY: help environment reproduce plan check test lint format deps bench study record ui clean
+.PHONY: help environment reproduce plan check test kill lint format deps bench study record ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -42,6 +44,9 @@ check: $(INSTALLED)  ## is params.yaml right?
 
 test: $(INSTALLED)  ## all tests
 	python -m pytest -q
+
+kill: $(INSTALLED)  ## every stage killed at KILLS random moments and run again
+	python -m tests.kill_everything --kills $(KILLS) --stages $(STAGES)
 
 lint: $(INSTALLED)  ## style and mistakes
 	ruff check .

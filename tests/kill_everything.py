@@ -1,0 +1,256 @@
+"""Kill every stage of the pipeline at seeded random moments, run it again, and compare every byte of what it makes.
+
+    python -m tests.kill_everything [--stages train report] [--kills 20] [--seed 1]      (make kill)
+
+A copy of the project, with a small corpus and model, is built once. Then each stage is started by DVC and by Snakemake
+in turn, and SIGKILL or SIGTERM goes to the stage's process alone, to the tool alone, which leaves the stage an orphan,
+or to the whole process group, at a moment drawn from the time that it works after the stage's first sign of life. At
+once, with nothing cleared up, the tool is started again. It has to end well, with the same bytes as an undisturbed
+run's, and no file of the stage may be there in part after the kill. Where the orphan is still at work and the tool
+refuses to start beside it, the orphan is waited for.
+
+What is drawn for a kill depends on the seed, the stage and the kill's number alone, so parts can be run by themselves,
+and beside each other. The suite's test_end_to_end kills each stage once.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Self
+
+import psutil
+from ruamel.yaml import YAML
+from tqdm import tqdm
+
+from tests.projects import Project
+from tests.shortened import OUTPUTS, content, shortened
+
+TOOLS = {"dvc": ("dvc", "repro", "--single-item"), "snakemake": ("snakemake", "--cores", "2", "--quiet", "all", "--")}
+TARGETS = ("stage", "tool", "group")
+WAYS = tuple(product(TOOLS, TARGETS, (signal.SIGKILL, signal.SIGTERM)))
+MADE = ("data", "models", "scores", "reports", "work", "dvc.lock")
+PATIENCE = 300  # seconds that anything may take
+
+
+def copy(source: Path, target: Path) -> None:
+    for name in MADE:
+        old = target / name
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+        (shutil.copytree if (source / name).is_dir() else shutil.copy2)(source / name, old)
+
+
+@dataclass
+class Built:
+    """The short project, and a copy of what an undisturbed run made in it."""
+
+    project: Project
+    kept: Path
+
+    @classmethod
+    def new(cls, root: Path) -> Self:
+        (root / "project").mkdir()
+        (root / "kept").mkdir()
+        project = shortened(root / "project")
+        project.run("snakemake", "--cores", "2")
+        copy(project.root, root / "kept")
+        return cls(project, root / "kept")
+
+    def restore(self, stage: str) -> None:
+        """All as it was made, but that `stage` has to run: DVC has forgotten it."""
+        copy(self.kept, self.project.root)
+        shutil.rmtree(self.project.root / ".dvc/cache/runs", ignore_errors=True)
+        path, yaml = self.project.root / "dvc.lock", YAML()
+        lock = yaml.load(path.read_text())
+        del lock["stages"][stage]
+        yaml.dump(lock, path)
+
+    def differing(self, stage: str) -> tuple[list[str], list[str]]:
+        """The stage's files that are not as undisturbed, and those of them that are there, with other bytes."""
+        now, then = content(self.project, stage), content(Project(self.kept), stage)
+        return [name for name in now | then if now.get(name) != then.get(name)], [
+            n for n in now if now[n] != then.get(n)
+        ]
+
+    def processes(self) -> Iterator[psutil.Process]:
+        """Those at work in the project, whoever started them."""
+        for process in psutil.process_iter(["cwd"]):
+            if process.info["cwd"] == str(self.project.root) and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+    def alone(self) -> None:
+        """Wait until none is."""
+        deadline = time.monotonic() + PATIENCE
+        while left := list(self.processes()):
+            assert time.monotonic() < deadline, f"still at work: {left}"
+            time.sleep(0.02)
+
+
+@dataclass
+class Start:
+    """A tool at work on a stage."""
+
+    built: Built
+    stage: str
+    tool: str
+
+    def __enter__(self) -> Self:
+        self.log = open(self.built.project.root.parent / "log", "w+")
+        line = self.built.project.command(*TOOLS[self.tool], self.stage)
+        self.process = subprocess.Popen(**line, stdout=self.log, stderr=self.log, start_new_session=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
+
+    def worker(self) -> psutil.Process | None:
+        """The stage's own process, as soon as there is one; none where the tool ends without."""
+        module = f"pipeline.{self.stage.partition('@')[0]}"
+        while self.process.poll() is None:
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                try:
+                    if module in process.cmdline():
+                        return process
+                except psutil.Error:
+                    continue
+            time.sleep(0.005)
+        return None
+
+    def end(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def said(self) -> str:
+        self.log.seek(0)
+        return self.log.read()
+
+
+def undisturbed(built: Built, stage: str) -> dict[str, float]:
+    """Seconds from the stage's first sign of life to its own and to DVC's end; what it makes must be as before."""
+    built.restore(stage)
+    with Start(built, stage, "dvc") as start:
+        worker, began = start.worker(), time.monotonic()
+        assert worker, start.said()
+        worker.wait(PATIENCE)
+        alone = time.monotonic() - began
+        assert start.end() == 0, start.said()
+    assert built.differing(stage) == ([], []), f"{stage} makes other bytes undisturbed: {built.differing(stage)}"
+    return dict.fromkeys(TARGETS, time.monotonic() - began) | {"stage": alone}
+
+
+@dataclass
+class Kill:
+    """One kill and what became of it."""
+
+    number: int
+    way: tuple
+    moment: float
+    hit: bool = False
+    half: tuple[str, ...] = ()
+    waited: bool = False
+    wrong: str = ""
+
+
+def strike(start: Start, worker: psutil.Process, target: str, number: signal.Signals) -> bool:
+    """Send the signal; false where what it is for has ended."""
+    victim = worker if target == "stage" else psutil.Process(start.process.pid)
+    if not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE:
+        return False
+    os.killpg(victim.pid, number) if target == "group" else victim.send_signal(number)
+    return True
+
+
+def kill(built: Built, stage: str, number: int, way: tuple, moment: float) -> Kill:
+    tool, target, sent = way
+    outcome = Kill(number, way, moment)
+    while not outcome.hit:
+        built.restore(stage)
+        with Start(built, stage, tool) as start:
+            worker = start.worker()
+            assert worker, start.said()
+            time.sleep(outcome.moment)
+            outcome.hit = strike(start, worker, target, sent)
+            outcome.moment *= 1 if outcome.hit else 0.7  # it was quicker this time
+            start.end()
+    outcome.half = tuple(built.differing(stage)[1])
+    again(built, stage, outcome)
+    return outcome
+
+
+def again(built: Built, stage: str, outcome: Kill) -> None:
+    """Start the tool once more, and a second time where what the kill left at work was in the way of the first."""
+    for attempt in (1, 2):
+        orphans = list(built.processes())
+        with Start(built, stage, outcome.way[0]) as start:
+            status, said = start.end(), start.said()
+        if status and orphans and attempt == 1:
+            outcome.waited = True
+            built.alone()
+        else:
+            break
+    built.alone()
+    if status:
+        outcome.wrong = f"exit status {status}: {said[-1000:]}"
+    elif different := built.differing(stage)[0]:
+        outcome.wrong = f"other bytes: {', '.join(different)}"
+
+
+def kills(built: Built, stage: str, count: int, seed: int) -> Iterator[Kill]:
+    takes, order = undisturbed(built, stage), random.Random(f"{seed} {stage}").sample(WAYS, len(WAYS))
+    for number in range(count):
+        way = order[number % len(order)]
+        moment = random.Random(f"{seed} {stage} {number}").uniform(0, takes[way[1]])
+        yield kill(built, stage, number, way, moment)
+
+
+def show(stage: str, outcome: Kill) -> None:
+    """A line for what went wrong."""
+    tool, target, sent = outcome.way
+    what = f"{stage}, kill {outcome.number}: {sent.name} to the {target}, {tool}, after {outcome.moment:.2f} s"
+    if outcome.half:
+        tqdm.write(f"{what}: left in part: {', '.join(outcome.half)}", file=sys.stderr)
+    if outcome.wrong:
+        tqdm.write(f"{what}: {outcome.wrong}", file=sys.stderr)
+
+
+def row(stage: str, outcomes: list[Kill]) -> str:
+    targets = Counter(outcome.way[1] for outcome in outcomes)
+    cells = [len(outcomes), *(targets[target] for target in TARGETS), sum(o.waited for o in outcomes)]
+    cells += [sum(not o.wrong for o in outcomes), sum(bool(o.half) for o in outcomes)]
+    return f"| {stage} | {' | '.join(map(str, cells))} |"
+
+
+def main(arguments: argparse.Namespace) -> int:
+    os.environ["MLFLOW_TRACKING_URI"] = "off"
+    stages = [stage for stage in OUTPUTS if stage.partition("@")[0] in arguments.stages or not arguments.stages]
+    began, fine, rows = time.monotonic(), True, []
+    with tempfile.TemporaryDirectory() as folder:
+        built = Built.new(Path(folder).resolve())
+        for stage in tqdm(stages, unit="stage"):
+            outcomes = []
+            for outcome in tqdm(kills(built, stage, arguments.kills, arguments.seed), stage, arguments.kills, False):
+                show(stage, outcome)
+                outcomes.append(outcome)
+            rows.append(row(stage, outcomes))
+            fine = fine and not any(outcome.wrong or outcome.half for outcome in outcomes)
+    print("| stage | kills | of the stage | the tool | the group | orphan waited for | bytes equal | files in part |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|", *rows, sep="\n")
+    print(f"Seed {arguments.seed}, {time.monotonic() - began:.0f} s. No lock was cleared by hand, and nothing else.")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="kill_everything", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--stages", nargs="+", default=[], choices=[name.partition("@")[0] for name in OUTPUTS])
+    parser.add_argument("--kills", type=int, default=20, help="of each stage")
+    parser.add_argument("--seed", type=int, default=1)
+    sys.exit(main(parser.parse_args()))
