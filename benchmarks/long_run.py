@@ -1,0 +1,86 @@
+"""Whether a training stays as small as it starts: 20,000 steps of a very small model, through all that a real one does.
+
+    python -m benchmarks.long_run [--steps 20000]
+
+Prints the memory (RSS), the open files and the training's folder every 1,000 steps. Ends with status 1 where, between
+the first quarter and the end, memory grew by over 2%, or files were left open or behind.
+"""
+
+import argparse
+import dataclasses
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from benchmarks.training import LogNormalPairs
+from pipeline.params import load, section
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+from transformer.data import Batches
+from transformer.model import Transformer
+from transformer.store import Store
+from transformer.training import Trainer, new_state
+
+VOCABULARY = 200
+MODEL = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8}
+TRAINING = {"batch_tokens": 200, "micro_batch_tokens": 200, "max_length": 200, "threads": 1, "warmup": 1000}
+TRAINING |= {"checkpoint_every": 100, "log_every": 100, "evaluate_every": 500}
+EVERY = 1000
+
+
+def trainer(folder: Path, steps: int) -> Trainer:
+    params, device = load(), torch.device("cpu")
+    model = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **MODEL)
+    config = section(params, "models", "base", "training", TrainingConfig)
+    config = dataclasses.replace(config, **TRAINING, steps=steps)
+    torch.set_num_threads(config.threads)
+    torch.manual_seed(config.seed)
+    batches = Batches(LogNormalPairs(5000, VOCABULARY), config.seed, config.batch_tokens, config.max_length)
+    state = new_state(Transformer(model, VOCABULARY), config, device)
+    dev = LogNormalPairs(20, VOCABULARY)
+    return Trainer(state, batches, dev, config, Store(folder, config.keep, {}), device, "float32", 1e9)
+
+
+def reading(folder: Path) -> tuple[int, int, int, int]:
+    """Resident memory, open file descriptors, files in the folder, and their bytes but for the log's."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files if path.name != "training.jsonl")
+    return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd")), len(files), size
+
+
+def grown(readings: list[tuple[int, int, int, int]]) -> list[str]:
+    """What was not flat from the first quarter on, by which time every kind of batch has been seen."""
+    first, last = readings[len(readings) // 4], readings[-1]
+    found = [f"memory grew by {last[0] / first[0] - 1:.1%}"] if last[0] > 1.02 * first[0] else []
+    names = ("open files", "files in the folder", "bytes in the folder")
+    return found + [f"{name}: {a:,}, then {b:,}" for name, a, b in zip(names, first[1:], last[1:]) if b > a]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.long_run", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--steps", type=int, default=20_000)
+    arguments = parser.parse_args()
+    readings: list[tuple[int, int, int, int]] = []
+    with tempfile.TemporaryDirectory() as name:
+        training = trainer(Path(name), arguments.steps)
+
+        def stop() -> bool:
+            if training.state.step % EVERY == 0:
+                readings.append(reading(Path(name)))
+                memory, descriptors, files, size = readings[-1]
+                row = f"| {training.state.step:,} | {memory / 2**20:.1f} | {descriptors} | {files} | {size:,} |"
+                print(row, flush=True)
+            return False
+
+        print("| step | RSS, MiB | open files | files | bytes |\n|---:|---:|---:|---:|---:|")
+        training.run(lambda record: None, stop)
+    if found := grown(readings):
+        sys.exit("long_run: " + "; ".join(found))
+
+
+if __name__ == "__main__":
+    main()
