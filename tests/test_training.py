@@ -1,6 +1,7 @@
 """Training: the loss and the schedule are the paper's, parts weigh by their size, and a resumed run is the same run."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -84,6 +85,22 @@ def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training
     trainer.store.save_weights(trainer.state)
     build(tmp_path, config, settings())
     assert files(tmp_path) == before
+
+
+def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
+    """benchmarks/long_run.py looks at memory and at more steps."""
+    config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3)
+    trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
+    seen = []
+
+    def stop():
+        if trainer.state.step in (30, 299):
+            seen.append((len(os.listdir("/proc/self/fd")), len(files(tmp_path))))
+        return False
+
+    trainer.run(lambda record: None, stop)
+    assert seen[0] == seen[1]
+    assert seen[1][1] == 1 + 1 + 3, "the state, the log, and as many checkpoints as are kept"
 
 
 @pytest.mark.parametrize("key, value", [("threads", 2), ("precision", "bfloat16"), ("device", "cuda")])
