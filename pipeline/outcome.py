@@ -27,12 +27,13 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
 
 
 def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str, Any]:
-    """`started` is of this start, `seconds` of all of them."""
+    """`started` is of this start, `seconds` and the energy are of all of them."""
     state = training.state
     return {
         "seconds": round(state.seconds, 3),
         "tokens_per_second": round((state.sums["source_tokens"] + state.sums["target_tokens"]) / state.seconds, 1),
         "steps_per_second": round(state.step / state.seconds, 4),
+        "energy_joules": state.joules and round(state.joules, 1),
         "precision": training.precision,
         "threads": training.config.threads,
         "processes": training.workers.number,

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from pipeline import machine, outcome, stage, tracking, workers, workspace
+from pipeline import energy, machine, outcome, stage, tracking, workers, workspace
 from pipeline.params import load
 from pipeline.runs import run_settings
 from transformer.binarised import describe, open_binarised
@@ -71,7 +71,8 @@ def trainer(
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60
-    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group)
+    meter = energy.meter(device, group.number)
+    return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group, meter)
 
 
 def tell(text: str) -> None:

@@ -51,6 +51,7 @@ def start(processes: int) -> int:
     """Run this very command so many times at once, hand signals on, and give the status that all of it comes to."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
+    place["LOCAL_WORLD_SIZE"] = str(processes)
     workers: list[subprocess.Popen] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: [worker.send_signal(number) for worker in workers])

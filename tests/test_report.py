@@ -47,7 +47,9 @@ def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> No
     sums = {"settings": settings, "settings_sha256": digest(settings), "data_sum": "d0" * 32}
     write_json(scores / run / "training.json", {"steps": training.steps, "parameters": 63_081_472, **sums})
     hardware = {"hardware": "A machine", "gpus": 1, "commit": "abc123" * 6 + "abcd-dirty"}
-    write_json(scores / run / "timing.json", {"seconds": 5025.2, "tokens_per_second": 1234.5, **hardware})
+    write_json(
+        scores / run / "timing.json", {"seconds": 5025.2, "tokens_per_second": 1234.5, "energy_joules": 2e6, **hardware}
+    )
     write_json(scores / run / "decoding-timing.json", {"seconds": {"test.average": 2.0}})
     write_json(
         scores / run / "flops.json", {"paper_estimate": {"flops": 3.28e18}, "analytic": {"training_flops": 2e15}}

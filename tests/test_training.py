@@ -134,6 +134,16 @@ def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, trainin
         torch.testing.assert_close(*gradients, atol=1e-7, rtol=1e-4)
 
 
+def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, settings, training_settings):
+    config, used = training_settings(), []
+    for until, joules in ((4, 5.0), (8, 2.0), (9, None), (12, 1.0)):
+        trainer = build(tmp_path, config, settings())
+        trainer.energy = lambda joules=joules: joules
+        run(trainer, until)
+        used.append(trainer.state.joules)
+    assert used == [5.0, 7.0, None, None]
+
+
 REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12"
 
 

@@ -38,8 +38,9 @@ class TrainingState:
     evaluations_since_best: int = 0
     sums: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    joules: float | None = 0.0  # None once a part of them is not known
 
-    NUMBERS = ("step", "loss_tokens", "best_dev_loss", "evaluations_since_best", "sums", "seconds")
+    NUMBERS = ("step", "loss_tokens", "best_dev_loss", "evaluations_since_best", "sums", "seconds", "joules")
 
     def tensors(self) -> dict[str, Tensor]:
         names = [name for name, _ in self.model.named_parameters()]
@@ -64,7 +65,7 @@ class TrainingState:
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
         for key in self.NUMBERS:
-            setattr(self, key, numbers[key])
+            setattr(self, key, {"joules": None, **numbers}[key])  # which states from before they were kept lack
 
 
 class Store:

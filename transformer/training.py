@@ -79,8 +79,10 @@ class Trainer:
     save_every_seconds: float
     warn: Callable[[str], None] = warnings.warn  # told, in a line, what else went otherwise than set
     workers: Alone = ALONE
+    energy: Callable[[], float | None] = lambda: None  # joules since this start, where they are known
 
     def __post_init__(self) -> None:
+        self.joules_before = self.state.joules
         self.accumulation = Accumulation(self.batches, self.config.micro_batch_tokens, self.warn)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
@@ -192,6 +194,9 @@ class Trainer:
         """The state, and at a checkpoint the weights for averaging."""
         self.workers.collect(self.state.loss_sum)
         check_state(self.state, self.store)
+        joules = self.energy()
+        known = joules is not None and self.joules_before is not None
+        self.state.joules = self.joules_before + joules if known else None
         if self.at_checkpoint():
             self.store.save_weights(self.state)
         self.store.save(self.state)

@@ -29,7 +29,13 @@ CURVE = "training.jsonl"
 # What the report prints of the parts; the rest of them is kept as it is.
 PRINTED = {
     "training": {"steps": int, "parameters": int, "settings_sha256": str, "data_sum": str},
-    "timing": {"seconds": float, "tokens_per_second": float, "hardware": str, "commit": str | None},
+    "timing": {
+        "seconds": float,
+        "tokens_per_second": float,
+        "hardware": str,
+        "commit": str | None,
+        "energy_joules": float | None,
+    },
     "translations": {"dev": dict[str, dict[str, float]]},
     "flops": {
         "paper_estimate.flops": float | None,

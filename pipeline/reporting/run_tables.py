@@ -54,6 +54,7 @@ FACTS = [
     (Column("dev PPL, average", "number"), ("translations", "dev", "average", "perplexity")),
     (Column("training", "duration"), ("timing", "seconds")),
     (Column("tokens/s", "count"), ("timing", "tokens_per_second")),
+    (Column("energy, J", "count"), ("timing", "energy_joules")),
     (Column("FLOPs, estimated", "power"), ("flops", "paper_estimate", "flops")),
     (Column("FLOPs, counted", "power"), ("flops", "analytic", "training_flops")),
     (Column("hardware"), ("timing", "hardware")),

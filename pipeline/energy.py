@@ -1,0 +1,53 @@
+"""The energy that GPUs use, by their own counters: NVML, which NVIDIA's driver brings along (Volta and later)."""
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Callable
+
+import torch
+
+
+def meter(device: torch.device, processes: int) -> Callable[[], float | None]:
+    """How many joules the GPUs of a training have used since now, told when asked; their other work counts too.
+
+    None where a GPU does not tell, on a processor, and where some of the GPUs are another machine's.
+    """
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
+    if device.type != "cuda" or here != processes:
+        return lambda: None
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        gpus = [gpu(nvml, str(torch.cuda.get_device_properties(number).uuid)) for number in range(processes)]
+        before = joules(nvml, gpus)
+    except OSError:
+        return lambda: None
+
+    def since() -> float | None:
+        with contextlib.suppress(OSError):
+            return joules(nvml, gpus) - before
+        return None
+
+    return since
+
+
+def gpu(nvml: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
+    """NVML's handle. It counts GPUs in an order of its own, so they are known by their UUID."""
+    handle = ctypes.c_void_p()
+    require(nvml.nvmlInit_v2())
+    require(nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}".encode(), ctypes.byref(handle)))
+    return handle
+
+
+def joules(nvml: ctypes.CDLL, gpus: list[ctypes.c_void_p]) -> float:
+    """What the GPUs have used since the driver was loaded."""
+    total, millijoules = 0, ctypes.c_ulonglong()
+    for handle in gpus:
+        require(nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules)))
+        total += millijoules.value
+    return total / 1000
+
+
+def require(status: int) -> None:
+    if status:
+        raise OSError(f"NVML answers {status}")
