@@ -199,7 +199,7 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
     (tmp_path / "params.yaml").write_text(text.replace("    nfc: true", "    nfd: true"), encoding="utf-8")
     options = {
         "score": ("--translations", "t", "--raw", "r", "--out", "o"),
-        "train": ("--data", "d", "--out", "o", "--scores", "s"),
+        "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s"),
     }
     done = command(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
     assert done.returncode == 1

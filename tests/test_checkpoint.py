@@ -136,7 +136,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(tmp_path, settings, trainin
 
 @pytest.mark.parametrize("stops", [[3], [2, 5, 6]])
 def test_what_early_stopping_has_seen_outlasts_a_stop(tmp_path, settings, training_settings, stops):
-    config = training_settings(steps=60, patience=2, evaluate_every=2, checkpoint_every=4, lr_scale=50.0)
+    config = training_settings(steps=60, patience=2, evaluate_every=2, checkpoint_every=4, lr_scale=5.0)
     whole = build(tmp_path / "whole", config, settings())
     assert run(whole)
     assert max(stops) < whole.state.step < config.steps, "it stops early"

@@ -27,6 +27,7 @@ from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
+from transformer.files import sha256
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
 RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "threads": 1}
@@ -44,7 +45,8 @@ class Training:
         (folder / "data").mkdir()
         sets = {"train": Pairs(60, 25), "dev": Pairs(12, 25, seed=9)}
         counts = {name: self.write(pairs, name) for name, pairs in sets.items()}
-        write_description(folder / "data", VOCABULARY, "0" * 64, ["en", "de"], counts)
+        (folder / "vocabulary.model").write_bytes(b"only its sum is looked at")
+        write_description(folder / "data", VOCABULARY, sha256(folder / "vocabulary.model"), ["en", "de"], counts)
         self.set(processes)
 
     def write(self, pairs: Pairs, name: str) -> dict:
@@ -70,7 +72,17 @@ class Training:
                 os.killpg(process.pid, signal.SIGKILL)
 
     def start(self) -> subprocess.Popen:
-        arguments = ("run", "--data", "data", "--out", "models", "--scores", "scores")
+        arguments = (
+            "run",
+            "--data",
+            "data",
+            "--vocabulary",
+            "vocabulary.model",
+            "--out",
+            "models",
+            "--scores",
+            "scores",
+        )
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline.train", *arguments],
             cwd=self.folder,
