@@ -26,10 +26,10 @@ from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
-from transformer.data import pad
 from transformer.decoding import Translation, batches_by_length, translate
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import Weights
+from transformer.layout import Rows, pad
 from transformer.model import Transformer
 from transformer.store import step_files
 from transformer.training import autocast, mean_loss
@@ -106,7 +106,7 @@ def attention(decoder: Decoder, source: list[int], target: list[int]) -> dict[st
     """The weights [layers, heads, queries, keys] of each kind of attention, translating `source` as `target`."""
     kept = Weights()
     ids = (pad([[*source, EOS]]).to(decoder.device), pad([[BOS, *target]]).to(decoder.device))
-    decoder.model.hidden(*ids, keep=kept)
+    decoder.model.hidden(*map(Rows, ids), keep=kept)
     return {kind: torch.cat(layers).cpu().numpy().astype(np.float16) for kind, layers in vars(kept).items()}
 
 

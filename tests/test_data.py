@@ -3,10 +3,9 @@
 from itertools import chain
 
 import numpy as np
-import pytest
 
-from transformer.config.vocabulary import BOS, EOS
-from transformer.data import Batches, in_order, padded, split
+from transformer.data import Batches, in_order
+from transformer.layout import padded
 
 
 class Pairs:
@@ -60,7 +59,7 @@ def test_similar_lengths_stand_together():
     real = total = 0
     for step in range(len(batches)):
         batch = padded(pairs, batches.batch(step))
-        for table in (batch.source_BS, batch.target_BT):
+        for table in (batch.source.ids_BS, batch.target.ids_BS):
             real, total = real + int((table != 0).sum()), total + table.numel()
     assert real / total > 0.85
 
@@ -74,16 +73,6 @@ def test_longer_pairs_are_counted_and_left_out():
     assert len(Batches(pairs, 1, 200, 1)) == 0
 
 
-def test_layout():
-    pairs = Pairs(3)
-    pairs.sides = [[[5, 6], [7]], [[8], [9, 10, 11]]]
-    batch = padded(pairs, np.array([0, 1]))
-    assert batch.source_BS.tolist() == [[5, 6, EOS], [7, EOS, 0]]
-    assert batch.target_BT.tolist() == [[BOS, 8, 0, 0], [BOS, 9, 10, 11]]
-    assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
-    assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
-
-
 def test_micro_batches_are_the_batch_in_parts():
     batches = Batches(Pairs(), 1, 400, 100)
     numbers = batches.batch(3)
@@ -91,13 +80,6 @@ def test_micro_batches_are_the_batch_in_parts():
     assert np.concatenate(parts).tolist() == numbers.tolist()
     assert len(parts) > 3
     assert all(batches.sums(part)["target_tokens"] <= 100 for part in parts)
-
-
-@pytest.mark.parametrize("tokens", [5, 7, 100])
-def test_split_covers_everything(tokens):
-    lengths = np.array([5, 1, 1, 1, 5, 2, 2])
-    starts = split(lengths, lengths[::-1], tokens)
-    assert starts[0] == 0 and starts[-1] == 7 and (np.diff(starts) > 0).all()
 
 
 def test_in_order_takes_every_pair_once():

@@ -16,9 +16,9 @@ from tests.stubs import StubProject
 
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
-    {"files", "dropout", "loss", "data", "optimisation", "vocabulary", "flops", "parallel"},
-    {"binarised", "attention", "accumulation"},
-    {"layers"},
+    {"files", "dropout", "loss", "layout", "optimisation", "vocabulary", "flops", "parallel"},
+    {"binarised", "attention", "data"},
+    {"layers", "accumulation"},
     {"model"},
     {"checkpoint", "decoding"},
     {"store"},

@@ -8,7 +8,8 @@ from test_data import Pairs
 
 from pipeline.params import load
 from pipeline.runs import run_settings
-from transformer.data import Batches, padded
+from transformer.data import Batches
+from transformer.layout import padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.training import batch_loss

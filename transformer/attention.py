@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from transformer.config.model import ModelConfig
 from transformer.dropout import dropout
+from transformer.layout import Rows
 
 
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, scale: float) -> Tensor:
@@ -46,6 +47,22 @@ def position_mask(queries: range, keys: int, causal: bool, neighbourhood: int, d
     if neighbourhood:
         allowed_QK &= distance_QK.abs() <= neighbourhood
     return allowed_QK
+
+
+def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood: int = 0) -> Tensor:
+    """Where rows hold several sentences, which keys of its own sentence each query may see, [B, 1, Q, K].
+
+    `causal` and `neighbourhood` as in `position_mask`. Padding, which nothing sees, sees something: no softmax is empty.
+    """
+    sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]
+    allowed_BQK = (sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0)
+    if causal or neighbourhood:
+        distance_BQK = queries.position_BS[:, :, None] - keys.position_BS[:, None, :]
+        if causal:
+            allowed_BQK &= distance_BQK >= 0
+        if neighbourhood:
+            allowed_BQK &= distance_BQK.abs() <= neighbourhood
+    return allowed_BQK[:, None]
 
 
 class MultiHeadAttention(nn.Module):

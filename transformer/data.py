@@ -1,67 +1,15 @@
 """Batches (section 5.1): pairs of similar length together, about N source and N target tokens each.
 
-A batch is an array of pair numbers, chosen without regard to how it will be laid out; `padded` is one layout of it.
+A batch is an array of pair numbers, chosen without regard to how it will be laid out (layout.py).
 The order is a function of the seed and the step, so a resumed training needs only its step to go on exactly.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from transformer.config.vocabulary import BOS, EOS
-
-
-class Pairs(Protocol):
-    """What batches are made of: the pieces of a source and its target, without BOS and EOS."""
-
-    def __len__(self) -> int: ...
-    def lengths(self, side: str) -> np.ndarray: ...
-    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]: ...
-
-
-@dataclass
-class PaddedBatch:
-    """Ids padded at the end to the longest of the batch: source + EOS, and BOS + target.
-
-    The labels, target + EOS, are those of the real positions alone, which `real_N` numbers row by row.
-    """
-
-    source_BS: Tensor
-    target_BT: Tensor
-    real_N: Tensor
-    labels_N: Tensor
-
-    def to(self, device: torch.device) -> "PaddedBatch":
-        if device.type == "cpu":
-            return self
-        tensors = (self.source_BS, self.target_BT, self.real_N, self.labels_N)
-        return PaddedBatch(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors))
-
-
-def padded(pairs: Pairs, numbers: np.ndarray) -> PaddedBatch:
-    """The pairs of these numbers, in this order."""
-    sources, targets = zip(*(pairs.pair(int(number)) for number in numbers))
-    labels_BT = pad([[*target, EOS] for target in targets]).flatten()
-    real_N = labels_BT.nonzero()[:, 0]
-    return PaddedBatch(
-        pad([[*source, EOS] for source in sources]),
-        pad([[BOS, *target] for target in targets]),
-        real_N,
-        labels_BT[real_N],
-    )
-
-
-def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    """[B, longest], zeros (PAD) behind the shorter rows."""
-    table = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
-    for row, ids in zip(table, rows):
-        row[: len(ids)] = ids
-    return torch.from_numpy(table)
+from transformer.layout import Pairs, split
 
 
 class Batches:
@@ -118,16 +66,6 @@ class Batches:
             "target_squared": int((target**2).sum()),
             "source_target": int((source * target).sum()),
         }
-
-
-def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
-    """Where to cut a sequence of pairs so that no part has over `tokens` on either side; starts, and the end."""
-    ends = [np.concatenate([[0], np.cumsum(side)]) for side in (source, target)]
-    starts = [0]
-    while starts[-1] < len(source):
-        reach = min(int(np.searchsorted(end, end[starts[-1]] + tokens, "right")) - 1 for end in ends)
-        starts.append(max(reach, starts[-1] + 1))
-    return np.array(starts)
 
 
 def in_order(pairs: Pairs, batch_tokens: int) -> Iterator[np.ndarray]:

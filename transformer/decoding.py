@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.data import pad
+from transformer.layout import pad
 from transformer.model import DecoderCache, Transformer
 
 Step = Callable[[Tensor, Tensor], Tensor]

@@ -79,9 +79,9 @@ class Residual(nn.Module):
 class Masks:
     """Who may attend to whom in a batch. None stands for everything."""
 
-    source: Tensor | None  # [B, 1, 1, S]: false at padding; for cross-attention
-    encoder: Tensor | None  # the same, and the neighbourhood where self-attention is restricted
-    decoder: Tensor | None  # [T, T] where is_causal alone does not say it
+    source: Tensor | None  # [B, 1, 1 or T, S]: for cross-attention; false at padding and at other sentences
+    encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and the neighbourhood where self-attention is restricted
+    decoder: Tensor | None  # [T, T] or [B, 1, T, T] where is_causal alone does not say it
 
 
 @dataclass

@@ -16,11 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, position_mask
+from transformer.attention import MultiHeadAttention, position_mask, sentence_mask
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
 from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions, Weights
+from transformer.layout import Rows
 
 
 @dataclass
@@ -71,13 +72,13 @@ class Transformer(nn.Module):
 
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
         """Logits of the token after each target position, [B, T, V]. Ids are padded at the end by PAD."""
-        return self.logits(self.hidden(source_BS, target_BT))
+        return self.logits(self.hidden(Rows(source_BS), Rows(target_BT)))
 
-    def hidden(self, source_BS: Tensor, target_BT: Tensor, keep: Weights | None = None) -> Tensor:
+    def hidden(self, source: Rows, target: Rows, keep: Weights | None = None) -> Tensor:
         """The decoder's output, [B, T, D]. `keep` collects the attention weights."""
-        masks = self.masks(source_BS, target_BT.shape[1])
-        memory_BSD = self.encode(source_BS, masks, keep)
-        x_BTD = self.embed(target_BT, self.target_positions)
+        masks = self.masks(source, target)
+        memory_BSD = self.encode(source, masks, keep)
+        x_BTD = self.embed(target, self.target_positions)
         for layer in self.decoder:
             x_BTD = layer(x_BTD, memory_BSD, masks, keep)
         return self.decoder_norm(x_BTD)
@@ -85,36 +86,45 @@ class Transformer(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.embedding)
 
-    def masks(self, source_BS: Tensor, targets: int = 0) -> Masks:
+    def masks(self, source: Rows, target: Rows | None = None) -> Masks:
         near = self.config.neighbourhood
-        source = (source_BS != PAD)[:, None, None, :]
-        encoder = position_mask(range(source_BS.shape[1]), source_BS.shape[1], False, near, source_BS.device)
-        decoder = position_mask(range(targets), targets, True, near, source_BS.device) if near and targets else None
-        return Masks(source, source if encoder is None else source & encoder, decoder)
+        if source.sentence_BS is not None:
+            encoder = sentence_mask(source, source, neighbourhood=near)
+            return Masks(sentence_mask(target, source), encoder, sentence_mask(target, target, True, near))
+        cross = (source.ids_BS != PAD)[:, None, None, :]
+        length, device = source.ids_BS.shape[1], source.ids_BS.device
+        encoder = position_mask(range(length), length, False, near, device)
+        decoder = None
+        if near and target is not None:
+            length = target.ids_BS.shape[1]
+            decoder = position_mask(range(length), length, True, near, device)
+        return Masks(cross, cross if encoder is None else cross & encoder, decoder)
 
-    def embed(self, ids: Tensor, positions: Positions, start: int = 0) -> Tensor:
+    def embed(self, rows: Rows, positions: Positions, start: int = 0) -> Tensor:
         """Embeddings times sqrt(d_model) plus positions, with dropout on the sum (3.4, 3.5, 5.4)."""
-        x = F.embedding(ids, self.embedding) * math.sqrt(self.config.d_model)
-        x = x + positions(start, start + ids.shape[1])
+        x = F.embedding(rows.ids_BS, self.embedding) * math.sqrt(self.config.d_model)
+        added = positions(start, start + rows.ids_BS.shape[1])
+        x = x + (added if rows.position_BS is None else added[rows.position_BS])
         return dropout(x, self.config.dropout, self.training)
 
-    def encode(self, source_BS: Tensor, masks: Masks, keep: Weights | None = None) -> Tensor:
+    def encode(self, source: Rows, masks: Masks, keep: Weights | None = None) -> Tensor:
         """The encoder's output, [B, S, D]."""
-        x_BSD = self.embed(source_BS, self.source_positions)
+        x_BSD = self.embed(source, self.source_positions)
         for layer in self.encoder:
             x_BSD = layer(x_BSD, masks, keep)
         return self.encoder_norm(x_BSD)
 
     def start(self, source_BS: Tensor) -> DecoderCache:
         """Encode once; the cache from which `step` goes on."""
-        masks = self.masks(source_BS)
-        memory_BSD = self.encode(source_BS, masks)
+        source = Rows(source_BS)
+        masks = self.masks(source)
+        memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
         return DecoderCache(layers, masks.source)
 
     def step(self, tokens_R: Tensor, cache: DecoderCache) -> Tensor:
         """Logits of the token that follows each hypothesis, given its newest token, [R, V]."""
-        x_RD = self.embed(tokens_R[:, None], self.target_positions, cache.layers[0].length)[:, 0]
+        x_RD = self.embed(Rows(tokens_R[:, None]), self.target_positions, cache.layers[0].length)[:, 0]
         for layer, layer_cache in zip(self.decoder, cache.layers):
             x_RD = layer.step(x_RD, layer_cache, cache.source_mask)
         return self.logits(self.decoder_norm(x_RD))

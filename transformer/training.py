@@ -12,8 +12,9 @@ from torch import Tensor
 
 from transformer.accumulation import Accumulation
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches, PaddedBatch, Pairs, in_order, padded
+from transformer.data import Batches, in_order
 from transformer.divergence import check_loss, check_state
+from transformer.layout import Batch, Pairs, layout_for
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
@@ -45,9 +46,10 @@ def mean_loss(
     """The mean unsmoothed loss a target piece, EOS included; exp of it is the perplexity of Table 3."""
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
+    layout = layout_for(device)
     with torch.inference_mode(), autocast(device, precision):
         for numbers in workers.some(in_order(pairs, batch_tokens)):
-            batch = padded(pairs, numbers).to(device)
+            batch = layout(pairs, numbers).to(device)
             total += batch_loss(model, batch, 0.0).item()
             tokens += len(batch.labels_N)
     model.train(was_training)
@@ -55,10 +57,10 @@ def mean_loss(
     return total / tokens
 
 
-def batch_loss(model: Transformer, batch: PaddedBatch, smoothing: float) -> Tensor:
+def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
     """The summed loss of a batch's target pieces."""
-    hidden_BTD = model.hidden(batch.source_BS, batch.target_BT)
-    return cross_entropy(hidden_BTD.flatten(0, 1)[batch.real_N], model.embedding, batch.labels_N, smoothing)
+    hidden_ND = model.hidden(batch.source, batch.target).flatten(0, 1).index_select(0, batch.real_N)
+    return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing)
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
@@ -149,7 +151,7 @@ class Trainer:
             loss_sum.zero_()
 
         def add(part: np.ndarray, last: bool) -> None:
-            batch = padded(self.batches.pairs, part).to(self.device)
+            batch = layout_for(self.device)(self.batches.pairs, part).to(self.device)
             with autocast(self.device, self.precision):
                 loss = batch_loss(state.model, batch, self.config.label_smoothing)
             if last:

@@ -1,0 +1,142 @@
+"""Layouts: a batch's loss and gradients do not depend on how it lies in tensors, and no sentence sees another."""
+
+import numpy as np
+import pytest
+import torch
+from test_data import Pairs
+from test_model import VARIATIONS, build
+
+from transformer import layout
+from transformer.config.vocabulary import BOS, EOS
+from transformer.layout import layout_for, packed, padded, split
+from transformer.training import autocast, batch_loss
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def narrow_rows(monkeypatch):
+    monkeypatch.setattr(layout, "WIDTHS", (24, 48))
+    monkeypatch.setattr(layout, "STEP", 8)
+
+
+def three():
+    pairs = Pairs(3)
+    pairs.sides = [[[5, 6], [7], [20] * 24], [[8], [9, 10, 11], [21] * 20]]
+    return pairs
+
+
+def test_padded():
+    batch = padded(three(), np.array([0, 1]))
+    assert batch.source.ids_BS.tolist() == [[5, 6, EOS], [7, EOS, 0]]
+    assert batch.target.ids_BS.tolist() == [[BOS, 8, 0, 0], [BOS, 9, 10, 11]]
+    assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
+    assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
+
+
+def test_packed(monkeypatch):
+    batch = packed(three(), np.array([0, 1, 2]))
+    assert batch.source.ids_BS[0].tolist() == [5, 6, EOS, 7, EOS, *[20] * 24, EOS, 0, 0]
+    monkeypatch.setattr(layout, "WIDTHS", (25,))
+    batch = packed(three(), np.array([0, 1, 2]))
+    assert batch.source.ids_BS[:, :6].tolist() == [[5, 6, EOS, 7, EOS, 0], [20] * 6]
+    assert batch.source.position_BS[0, :6].tolist() == [0, 1, 2, 0, 1, 0]
+    assert batch.source.sentence_BS[0, :6].tolist() == [1, 1, 1, 2, 2, 0]
+    assert batch.target.ids_BS[0, :7].tolist() == [BOS, 8, BOS, 9, 10, 11, 0]
+    assert batch.target.sentence_BS[0, :7].tolist() == [1, 1, 2, 2, 2, 2, 0]
+    assert batch.real_N.tolist() == [*range(6), *range(24, 24 + 21)]
+    assert batch.labels_N[:7].tolist() == [8, EOS, 9, 10, 11, EOS, 21]
+
+
+def sentences(rows):
+    """Every sentence's ids, in the order of rows."""
+    ids, numbers = rows.ids_BS.tolist(), rows.sentence_BS.tolist()
+    for row, of in zip(ids, numbers):
+        for number in range(1, max(of) + 1):
+            yield [piece for piece, n in zip(row, of) if n == number]
+
+
+def test_packing_keeps_every_pair_once_whole_and_beside_its_other_side():
+    pairs, numbers = Pairs(300, 30), np.random.default_rng(1).permutation(300)
+    batch = packed(pairs, numbers)
+    together = list(zip(sentences(batch.source), sentences(batch.target), strict=True))
+    expected = [pairs.pair(number) for number in numbers]
+    assert together == [([*source, EOS], [BOS, *target]) for source, target in expected]
+    assert (batch.source.sentence_BS.amax(1) == batch.target.sentence_BS.amax(1)).all(), "a row's pairs are whole"
+    labels = torch.zeros(batch.target.ids_BS.numel(), dtype=torch.int64).index_copy(0, batch.real_N, batch.labels_N)
+    following = batch.target.ids_BS.flatten()[1:]
+    inside = (labels[:-1] != EOS) & (labels[:-1] != 0)
+    assert (labels[:-1][inside] == following[inside]).all()
+
+
+def test_a_sentence_wider_than_any_row_has_one():
+    pairs = Pairs(20, 90)
+    batch = packed(pairs, np.arange(20))
+    assert len(list(sentences(batch.source))) == 20
+
+
+def test_few_positions_are_left_empty():
+    pairs = Pairs(400, 12)
+    batch = packed(pairs, np.arange(400))
+    real = int((batch.source.ids_BS != 0).sum()) + len(batch.real_N)
+    assert real / (batch.source.ids_BS.numel() + batch.target.ids_BS.numel()) > 0.75
+    assert all(rows.ids_BS.shape[1] % 8 == 0 for rows in (batch.source, batch.target))
+
+
+def loss_and_gradients(model, batch, precision):
+    model.zero_grad()
+    with autocast(CPU, precision):
+        loss = batch_loss(model, batch, 0.1)
+    loss.backward()
+    return loss.item(), torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
+@pytest.mark.parametrize("precision, loss_error, error", [("float32", 1e-5, 1e-5), ("bfloat16", 1e-3, 5e-2)])
+@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+def test_both_layouts_give_the_same_loss_and_gradients(settings, variation, precision, loss_error, error):
+    model, pairs, numbers = build(settings(**variation), 90).train(), Pairs(40, 15), np.arange(40)
+    loss, gradients = loss_and_gradients(model, padded(pairs, numbers), precision)
+    other_loss, other_gradients = loss_and_gradients(model, packed(pairs, numbers), precision)
+    assert other_loss == pytest.approx(loss, rel=loss_error)
+    assert (other_gradients - gradients).norm() < error * gradients.norm()
+
+
+@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+def test_no_sentence_sees_another(settings, variation):
+    """Another source and target in the place of one pair move no other pair's output."""
+    model, pairs = build(settings(**variation), 90), Pairs(12, 12)
+    before = packed(pairs, np.arange(12))
+    row, number = 0, 2
+    for side in pairs.sides:
+        side[number - 1] = 93 - side[number - 1]
+    after = packed(pairs, np.arange(12))
+    with torch.no_grad():
+        outputs = [model.hidden(batch.source, batch.target) for batch in (before, after)]
+    changed = torch.zeros_like(before.target.sentence_BS, dtype=torch.bool)
+    changed[row] = before.target.sentence_BS[row] == number
+    others = (before.target.sentence_BS > 0) & ~changed
+    torch.testing.assert_close(outputs[0][others], outputs[1][others], atol=1e-6, rtol=1e-6)
+    assert not torch.allclose(outputs[0][changed], outputs[1][changed])
+
+
+def test_padding_beside_a_full_row_is_a_number(settings):
+    """Targets of a row are shorter than its sources, which leave no padding for the targets' to look at."""
+    pairs = Pairs(4)
+    pairs.sides = [[[5] * 23] * 4, [[6] * 2] * 4]
+    model = build(settings(), 90)
+    batch = packed(pairs, np.arange(4))
+    assert (batch.source.sentence_BS > 0).all() and (batch.target.sentence_BS == 0).any()
+    hidden = model.hidden(batch.source, batch.target)
+    hidden.sum().backward()
+    assert hidden.isfinite().all() and all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_the_layout_follows_from_the_device():
+    assert layout_for(CPU) is padded and layout_for(torch.device("cuda")) is packed
+
+
+@pytest.mark.parametrize("tokens", [5, 7, 100])
+def test_split_covers_everything(tokens):
+    lengths = np.array([5, 1, 1, 1, 5, 2, 2])
+    starts = split(lengths, lengths[::-1], tokens)
+    assert starts[0] == 0 and starts[-1] == 7 and (np.diff(starts) > 0).all()
