@@ -78,6 +78,73 @@ def test_every_value_of_a_wrong_type_is_refused(params):
         assert str(path[-1]) in message or any(str(key) in message for key in path[:-1]), path
 
 
+# A value of each type that params.yaml knows. A whole number may stand for a number, nothing else for anything else.
+SAMPLES = {int: 7, float: 2.5, bool: True, str: "text", list: [1], dict: {"a": 1}, type(None): None}
+NUMBERS = {int, float}
+MINUTES = ("save_every_minutes", "time_limit_minutes")  # numbers that are whole in params.yaml
+
+
+def refused(params: dict, path: tuple, value: Any) -> str:
+    """What is said where `value` stands at `path`, or nothing where that is taken."""
+    spoilt = copy.deepcopy(params)
+    inside(spoilt, path[:-1])[path[-1]] = value
+    try:
+        check(spoilt)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def may_be_left_out(params: dict, path: tuple) -> bool:
+    left = copy.deepcopy(params)
+    del inside(left, path[:-1])[path[-1]]
+    try:
+        check(left)
+    except UserError:
+        return False
+    return True
+
+
+def leaves(params: dict) -> list[tuple]:
+    return [path for path in places(params) if not isinstance(inside(params, path), (dict, list))]
+
+
+def test_every_setting_refuses_each_other_type_by_its_key(params):
+    params = small(params)
+    for path in leaves(params):
+        kind, optional = type(inside(params, path)), may_be_left_out(params, path)
+        if kind is type(None):
+            kinds = {bool, list, dict}  # what it takes beside null is not seen here
+        else:
+            takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
+            kinds = (
+                SAMPLES.keys()
+                - {kind}
+                - (NUMBERS if takes_any_number else set())
+                - ({type(None)} if optional else set())
+            )
+        for wrong in kinds:
+            message = refused(params, path, SAMPLES[wrong])
+            assert message.startswith("params.yaml: ") and "\n" not in message, (path, wrong)
+            assert str(path[-1]) in message or str(path[-2]) in message, (path, wrong, message)
+
+
+# Texts that name a file, a place in an archive or a folder: what is there is known when it is opened.
+PLACES = {"source", "target", "mirror"}
+
+
+def test_every_number_refuses_what_is_none_and_below_its_range_and_every_name_what_is_not_there(params):
+    params = small(params)
+    for path in leaves(params):
+        value = inside(params, path)
+        if type(value) in NUMBERS:
+            for wrong in (-1, float("nan"), float("inf"), -float("inf")):
+                assert refused(params, path, wrong), (path, wrong)
+        elif type(value) is str and path[-1] not in PLACES:
+            message = refused(params, path, "no such thing")
+            assert "no such thing" in message or f"params.yaml: {path[0]}: " in message, (path, message)
+
+
 def test_every_key_that_is_misspelt_is_refused_with_the_right_one(params):
     params = small(params)
     for path in list(places(params)):
