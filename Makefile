@@ -16,8 +16,9 @@ export MLFLOW_DISABLE_TELEMETRY := true
 MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 
 INSTALLED := $(VENV)/installed
+LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce plan check test kill lint format deps bench study record ui clean
+.PHONY: help environment reproduce plan check test kill lint format deps bench study record sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -25,10 +26,10 @@ help:  ## this list
 
 # An old pip takes three times as long, byte-compiling what will never be imported a minute (Python compiles the rest
 # when it is first imported, and keeps it: see above); and setuptools warns of every editable installation.
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml $(LOCKS)
 	$(PYTHON) -m venv $(VENV)
 	python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
-	PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
 	touch $@
 
 environment: $(INSTALLED)  ## the tested versions of everything, in .venv
@@ -69,8 +70,13 @@ record: $(INSTALLED)  ## RUN=... keeps a run's scores in results/, in git
 	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
 	python -m pipeline.record $(RUN)
 
+sbom: $(INSTALLED)  ## sbom.json: what the environment is made of, as CycloneDX
+	$(PYTHON) -m venv .sbom
+	.sbom/bin/python -m pip install --quiet --no-compile cyclonedx-bom==7.5.0
+	.sbom/bin/cyclonedx-py environment --output-reproducible --output-file $@.json $(VENV)
+
 ui: $(INSTALLED)  ## MLflow's pages of the trainings
 	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
 
 clean:  ## remove what can be made again without a training: the environment and the tools' leavings
-	rm -rf $(VENV) .snakemake .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .sbom sbom.json .snakemake .pytest_cache .ruff_cache .hypothesis *.egg-info
