@@ -6,14 +6,17 @@ import math
 import pytest
 import torch
 
+from transformer import decoding
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import (
     Translation,
     batches_by_length,
     beam_search,
+    continuations,
     length_penalty,
     translate,
 )
+from transformer.layers import LayerCache
 from transformer.model import Transformer
 
 CPU = torch.device("cpu")
@@ -125,6 +128,7 @@ class Uncached:
 
     def __init__(self, model, source):
         self.model, self.source, self.history, self.rows = model, source, None, None
+        self.moved = 0
 
     def __call__(self, tokens_BK, origin_BK):
         origin = origin_BK.flatten()
@@ -132,6 +136,7 @@ class Uncached:
             self.rows = self.source.repeat_interleave(tokens_BK.shape[1], 0)
             self.history = tokens_BK.flatten()[:, None]
         else:
+            self.moved += not torch.equal(origin, torch.arange(len(origin)))
             self.rows = self.rows[origin]
             self.history = torch.cat([self.history[origin], tokens_BK.flatten()[:, None]], 1)
         return self.model(self.rows, self.history)[:, -1].view(*tokens_BK.shape, -1)
@@ -139,11 +144,16 @@ class Uncached:
 
 @torch.no_grad()
 def test_cached_equals_uncached(model, decoding_settings):
-    config = decoding_settings(extra_length=8)
+    config = decoding_settings(extra_length=30)
+    moved = []
     for source in SOURCES:
         ids = torch.tensor([[*source, EOS]])
-        expected = beam_search(Uncached(model, ids), [len(source) + 8], config, CPU)
+        uncached = Uncached(model, ids)
+        expected = beam_search(uncached, [len(source) + 30], config, CPU)
+        moved.append(uncached.moved)
         assert_same(translate(model, [source], config), expected)
+    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.ROOM
+    assert min(moved) > 0
 
 
 def test_batching_and_padding_change_no_translation(model, decoding_settings):
@@ -151,6 +161,31 @@ def test_batching_and_padding_change_no_translation(model, decoding_settings):
     alone = [translate(model, [source], config)[0] for source in SOURCES]
     assert_same(translate(model, SOURCES, config), alone)
     assert len({tuple(result.ids) for result in alone}) == len(SOURCES)
+
+
+@pytest.mark.parametrize("decided", [0.0, 0.5, 1.0])
+def test_what_is_decided_stays_while_the_others_go_on(monkeypatch, decoding_settings, decided):
+    torch.manual_seed(2)
+    logits = 2 * torch.randn(30, 12, VOCABULARY, VOCABULARY)
+    logits[::2, ..., EOS] = -math.inf
+    limits = [3 + number % 10 for number in range(30)]
+    config = decoding_settings()
+    alone = [beam_search(Table(logits[n : n + 1]), [limits[n]], config, CPU)[0] for n in range(30)]
+    monkeypatch.setattr(decoding, "DECIDED", decided)
+    assert_same(beam_search(Table(logits), limits, config, CPU), alone)
+    assert any(len(result.ids) == limit for result, limit in zip(alone, limits))
+
+
+@pytest.mark.parametrize("vocabulary", [37, 64, 4000])
+def test_continuations_are_the_best_of_all(vocabulary):
+    torch.manual_seed(4)
+    logits, log_prob = 3 * torch.randn(5, 4, vocabulary), -torch.rand(5, 4)
+    tokens, parents, log_probs = continuations(log_prob, logits.clone())
+    logits[..., [PAD, BOS]] = -math.inf
+    every = (logits.log_softmax(-1) + log_prob[..., None]).flatten(1)
+    expected, places = every.topk(8)
+    torch.testing.assert_close(log_probs, expected)
+    assert torch.equal(parents * vocabulary + tokens, places)
 
 
 def assert_same(results: list[Translation], expected: list[Translation]):

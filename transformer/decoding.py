@@ -7,16 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layout import pad
-from transformer.model import DecoderCache, Transformer
+from transformer.model import Transformer
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call
 (0 to its B x K - 1) that it goes on from; at the first call the rows are numbered as they stand."""
+
+DECIDED = 1 / 8  # of the sentences, before any is dropped
+STEPS_UNSEEN = 4  # on a GPU, before the host asks which are
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class BeamState:
     log_prob_BK: Tensor  # of the live hypotheses
     origin_BK: Tensor  # the row of the last step's call that each goes on from
     best_score_B: Tensor  # of the finished, -inf where none is
-    best: list[list[int]]  # its tokens
+    best_BT: Tensor  # its tokens, PAD behind them
 
     @property
     def length(self) -> int:
@@ -76,7 +80,7 @@ def start(limits: Sequence[int], beam: int, device: torch.device) -> BeamState:
         log_prob_BK=log_prob_BK,
         origin_BK=torch.arange(sentences * beam, device=device).view(sentences, beam),
         best_score_B=torch.full((sentences,), float("-inf"), device=device),
-        best=[[] for _ in limits],
+        best_BT=torch.full((sentences, 0), PAD, device=device),
     )
 
 
@@ -92,21 +96,33 @@ def extend(state: BeamState, logits_BKV: Tensor, config: DecodingConfig) -> None
     history_BKT = state.tokens_BKT.gather(1, parent_BK[:, :, None].expand(-1, -1, state.tokens_BKT.shape[2]))
     state.tokens_BKT = torch.cat([history_BKT, token_BC.gather(1, chosen_BK)[:, :, None]], 2)
     state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * beam
+    cut(state, config)
 
 
 def continuations(log_prob_BK: Tensor, logits_BKV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The 2K best next tokens over all live hypotheses of a sentence, with their parents and log-probabilities.
 
-    PAD and BOS are never chosen. The best of each hypothesis are found before the softmax, which then needs only its sum.
+    PAD and BOS are never chosen. Sorting a whole vocabulary is slow, finding maxima is not: of W tokens in each of V / W
+    groups the best are found, and the 2K best tokens are in the groups of the 2K best of these.
     """
-    beam, vocabulary = logits_BKV.shape[1:]
+    vocabulary = logits_BKV.shape[2]
     logits_BKV = logits_BKV.float()
-    logits_BKV[..., [PAD, BOS]] = float("-inf")
+    logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
     sum_BK1 = logits_BKV.logsumexp(-1, keepdim=True)
-    best_BKC, token_BKC = logits_BKV.topk(min(2 * beam, vocabulary))
-    log_prob_BN = (best_BKC - sum_BK1 + log_prob_BK[..., None]).flatten(1)
-    log_prob_BC, place_BC = log_prob_BN.topk(min(2 * beam, log_prob_BN.shape[1]))
-    return token_BKC.flatten(1).gather(1, place_BC), place_BC // best_BKC.shape[2], log_prob_BC
+    offset_BK1 = log_prob_BK[..., None] - sum_BK1
+    width = next(width for width in range(32, 0, -1) if vocabulary % width == 0)
+    logits_BKWN = logits_BKV.unflatten(2, (width, -1))
+    groups = logits_BKWN.shape[3]
+    best_BN = (logits_BKWN.amax(2) + offset_BK1).flatten(1)
+    count = 2 * log_prob_BK.shape[1]
+    group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
+    parent_BC, group_BC = group_BC // groups, group_BC % groups
+    sentence_B1 = torch.arange(len(group_BC), device=group_BC.device)[:, None]
+    log_prob_BCW = logits_BKWN[sentence_B1, parent_BC, :, group_BC] + offset_BK1[sentence_B1, parent_BC]
+    log_prob_BC, place_BC = log_prob_BCW.flatten(1).topk(count)
+    chosen_BC = place_BC // width
+    token_BC = place_BC % width * groups + group_BC.gather(1, chosen_BC)
+    return token_BC, parent_BC.gather(1, chosen_BC), log_prob_BC
 
 
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
@@ -115,52 +131,62 @@ def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: T
     An ending that is not among the K best would not have entered the beam; so a beam of 1 is greedy search.
     """
     score_BC = log_prob_BC[:, : config.beam] / length_penalty(state.length + 1, config)
-    ended_BC = torch.where(token_BC[:, : config.beam] == EOS, score_BC, float("-inf"))
-    score_B, place_B = ended_BC.max(1)
+    ended_BC = (token_BC[:, : config.beam] == EOS) & (state.limit_B > state.length)[:, None]
+    score_B, place_B = torch.where(ended_BC, score_BC, float("-inf")).max(1)
+    parent_B11 = parent_BC.gather(1, place_B[:, None])[:, :, None]
+    ids_BT = state.tokens_BKT.gather(1, parent_B11.expand(-1, -1, state.tokens_BKT.shape[2]))[:, 0, 1:]
+    keep(state, ids_BT, score_B)
+
+
+def cut(state: BeamState, config: DecodingConfig) -> None:
+    """At its limit, a sentence with nothing finished takes its best live hypothesis."""
+    cut_B = (state.limit_B == state.length) & (state.best_score_B == float("-inf"))
+    score_B = state.log_prob_BK[:, 0] / length_penalty(state.length, config)
+    keep(state, state.tokens_BKT[:, 0, 1:], torch.where(cut_B, score_B, float("-inf")))
+
+
+def keep(state: BeamState, ids_BT: Tensor, score_B: Tensor) -> None:
+    """Make these the best finished where they are."""
     better_B = score_B > state.best_score_B
     state.best_score_B = torch.where(better_B, score_B, state.best_score_B)
-    for row in better_B.nonzero()[:, 0].tolist():
-        state.best[row] = state.tokens_BKT[row, parent_BC[row, place_B[row]], 1:].tolist()
+    best_BT = F.pad(state.best_BT, (0, ids_BT.shape[1] - state.best_BT.shape[1]), value=PAD)
+    state.best_BT = torch.where(better_B[:, None], ids_BT, best_BT)
 
 
 def release(state: BeamState, results: list[Translation | None], config: DecodingConfig) -> None:
     """Hand over the sentences that are decided and drop them from the state.
 
     Log-probabilities only fall and penalties only grow, so a live hypothesis scores at most its log-probability now over
-    the penalty at the limit. At the limit, a sentence with nothing finished gives its best live hypothesis.
+    the penalty at the limit. What is decided stays so: to drop it means to copy what stays, and on a GPU to wait for it,
+    so that some wait for others.
     """
-    bound_B = state.log_prob_BK[:, 0] / length_penalty(state.limit_B, config)
-    at_limit_B = state.limit_B <= state.length
-    done_B = at_limit_B | (state.best_score_B >= bound_B)
-    if not done_B.any():
+    if state.tokens_BKT.is_cuda and state.length % STEPS_UNSEEN:
         return
-    for row in done_B.nonzero()[:, 0].tolist():
-        ids, score = state.best[row], state.best_score_B[row].item()
-        if score == float("-inf"):
-            ids = state.tokens_BKT[row, 0, 1:].tolist()
-            score = (state.log_prob_BK[row, 0] / length_penalty(state.length, config)).item()
-        results[int(state.sentence_B[row])] = Translation(ids, score)
+    bound_B = state.log_prob_BK[:, 0] / length_penalty(state.limit_B, config)
+    done_B = (state.limit_B <= state.length) | (state.best_score_B >= bound_B)
+    if done_B.sum() < len(done_B) * DECIDED:
+        return
+    done = (state.sentence_B[done_B], state.best_BT[done_B], state.best_score_B[done_B])
+    for number, ids, score in zip(*(tensor.tolist() for tensor in done)):
+        results[number] = Translation([token for token in ids if token != PAD], score)
     left = (~done_B).nonzero()[:, 0]
-    state.best = [state.best[row] for row in left.tolist()]
-    for name in ("sentence_B", "limit_B", "tokens_BKT", "log_prob_BK", "origin_BK", "best_score_B"):
-        setattr(state, name, getattr(state, name)[left])
+    for name, tensor in vars(state).items():
+        setattr(state, name, tensor[left])
 
 
 class ModelStep:
-    """The step function of a Transformer: moves its cache along with the hypotheses, then asks for the logits."""
+    """The step function of a Transformer: keeps of its cache what the search still needs, then asks for the logits."""
 
     def __init__(self, model: Transformer, source_BS: Tensor, beam: int) -> None:
-        self.model, self.beam = model, beam
-        self.cache: DecoderCache = model.start(source_BS)
-        self.rows = torch.arange(len(source_BS) * beam, device=source_BS.device)
+        self.model, self.cache = model, model.start(source_BS, beam)
+        self.sentences = len(source_BS)
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
-        origin_R = origin_BK.flatten()
-        if not torch.equal(origin_R, self.rows):
-            fewer = len(origin_R) < len(self.rows)
-            self.cache.select(origin_R, origin_BK[:, 0] // self.beam if fewer else None)
-            self.rows = self.rows[: len(origin_R)]
-        return self.model.step(tokens_BK.flatten(), self.cache).view(*tokens_BK.shape, -1)
+        sentences, beam = tokens_BK.shape
+        if sentences < self.sentences:
+            self.cache.select(origin_BK[:, 0] // beam)
+            self.sentences = sentences
+        return self.model.step(tokens_BK, origin_BK % beam, self.cache)
 
 
 @torch.inference_mode()

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, position_mask
+from transformer.attention import MultiHeadAttention
 from transformer.config.model import ModelConfig
 from transformer.dropout import dropout
 
@@ -119,7 +119,6 @@ class DecoderLayer(nn.Module):
         self.cross_attention = MultiHeadAttention(config)
         self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
-        self.neighbourhood = config.neighbourhood
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, masks: Masks, keep: Weights | None = None) -> Tensor:
         """All target positions at once, each seeing none after it. Padding stands last, so no mask need hide it."""
@@ -136,49 +135,53 @@ class DecoderLayer(nn.Module):
         x_BTD = self.residuals[1](x_BTD, attend_source)
         return self.residuals[2](x_BTD, self.feed_forward)
 
-    def step(self, x_RD: Tensor, cache: "LayerCache", source_mask: Tensor | None) -> Tensor:
-        """One new position of R = B x beam hypotheses, their earlier keys and values taken from `cache`."""
+    def step(self, x_BKD: Tensor, cache: "LayerCache", own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
+        """One new position of each hypothesis; those of a sentence are the queries of one attention."""
+        attend, cross = self.self_attention, self.cross_attention
 
-        def attend_self(x_R1D: Tensor) -> Tensor:
-            q, k, v = self.self_attention.self_projections(x_R1D)
-            cache.append(k, v)
-            at = cache.length - 1
-            mask = position_mask(range(at, at + 1), cache.length, True, self.neighbourhood, x_RD.device)
-            return self.self_attention(q, cache.k, cache.v, mask)
+        def attend_self(x: Tensor) -> Tensor:
+            q, k, v = attend.self_projections(x)
+            return attend(q, *cache.append(k, v), own_mask)
 
-        def attend_source(x_R1D: Tensor) -> Tensor:
-            # A sentence's hypotheses are queries of one attention, so its keys and values are kept once, not per beam.
-            q_BKD = x_R1D.view(len(cache.source_k), -1, x_R1D.shape[-1])
-            attended = self.cross_attention(
-                self.cross_attention.queries(q_BKD), cache.source_k, cache.source_v, source_mask
-            )
-            return attended.view_as(x_R1D)
+        def attend_source(x: Tensor) -> Tensor:
+            return cross(cross.queries(x), cache.source_k, cache.source_v, source_mask)
 
-        x_R1D = self.residuals[0](x_RD[:, None], attend_self)
-        x_R1D = self.residuals[1](x_R1D, attend_source)
-        return self.residuals[2](x_R1D, self.feed_forward)[:, 0]
+        x_BKD = self.residuals[0](x_BKD, attend_self)
+        x_BKD = self.residuals[1](x_BKD, attend_source)
+        return self.residuals[2](x_BKD, self.feed_forward)
 
 
 class LayerCache:
-    """One decoder layer's keys and values: of the source once a sentence, of the target so far once a hypothesis."""
+    """One decoder layer's keys and values: of the source once a sentence, of the target as they were computed.
+
+    Those of the target stay where they were written, position by position, K a position: when a hypothesis goes on from
+    another, nothing moves, and a mask says which of them it descends from. The room for them doubles when it is full.
+    """
+
+    ROOM = 16  # positions at first
 
     def __init__(self, source_k: Tensor, source_v: Tensor) -> None:
-        self.source_k, self.source_v = source_k, source_v  # [B, H, S, E]
-        self.k: Tensor | None = None  # [R, H, T so far, E]
+        self.source_k, self.source_v = source_k.contiguous(), source_v.contiguous()  # [B, H, S, E]
+        self.k: Tensor | None = None  # [B, H, room, K, E]
         self.v: Tensor | None = None
+        self.length = 0
 
-    @property
-    def length(self) -> int:
-        return 0 if self.k is None else self.k.shape[2]
+    def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
+        """Take the newest position in; all keys and all values so far, [B, H, T x K, E]."""
+        if self.k is None:
+            self.k, self.v = (new[:, :, None][:, :, :0] for new in (k_BHKE, v_BHKE))
+        if self.length == self.k.shape[2]:
+            self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
+        self.k[:, :, self.length], self.v[:, :, self.length] = k_BHKE, v_BHKE
+        self.length += 1
+        return self.k[:, :, : self.length].flatten(2, 3), self.v[:, :, : self.length].flatten(2, 3)
 
-    def append(self, k_RH1E: Tensor, v_RH1E: Tensor) -> None:
-        self.k = k_RH1E if self.k is None else torch.cat([self.k, k_RH1E], 2)
-        self.v = v_RH1E if self.v is None else torch.cat([self.v, v_RH1E], 2)
+    def enlarged(self, old: Tensor) -> Tensor:
+        new = old.new_empty(*old.shape[:2], max(self.ROOM, 2 * self.length), *old.shape[3:])
+        new[:, :, : old.shape[2]] = old
+        return new
 
-    def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
-        """Keep these rows, in this order; `sentences` is None where all stay."""
-        if self.k is not None:
-            self.k, self.v = self.k.index_select(0, hypotheses), self.v.index_select(0, hypotheses)
-        if sentences is not None:
-            self.source_k = self.source_k.index_select(0, sentences)
-            self.source_v = self.source_v.index_select(0, sentences)
+    def select(self, sentences: Tensor) -> None:
+        """Keep these sentences."""
+        for name in ("k", "v", "source_k", "source_v"):
+            setattr(self, name, getattr(self, name).index_select(0, sentences))

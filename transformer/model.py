@@ -1,6 +1,6 @@
 """The Transformer (section 3).
 
-Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, R hypotheses (B x beam).
+Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K beam.
 
 Initialisation (the paper gives none; the authors' tensor2tensor):
     matrices                    Glorot-uniform, W^Q, W^K and W^V each with their own fan-out
@@ -30,11 +30,28 @@ class DecoderCache:
 
     layers: list[LayerCache]
     source_mask: Tensor | None  # [B, 1, 1, S]
+    ancestor_BKT: Tensor  # which of its sentence's K hypotheses each descended from at each position
 
-    def select(self, hypotheses: Tensor, sentences: Tensor | None) -> None:
+    def advance(self, parent_BK: Tensor) -> None:
+        """A new position, at which each hypothesis goes on from that one of its sentence's."""
+        beam = parent_BK.shape[1]
+        ancestor_BKT = self.ancestor_BKT.gather(1, parent_BK[..., None].expand(-1, -1, self.ancestor_BKT.shape[2]))
+        own_BK1 = torch.arange(beam, device=parent_BK.device).expand_as(parent_BK)[..., None]
+        self.ancestor_BKT = torch.cat([ancestor_BKT, own_BK1], 2)
+
+    def mask(self, neighbourhood: int) -> Tensor:
+        """Which keys in `layers` belong to each hypothesis, [B, 1, K, T x K]."""
+        beam, length = self.ancestor_BKT.shape[1:]
+        mask_BKTK = self.ancestor_BKT[..., None] == torch.arange(beam, device=self.ancestor_BKT.device)
+        near = position_mask(range(length - 1, length), length, True, neighbourhood, mask_BKTK.device)
+        return (mask_BKTK if near is None else mask_BKTK & near[..., None]).flatten(2)[:, None]
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep these sentences."""
         for layer in self.layers:
-            layer.select(hypotheses, sentences)
-        if sentences is not None and self.source_mask is not None:
+            layer.select(sentences)
+        self.ancestor_BKT = self.ancestor_BKT.index_select(0, sentences)
+        if self.source_mask is not None:
             self.source_mask = self.source_mask.index_select(0, sentences)
 
 
@@ -114,17 +131,25 @@ class Transformer(nn.Module):
             x_BSD = layer(x_BSD, masks, keep)
         return self.encoder_norm(x_BSD)
 
-    def start(self, source_BS: Tensor) -> DecoderCache:
-        """Encode once; the cache from which `step` goes on."""
+    def start(self, source_BS: Tensor, beam: int) -> DecoderCache:
+        """Encode once; the cache from which `step` goes on with K = `beam` hypotheses a sentence."""
         source = Rows(source_BS)
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
-        return DecoderCache(layers, masks.source)
+        return DecoderCache(layers, masks.source, source_BS.new_empty(len(source_BS), beam, 0))
 
-    def step(self, tokens_R: Tensor, cache: DecoderCache) -> Tensor:
-        """Logits of the token that follows each hypothesis, given its newest token, [R, V]."""
-        x_RD = self.embed(Rows(tokens_R[:, None]), self.target_positions, cache.layers[0].length)[:, 0]
+    def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> Tensor:
+        """Logits of the token that follows each hypothesis, [B, K, V].
+
+        Given are its newest token and which of its sentence's hypotheses at the last step (0 to K - 1) it goes on from.
+        """
+        position = cache.ancestor_BKT.shape[2]
+        cache.advance(parent_BK)
+        mask = cache.mask(self.config.neighbourhood)
+        x_BKD = self.embed(Rows(tokens_BK.flatten()[:, None]), self.target_positions, position).view(
+            *tokens_BK.shape, -1
+        )
         for layer, layer_cache in zip(self.decoder, cache.layers):
-            x_RD = layer.step(x_RD, layer_cache, cache.source_mask)
-        return self.logits(self.decoder_norm(x_RD))
+            x_BKD = layer.step(x_BKD, layer_cache, mask, cache.source_mask)
+        return self.logits(self.decoder_norm(x_BKD))
