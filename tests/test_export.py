@@ -1,0 +1,121 @@
+"""What is exported translates as this project does."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import ctranslate2
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+
+from pipeline.export import require_exportable
+from pipeline.params import section
+from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import BOS, EOS, PAD, VocabularyConfig
+from transformer.decoding import translate
+from transformer.layout import pad
+from transformer.model import Transformer
+from transformer.vocabulary import Vocabulary, learn
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+def random_lines(seed: int, number: int) -> list[str]:
+    random = np.random.default_rng(seed)
+    return [" ".join(random.choice(WORDS, length)) for length in random.integers(2, 8, number)]
+
+
+def batch(vocabulary: Vocabulary, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Lines, and the same backwards."""
+    lines = random_lines(seed, 32)
+    sources, targets = vocabulary.encode(lines), vocabulary.encode([" ".join(line.split()[::-1]) for line in lines])
+    return pad([[*ids, EOS] for ids in sources]), pad([[BOS, *ids, EOS] for ids in targets])
+
+
+@pytest.fixture(scope="module")
+def folder(params, tmp_path_factory):
+    """The folder of a model that has learnt, not to the end, to say lines backwards."""
+    torch.manual_seed(1)
+    folder = tmp_path_factory.mktemp("model")
+    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 1)
+    (folder / "vocabulary.model").write_bytes(learn(["\n".join(WORDS * 3).encode() + b"\n"], config))
+    vocabulary = Vocabulary(folder / "vocabulary.model")
+    small = {"N": 2, "d_model": 64, "d_ff": 128, "h": 4, "d_k": 16, "d_v": 16, "dropout": 0.0}
+    settings = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **small)
+    model = Transformer(settings, vocabulary.size)
+    optimiser = torch.optim.Adam(model.parameters(), 2e-3)
+    for step in range(150):
+        source, target = batch(vocabulary, step)
+        loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    write_tensors(folder / WEIGHTS, model.state_dict(), {"loss": loss.item()})
+    write_settings(folder, settings, vocabulary.size, vocabulary.sha256)
+    return folder
+
+
+def export(folder, out, kind):
+    command = [sys.executable, "-m", "pipeline.export", str(folder), str(out), "--format", kind]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def test_ctranslate2_says_the_same(folder, tmp_path, decoding_settings):
+    assert export(folder, tmp_path / "out", "ctranslate2").returncode == 0
+    vocabulary = Vocabulary(tmp_path / "out" / "vocabulary.model")
+    lines = random_lines(1000, 100)
+    sources = vocabulary.encode(lines)
+    model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
+    ours = translate(model, sources, decoding_settings(alpha=0.0))
+    peer = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32", intra_threads=1)
+    theirs = peer.translate_batch(
+        [vocabulary.pieces(source) for source in sources],
+        beam_size=4,
+        length_penalty=0,
+        min_decoding_length=0,
+        return_scores=True,
+    )
+    same = [vocabulary.pieces(a.ids) == b.hypotheses[0] for a, b in zip(ours, theirs)]
+    assert sum(same) >= 98
+    assert [a.score for a in ours] == pytest.approx([b.scores[0] for b in theirs], abs=1e-3)
+    texts = vocabulary.decode([translation.ids for translation in ours])
+    assert len(set(texts)) > 90 and sum(a.split() == b.split()[::-1] for a, b in zip(texts, lines)) > 10
+
+
+def test_marian_s_files_agree(folder, tmp_path):
+    out = tmp_path / "out"
+    assert export(folder, out, "marian").returncode == 0
+    config, tensors = json.loads((out / "config.json").read_text()), load_file(out / "model.safetensors")
+    vocabulary = Vocabulary(folder / "vocabulary.model")
+    pieces = json.loads((out / "vocab.json").read_text())
+    assert tensors["model.shared.weight"].shape == (config["vocab_size"], config["d_model"]) == (len(pieces), 64)
+    assert tensors["model.decoder.layers.1.fc1.weight"].shape == (config["decoder_ffn_dim"], 64)
+    line = "seven two nine"
+    assert [pieces[piece] for piece in vocabulary.processor.Encode(line, out_type=str)] == vocabulary.encode([line])[0]
+    assert tensors["final_logits_bias"].isinf().nonzero()[:, 1].tolist() == [PAD, BOS]
+    assert {path.name for path in out.glob("*.spm")} == {"source.spm", "target.spm"}
+    again = export(folder, out, "marian")
+    assert again.returncode == 1 and "exists already" in again.stderr and "Traceback" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    "difference, named",
+    [
+        ({"norm": "pre"}, "norm"),
+        ({"positions": "learned"}, "positions"),
+        ({"attention": "additive"}, "attention"),
+        ({"neighbourhood": 4}, "neighbourhood"),
+        ({"d_k": 4}, "d_k"),
+        ({"d_v": 4}, "d_v"),
+    ],
+    ids=str,
+)
+def test_what_the_formats_cannot_say_is_refused(settings, difference, named):
+    with pytest.raises(UserError, match=f"models/x: .*{named}.* hold only"):
+        require_exportable(settings(**difference), "models/x")
