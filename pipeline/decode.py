@@ -61,6 +61,12 @@ class Decoder:
         results = [Translation([], 0.0)] * len(lines)
         asked = [number for number, source in enumerate(sources) if source]
         tokens = max(1, self.config.batch_tokens // self.config.beam)
+        for number in asked:
+            if len(sources[number]) > tokens:  # it would take hours, and memory by the square of its length
+                raise UserError(
+                    f"{name}: line {number + 1} is {len(sources[number]):,} pieces long, and decoding.batch_tokens "
+                    f"{self.config.batch_tokens} leaves {tokens:,} to each of beam {self.config.beam}; split the line"
+                )
         with tqdm(total=len(asked), desc=f"decode {name}", unit="sentence") as bar:
             for places in batches_by_length([len(sources[number]) for number in asked], tokens):
                 numbers = [asked[place] for place in places]

@@ -24,7 +24,7 @@ from tqdm import tqdm
 from pipeline import energy, machine, outcome, stage, tracking, workers, workspace
 from pipeline.params import load
 from pipeline.runs import run_settings
-from transformer.binarised import describe, open_binarised
+from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -55,6 +55,12 @@ def trainer(
     device = machine.torch_device(options, config.threads)
     precision = precision_of(config.precision, device)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
+    longest = max(int(dev_set.lengths(side).max()) for side in SIDES)
+    if longest > config.micro_batch_tokens:
+        raise UserError(
+            f"{data}: a dev line is {longest:,} pieces long, and micro_batch_tokens is {config.micro_batch_tokens:,}; "
+            "split the line"
+        )
     batches = Batches(train_set, config.seed, config.batch_tokens, config.max_length)
     if not len(batches):
         raise UserError(

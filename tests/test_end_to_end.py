@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from pipeline import workspace
 from tests.projects import Project
@@ -52,6 +53,37 @@ def test_both_tools_find_nothing_more_to_do(project):
     assert "up to date" in project.run("dvc", "status")
     assert "Running" not in project.run("dvc", "repro")
     assert "Nothing to be done" in project.run("snakemake", "-n")
+
+
+def made(project: Project) -> dict[str, bytes]:
+    """All that a run of the workflow leaves to look at, by its path."""
+    places = [project.root / name for name in ("data", "models", "scores", "reports", "dvc.lock", "params.yaml")]
+    files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file()]
+    return {file.relative_to(project.root).as_posix(): file.read_bytes() for file in files}
+
+
+def entries(content: bytes) -> set[str]:
+    """What dvc.lock says of each stage's files, an entry a file."""
+    stages = YAML(typ="safe").load(content)["stages"].items()
+    return {f"{name}: {entry}" for name, stage in stages for key in ("deps", "outs") for entry in stage[key]}
+
+
+def test_two_clean_runs_differ_in_their_times_alone(project, tmp_path):
+    """The second one with one core, as its tools are told: the number of threads stands in params.yaml."""
+    second = shortened(tmp_path)
+    second.run("snakemake", "--cores", "1")
+    one, other = made(project), made(second)
+    assert one.keys() == other.keys()
+    differing = {path for path in one if one[path] != other[path]}
+    report = {path for path in differing if path.startswith("reports/")}
+    times = {f"scores/{RUN}/{name}.json" for name in ("timing", "decoding-timing", "flops")}
+    assert differing - report == times | {"dvc.lock"}
+    tables = {f"{name}.{suffix}" for name in ("runs", "summary") for suffix in ("md", "csv", "tex")}
+    assert report == {f"reports/{name}" for name in {"index.html", "README.md", *tables}}
+    unequal = entries(one["dvc.lock"]) ^ entries(other["dvc.lock"])
+    named = {path for path in [*times, "scores", "reports"] for entry in unequal if f"'path': '{path}'" in entry}
+    assert all(any(f"'path': '{path}'" in entry for path in named) for entry in unequal)
+    assert named == {*times, "scores", "reports"}
 
 
 def test_metrics_and_the_graph_can_be_shown(project):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import signal
 from argparse import Namespace
 from pathlib import Path
@@ -141,6 +142,23 @@ def test_the_report_shows_strangers_text_as_text(folder):
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
     for figure in Path("reports/figures").glob("*.svg"):
         ElementTree.parse(figure)
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "says"),
+    [("dev", "train", "a dev line is .* pieces long"), ("test", "decode", "test average: line 11 is .* pieces long")],
+)
+def test_a_line_too_long_to_evaluate_or_translate_is_refused_before_the_hours_it_takes(
+    made, tmp_path, monkeypatch, name, stage, says
+):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for language in LANGUAGES:
+        with open(f"text/{name}.{language}", "a") as file:
+            file.write(f"{LONG}\n")
+    run("binarise")
+    with pytest.raises(UserError, match=says):
+        run(stage)
 
 
 class Payload:
