@@ -22,8 +22,9 @@ from pipeline.params import load, section
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.config.vocabulary import PAD
-from transformer.data import Batches, PaddedBatch, padded
+from transformer.data import Batches
 from transformer.layers import sinusoids
+from transformer.layout import Batch, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.training import autocast, batch_loss, precision_of
@@ -82,15 +83,15 @@ class Peer(nn.Module):
         return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
 
 
-def peer_loss(peer: nn.Module, batch: PaddedBatch, smoothing: float) -> Tensor:
-    labels = torch.zeros_like(batch.target_BT).flatten()
+def peer_loss(peer: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    labels = torch.zeros_like(batch.target.ids_BS).flatten()
     labels[batch.real_N] = batch.labels_N
-    logits = peer(batch.source_BS, batch.target_BT).flatten(0, 1)
+    logits = peer(batch.source.ids_BS, batch.target.ids_BS).flatten(0, 1)
     return F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
 
 
 def seconds(
-    model: nn.Module, loss_of: Callable, batches: list[PaddedBatch], config: TrainingConfig, optimiser: torch.optim.Adam
+    model: nn.Module, loss_of: Callable, batches: list[Batch], config: TrainingConfig, optimiser: torch.optim.Adam
 ) -> float:
     """Time of a training step on each of `batches`."""
     device = next(model.parameters()).device
@@ -115,7 +116,7 @@ def compare(shape: str, rounds: int, steps: int, device: torch.device) -> list[s
     pairs = LogNormalPairs(max(2000, 4 * tokens * steps // 27), vocabulary)
     plan = Batches(pairs, 1, tokens, 256)
     batches = [padded(pairs, plan.batch(step)).to(device) for step in range(steps)]
-    real = sum(len(batch.labels_N) + int((batch.source_BS != PAD).sum()) for batch in batches)
+    real = sum(len(batch.labels_N) + int((batch.source.ids_BS != PAD).sum()) for batch in batches)
     torch.manual_seed(1)
     ours, peer = Transformer(model_config, vocabulary).to(device), Peer(model_config, vocabulary).to(device)
     systems = {"ours": (ours, batch_loss), "torch.nn.Transformer": (peer, peer_loss)}
