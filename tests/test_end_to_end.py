@@ -77,9 +77,10 @@ def test_two_clean_runs_differ_in_their_times_alone(project, tmp_path):
     differing = {path for path in one if one[path] != other[path]}
     report = {path for path in differing if path.startswith("reports/")}
     times = {f"scores/{RUN}/{name}.json" for name in ("timing", "decoding-timing", "flops")}
+    times.add("scores/layer-costs.json")
     assert differing - report == times | {"dvc.lock"}
-    tables = {f"{name}.{suffix}" for name in ("runs", "summary") for suffix in ("md", "csv", "tex")}
-    assert report == {f"reports/{name}" for name in {"index.html", "README.md", *tables}}
+    tables = {f"{name}.{suffix}" for name in ("flops", "runs", "summary", "table1") for suffix in ("md", "csv", "tex")}
+    assert report == {f"reports/{name}" for name in {"index.html", "README.md", "figures/layer-costs.svg", *tables}}
     unequal = entries(one["dvc.lock"]) ^ entries(other["dvc.lock"])
     named = {path for path in [*times, "scores", "reports"] for entry in unequal if f"'path': '{path}'" in entry}
     assert all(any(f"'path': '{path}'" in entry for path in named) for entry in unequal)
