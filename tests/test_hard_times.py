@@ -1,0 +1,144 @@
+"""A lost cache, a folder that is read-only, two tools at once, a clock set back: said in one line, and nothing is lost."""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.imports import ROOT
+from tests.stubs import StubProject
+
+SCORE = "scores/demo-tiny/score.json"
+CHECKPOINTS = "models/demo-tiny/checkpoints"
+
+
+@pytest.fixture
+def project(built, tmp_path) -> StubProject:
+    return built.copy(tmp_path / "project")
+
+
+# DVC's cache
+
+
+def cached(project: StubProject, output: str) -> Path:
+    """The object in the cache that holds an output, or a folder's first file."""
+    lock = YAML(typ="safe").load((project.root / "dvc.lock").read_text())
+    (md5,) = [out["md5"] for stage in lock["stages"].values() for out in stage.get("outs", []) if out["path"] == output]
+    place = project.root / ".dvc/cache/files/md5"
+    if md5.endswith(".dir"):
+        md5 = json.loads((place / md5[:2] / md5[2:]).read_text())[0]["md5"]
+    return place / md5[:2] / md5[2:]
+
+
+def spoil(path: Path) -> None:
+    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    path.write_text('{"digest": 1}\n')
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_a_lost_cache_is_filled_again_from_what_was_made(project):
+    shutil.rmtree(project.root / ".dvc/cache")
+    project.run("dvc", "commit")
+    assert project.ran() == [] and project.planned() == []
+    assert project.repro() == []
+    assert cached(project, CHECKPOINTS).exists()
+
+
+@pytest.mark.parametrize("output", [SCORE, CHECKPOINTS])
+@pytest.mark.parametrize("damage", [spoil, Path.unlink])
+def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(project, output, damage):
+    """The next stages find the same bytes, and have nothing to do."""
+    made = project.root / output
+    file = made if made.is_file() else made / "made"
+    before = file.read_bytes()
+    damage(cached(project, output))
+    remove(made)
+    assert project.snakemake() == ["score@demo-tiny" if output == SCORE else "train@demo-tiny"]
+    assert file.read_bytes() == before
+    assert project.repro() == []
+
+
+# Two at once
+
+
+@contextmanager
+def at_work(project: StubProject, *command: str) -> Iterator[None]:
+    """A tool that stays at work on the stage score until the block ends, and is killed then."""
+    process = subprocess.Popen(
+        **project.command(*command, STUB_HANGS="score"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while "score@demo-tiny" not in project.ran():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    with at_work(project, "dvc", "repro"):
+        assert "is busy" in project.run("dvc", "repro", status=255)
+        printed = project.run("snakemake", "--cores", "2", status=1)
+        assert "\nsnakemake: " in printed and "is busy" in printed and "Traceback" not in printed
+        assert project.ran() == [], "never both"
+    assert project.snakemake() == ["score@demo-tiny", "report"]
+    assert project.repro() == []
+
+
+# The clock and the disk
+
+
+def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(project):
+    project.edit("params.yaml", "    nfc: true ", "    nfc: false ")
+    assert "clock skew" in project.run("snakemake", "--cores", "2", status=1, STUB_CLOCK="back")
+    ran = [*project.ran(), *project.snakemake()]
+    assert ran[0] == "normalise@demo" and ran[-1] == "report" and len(ran) == len(set(ran)) == 9
+    assert project.planned() == [] and project.repro() == []
+
+
+def bound_by_modes() -> None:
+    """Make file modes count for root, too: without CAP_DAC_OVERRIDE after the next exec."""
+    if os.geteuid() == 0:
+        drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+        ctypes.CDLL(None).prctl(drop, override)
+
+
+def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_path):
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    for name in ("scores", "results", "reports"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "reports/index.html").write_text("the old report")
+    (tmp_path / "reports").chmod(0o555)
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.report", "--scores", "scores", "--results", "results", "--out", "reports"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=bound_by_modes,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("report: [Errno 13] Permission denied: 'reports/") and done.stderr.count("\n") == 1
+    assert [path.read_text() for path in (tmp_path / "reports").iterdir()] == ["the old report"]
