@@ -5,6 +5,7 @@ import pytest
 import torch
 from test_data import Pairs
 from test_model import VARIATIONS, build
+from torch._dynamo.testing import CompileCounterWithBackend
 
 from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
@@ -117,6 +118,22 @@ def test_no_sentence_sees_another(settings, variation):
     others = (before.target.sentence_BS > 0) & ~changed
     torch.testing.assert_close(outputs[0][others], outputs[1][others], atol=1e-6, rtol=1e-6)
     assert not torch.allclose(outputs[0][changed], outputs[1][changed])
+
+
+def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
+    """Whatever the number and the width of the rows: what is compiled after two batches serves all that follow."""
+    plain, compiled = (build(settings(), 90).train() for _ in range(2))
+    counter, counts = CompileCounterWithBackend("eager"), []
+    compiled.compile_layers(counter)
+    assert plain.state_dict().keys() == compiled.state_dict().keys()
+    for longest in (40, 10, 20, 30, 60):
+        pairs = Pairs(30, longest)
+        batch = packed(pairs, np.arange(longest // 2))
+        results = [loss_and_gradients(model, batch, "float32") for model in (plain, compiled)]
+        assert results[0][0] == pytest.approx(results[1][0], rel=1e-6)
+        torch.testing.assert_close(results[0][1], results[1][1], atol=1e-4, rtol=1e-4)
+        counts.append(counter.frame_count)
+    assert counts[1:] == [counts[1]] * 4
 
 
 def test_padding_beside_a_full_row_is_a_number(settings):

@@ -16,7 +16,7 @@ from tests.stubs import StubProject
 
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
-    {"files", "dropout", "loss", "layout", "optimisation", "vocabulary", "flops", "parallel"},
+    {"files", "dropout", "loss", "layout", "optimisation", "vocabulary", "flops", "parallel", "prefetch"},
     {"binarised", "attention", "data"},
     {"layers", "accumulation"},
     {"model"},

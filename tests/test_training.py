@@ -186,9 +186,9 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     short.accumulation.warn = print
     numbers = short.batches.batch(0)
-    expected = undisturbed.gradients(numbers, 150)
+    expected = undisturbed.gradients(numbers, {}, 150)
     short_of_memory(monkeypatch, 60)
-    torch.testing.assert_close(short.gradients(numbers, 150), expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(short.gradients(numbers, {}, 150), expected, rtol=1e-5, atol=0)
     for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
 

@@ -19,7 +19,10 @@ from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import ALONE, Alone
+from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
+
+AHEAD = 4  # steps whose batches are made before they are needed: enough to even out, little to throw away
 
 
 def precision_of(config_precision: str, device: torch.device) -> str:
@@ -36,6 +39,8 @@ def seed_step(seed: int, step: int, rank: int) -> None:
 
 def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
     model.to(device)
+    if device.type == "cuda":
+        model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
     return TrainingState(model, adam(model.parameters(), config), loss_sum)
 
@@ -86,6 +91,8 @@ class Trainer:
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
         self.accumulation = Accumulation(self.batches, self.config.micro_batch_tokens, self.warn)
+        self.layout = layout_for(self.device)
+        self.coming = Prefetch(self.prepare, AHEAD)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
         """Train to the end; false where `stop` ended it before, with the state saved.
@@ -124,10 +131,8 @@ class Trainer:
     def advance(self) -> None:
         """One step of the optimiser on one batch."""
         state, config = self.state, self.config
-        numbers = self.batches.batch(state.step)
-        sums = self.batches.sums(numbers)
-        own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
-        state.loss_sum += self.gradients(own, sums["target_tokens"])
+        sums, own, parts = self.coming(state.step)
+        state.loss_sum += self.gradients(own, parts, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
@@ -137,7 +142,21 @@ class Trainer:
         state.loss_tokens += sums["target_tokens"]
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
 
-    def gradients(self, numbers: np.ndarray, target_tokens: int) -> Tensor:
+    def prepare(self, step: int) -> tuple[dict[str, int], np.ndarray, dict[bytes, Batch]]:
+        """The sums of a step's batch, this worker's pairs of it, and the parts these will come in, laid out.
+
+        It runs in a thread, ahead of the step, and alone asks for batches, which are no two threads' to ask for.
+        """
+        numbers = self.batches.batch(step)
+        own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
+        parts = self.batches.micro_batches(own, self.accumulation.limit)
+        return self.batches.sums(numbers), own, {part.tobytes(): self.laid_out(part) for part in parts}
+
+    def laid_out(self, part: np.ndarray) -> Batch:
+        batch = self.layout(self.batches.pairs, part)
+        return batch.map(Tensor.pin_memory) if self.device.type == "cuda" else batch
+
+    def gradients(self, numbers: np.ndarray, parts: dict[bytes, Batch], target_tokens: int) -> Tensor:
         """The summed loss of this worker's part of a batch; the parameters then have the gradients of all of it.
 
         Normalised by the whole batch's target tokens, so that workers and parts weigh by their size.
@@ -151,7 +170,10 @@ class Trainer:
             loss_sum.zero_()
 
         def add(part: np.ndarray, last: bool) -> None:
-            batch = layout_for(self.device)(self.batches.pairs, part).to(self.device)
+            batch = parts.get(part.tobytes()) or self.laid_out(
+                part
+            )  # smaller parts than foreseen, where memory ran out
+            batch = batch.to(self.device)
             with autocast(self.device, self.precision):
                 loss = batch_loss(state.model, batch, self.config.label_smoothing)
             if last:

@@ -1,0 +1,48 @@
+"""Prefetching changes when something is made, and nothing else."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.imports import ROOT
+from transformer.prefetch import Prefetch
+
+
+def test_any_step_may_be_asked_for():
+    prefetch = Prefetch(lambda step: step**2, 3)
+    assert [prefetch(step) for step in (0, 1, 2, 7, 8, 3, 3, 4)] == [0, 1, 4, 49, 64, 9, 9, 16]
+
+
+def test_what_comes_next_is_made_in_a_thread_and_no_more():
+    made, done = [], threading.Event()
+
+    def make(step):
+        made.append((step, threading.current_thread() is threading.main_thread()))
+        if step == 7:
+            done.set()
+        return step
+
+    prefetch = Prefetch(make, 2)
+    prefetch(5)
+    assert done.wait(60)
+    prefetch.close()
+    assert made == [(5, False), (6, False), (7, False)]
+
+
+def test_an_error_is_raised_where_its_step_is_asked_for():
+    prefetch = Prefetch(lambda step: 1 // (2 - step), 3)
+    assert [prefetch(0), prefetch(1)] == [0, 1]
+    with pytest.raises(ZeroDivisionError):
+        prefetch(2)
+    assert prefetch(3) == -1
+
+
+def test_a_process_that_fails_ends():
+    """The thread is at work then, and more is asked of it."""
+    code = "import time\nfrom transformer.prefetch import Prefetch\nPrefetch(lambda step: time.sleep(0.5 * step), 4)(0)\n1 / 0"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1 and done.stderr.strip().endswith("ZeroDivisionError: division by zero")
