@@ -3,6 +3,9 @@
 Shapes: N target tokens (no padding), D d_model, V vocabulary.
 """
 
+import functools
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -33,10 +36,10 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         rows = max(1, ELEMENTS.get(device, 2**20) // len(embedding))
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
-            log_probs = (hidden[part] @ embedding.T).float().log_softmax(-1)
-            loss -= smoothed_log_likelihood(log_probs, labels_N[part], smoothing)
+            logits = hidden[part] @ embedding.T
+            likelihood, logits_gradient = of_logits(device)(logits, labels_N[part], smoothing, needed)
+            loss -= likelihood
             if needed:
-                logits_gradient = softmax_minus_target(log_probs, labels_N[part], smoothing).to(kind)
                 torch.mm(logits_gradient, embedding, out=hidden_gradient[part])
                 embedding_gradient.addmm_(logits_gradient.T, hidden[part])
         ctx.save_for_backward(hidden_gradient, embedding_gradient)
@@ -47,6 +50,22 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         pairs = zip(ctx.saved_tensors, ctx.kinds)
         return *(saved.to(kind) * gradient.to(kind) for saved, kind in pairs), None, None
+
+
+@functools.cache
+def of_logits(device: str) -> Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor | None]]:
+    """`likelihood_and_gradient`; on a GPU in a few compiled passes over the logits, where torch makes nine."""
+    return torch.compile(likelihood_and_gradient, dynamic=True) if device == "cuda" else likelihood_and_gradient
+
+
+def likelihood_and_gradient(
+    logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The smoothed log-likelihood and, where it is needed, the gradient of the loss by the logits."""
+    log_probs_NV = logits_NV.float().log_softmax(-1)
+    likelihood = smoothed_log_likelihood(log_probs_NV, labels_N, smoothing)
+    gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing).to(logits_NV.dtype) if needed else None
+    return likelihood, gradient_NV
 
 
 def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
