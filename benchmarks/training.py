@@ -1,157 +1,252 @@
-"""Training speed beside torch.nn.Transformer, on the same batches, in one process, turn by turn.
+"""Training speed beside peers, on the same batches, in one process, turn by turn.
 
-    python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5]
+    python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile] [--profile]
 
-Prints real tokens (source + target) a second and the ratio, as medians over the rounds. On a GPU both run in bfloat16
-and the peer is compiled as well.
+Prints a table: real tokens (source + target) a second; the time beside that of the first row, which trains as
+pipeline.train does on this device, as the median over the rounds; on a GPU the model's FLOPs utilisation and the peak
+of memory; and the seconds from nothing to the first step that is as fast as those that follow, compilation and all. A
+peer that is not installed (`pip install transformers`, `joeynmt`) is a dash with the reason. Whatever is not started
+within --minutes is left out, so that it ends within ten; what torch compiled is kept for the next run. `--profile` says
+where the time of our steps goes. On a GPU the batches are the paper's, 25,000 + 25,000 tokens, in bfloat16.
 """
 
 import argparse
-import math
 import statistics
 import time
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks import peers
+from benchmarks.profile import print_profile
+from benchmarks.workload import LogNormalPairs
+from pipeline.flops import rate, rates
 from pipeline.machine import processor
 from pipeline.params import load, section
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.config.vocabulary import PAD
 from transformer.data import Batches
-from transformer.layers import sinusoids
-from transformer.layout import Batch, padded
+from transformer.flops import Lengths, forward_flops, training_flops
+from transformer.layout import Batch, Layout, packed, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.training import autocast, batch_loss, precision_of
 
 # Tokens a batch and vocabulary by shape on a processor; a GPU takes the paper's.
 SIZES = {"tiny": (2000, 4000), "base": (2000, 8000), "big": (1000, 8000)}
+PAPER = (25000, 37000)
+STEADY = 1.5  # times the median of a step: a step within that is as fast as those that follow
 
 
-class LogNormalPairs:
-    """Random pieces in sentences as long as WMT14's after BPE: log-normal, mean 27."""
+class System(NamedTuple):
+    """One way to train."""
 
-    def __init__(self, pairs: int, vocabulary: int) -> None:
-        random = np.random.default_rng(1)
-        source = np.clip(random.lognormal(3.1, 0.6, pairs), 3, 200)
-        target = np.clip(source * random.lognormal(0.05, 0.2, pairs), 3, 200)
-        sides = (source.astype(int), target.astype(int))
-        self.sides = [[random.integers(4, vocabulary, n) for n in side] for side in sides]
-
-    def __len__(self) -> int:
-        return len(self.sides[0])
-
-    def lengths(self, side: str) -> np.ndarray:
-        return np.array([len(ids) for ids in self.sides[side == "target"]])
-
-    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.sides[0][number], self.sides[1][number]
+    name: str
+    build: Callable[[ModelConfig, int], nn.Module]
+    loss: Callable[[nn.Module, Batch, float], Tensor]
+    layout: Layout = padded
+    compiled: bool = False
 
 
-class Peer(nn.Module):
-    """What one writes around torch.nn.Transformer: tied embeddings, sinusoids, padding and causal masks."""
-
-    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, config.d_model, padding_idx=PAD)
-        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
-        self.transformer = nn.Transformer(
-            config.d_model, config.h, config.N, config.N, config.d_ff, config.dropout, batch_first=True
-        )
-        self.register_buffer("positions", sinusoids(512, config.d_model))
-        self.dropout, self.scale = nn.Dropout(config.dropout), math.sqrt(config.d_model)
-
-    def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-        padding = source_BS == PAD
-        causal = nn.Transformer.generate_square_subsequent_mask(target_BT.shape[1], device=source_BS.device)
-        hidden = self.transformer(
-            self.embed(source_BS),
-            self.embed(target_BT),
-            tgt_mask=causal,
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
-            tgt_is_causal=True,
-        )
-        return F.linear(hidden, self.embedding.weight)
-
-    def embed(self, ids: Tensor) -> Tensor:
-        return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
+OURS = [System(f"ours, {layout.__name__}", Transformer, batch_loss, layout) for layout in (padded, packed)]
+PEERS = [
+    System("torch.nn.Transformer", peers.TorchTransformer, peers.torch_loss),
+    System("Hugging Face MarianMTModel", peers.marian, peers.marian_loss),
+    System("JoeyNMT", peers.joeynmt, peers.joeynmt_loss),
+]
 
 
-def peer_loss(peer: nn.Module, batch: Batch, smoothing: float) -> Tensor:
-    labels = torch.zeros_like(batch.target.ids_BS).flatten()
-    labels[batch.real_N] = batch.labels_N
-    logits = peer(batch.source.ids_BS, batch.target.ids_BS).flatten(0, 1)
-    return F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
+def compiled(system: System) -> System:
+    return system._replace(name=f"{system.name}, compiled", compiled=True)
 
 
-def seconds(
-    model: nn.Module, loss_of: Callable, batches: list[Batch], config: TrainingConfig, optimiser: torch.optim.Adam
-) -> float:
-    """Time of a training step on each of `batches`."""
-    device = next(model.parameters()).device
-    started = time.perf_counter()
-    for batch in batches:
-        with autocast(device, precision_of(config.precision, device)):
-            loss = loss_of(model, batch, config.label_smoothing)
+def systems(cuda: bool, also_compiled: bool) -> list[System]:
+    """First what training does on this device, then the peers it is measured by, then the rest."""
+    if cuda:
+        return [*map(compiled, [OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
+    return [*OURS, *PEERS, *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
+
+
+@dataclass
+class Entry:
+    """A system at work on its batches, and what was seen of it."""
+
+    system: System
+    model: nn.Module
+    batches: list[Batch]
+    config: TrainingConfig
+    times: list[float] = field(default_factory=list)  # of a pass over the batches
+    first: list[tuple[float, float]] = field(default_factory=list)  # when each of the first steps ended; its seconds
+    memory: int = 0  # bytes at the peak, its weights among them
+
+    def __post_init__(self) -> None:
+        started = time.perf_counter()
+        self.device = next(self.model.parameters()).device
+        before = self.allocated()
+        self.optimiser = adam(self.model.parameters(), self.config)
+        self.optimiser.param_groups[0]["lr"] = 1e-4
+        weights = sum(p.numel() * p.element_size() for p in self.model.parameters())
+        self.forward = self.compile() if self.system.compiled else self.model.train()
+        for batch in 2 * self.batches:
+            begun = time.perf_counter()
+            self.step(batch)
+            self.wait()
+            self.first.append((time.perf_counter() - started, time.perf_counter() - begun))
+        self.static = weights + self.allocated() - before  # with Adam's moments
+
+    def compile(self) -> nn.Module:
+        """Ours a layer at a time, as it is trained; a peer whole, as one does."""
+        if isinstance(self.model, Transformer):
+            self.model.train().compile_layers()
+            return self.model
+        return torch.compile(self.model.train(), dynamic=True)
+
+    def step(self, batch: Batch) -> None:
+        with autocast(self.device, precision_of(self.config.precision, self.device)):
+            loss = self.system.loss(self.forward, batch, self.config.label_smoothing)
         (loss / len(batch.labels_N)).backward()
-        optimiser.step()
-        optimiser.zero_grad()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - started
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+
+    def turn(self) -> None:
+        """A timed pass over the batches."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        others = self.allocated() - self.static
+        started = time.perf_counter()
+        for batch in self.batches:
+            self.step(batch)
+        self.wait()
+        self.times.append(time.perf_counter() - started)
+        if self.device.type == "cuda":
+            self.memory = max(self.memory, torch.cuda.max_memory_allocated() - others)
+
+    def allocated(self) -> int:
+        return torch.cuda.memory_allocated() if self.device.type == "cuda" else 0
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def start_up(self) -> float:
+        """Seconds until the end of the first step that was as fast as later ones."""
+        steady = STEADY * statistics.median(self.times) / len(self.batches)
+        return next((ended for ended, seconds in self.first if seconds < steady), self.first[-1][0])
 
 
-def compare(shape: str, rounds: int, steps: int, device: torch.device) -> list[str]:
-    """Rows of the table for one shape."""
-    params = load()
-    config = section(params, "models", shape, "training", TrainingConfig)
-    model_config = section(params, "models", shape, "model", ModelConfig)
-    tokens, vocabulary = SIZES[shape] if device.type == "cpu" else (25000, 37000)
-    pairs = LogNormalPairs(max(2000, 4 * tokens * steps // 27), vocabulary)
-    plan = Batches(pairs, 1, tokens, 256)
-    batches = [padded(pairs, plan.batch(step)).to(device) for step in range(steps)]
-    real = sum(len(batch.labels_N) + int((batch.source.ids_BS != PAD).sum()) for batch in batches)
-    torch.manual_seed(1)
-    ours, peer = Transformer(model_config, vocabulary).to(device), Peer(model_config, vocabulary).to(device)
-    systems = {"ours": (ours, batch_loss), "torch.nn.Transformer": (peer, peer_loss)}
-    if device.type == "cuda":
-        systems["torch.nn.Transformer, compiled"] = (torch.compile(peer, dynamic=True), peer_loss)
-    trained = {name: (*pair, adam(pair[0].parameters(), config)) for name, pair in systems.items()}
-    times: dict[str, list[float]] = {name: [] for name in systems}
-    for number in range(rounds + 1):
-        for name, (model, loss_of, optimiser) in trained.items():
-            for group in optimiser.param_groups:
-                group["lr"] = 1e-4
-            taken = seconds(model.train(), loss_of, batches, config, optimiser)
-            if number:  # the first round warms up
-                times[name].append(taken)
-    medians = {name: statistics.median(taken) for name, taken in times.items()}
-    return [
-        f"| {shape} | {name} | {real / median:,.0f} | {median / medians['ours']:.2f} |"
-        for name, median in medians.items()
-    ]
+@dataclass
+class Shape:
+    """The batches of one shape of model, and the systems that train on them."""
+
+    name: str
+    config: TrainingConfig
+    model: ModelConfig
+    vocabulary: int
+    pairs: LogNormalPairs
+    batches: Batches
+    steps: int
+    device: torch.device
+
+    @classmethod
+    def of(cls, name: str, steps: int, device: torch.device) -> "Shape":
+        config = section(load(), "models", name, "training", TrainingConfig)
+        model = section(load(), "models", name, "model", ModelConfig)
+        tokens, vocabulary = SIZES[name] if device.type == "cpu" else PAPER
+        pairs = LogNormalPairs(max(2000, 4 * tokens * steps // 27), vocabulary)
+        return cls(name, config, model, vocabulary, pairs, Batches(pairs, 1, tokens, 256), steps, device)
+
+    def enter(self, system: System) -> Entry:
+        torch.manual_seed(1)
+        model = system.build(self.model, self.vocabulary).to(self.device)
+        numbers = (self.batches.batch(step) for step in range(self.steps))
+        batches = [system.layout(self.pairs, chosen).to(self.device) for chosen in numbers]
+        return Entry(system, model, batches, self.config)
+
+    def row(self, entry: Entry, first: Entry) -> str:
+        median = statistics.median(entry.times)
+        ratio = statistics.median(theirs / ours for theirs, ours in zip(entry.times, first.times))
+        sums = [self.batches.sums(self.batches.batch(step)) for step in range(self.steps)]
+        lengths = Lengths(**{key: sum(batch[key] for batch in sums) for key in sums[0]})
+        forward = forward_flops(self.model, self.vocabulary, lengths, causal_half=True)
+        tokens = lengths.source_tokens + lengths.target_tokens
+        cells = [self.name, entry.system.name, f"{tokens / median:,.0f}", f"{ratio:.2f}"]
+        cells += [utilisation(sum(training_flops(forward).values()) / median, self.config, self.device)]
+        cells += [f"{entry.memory / 2**30:.1f}" if entry.memory else "–", f"{entry.start_up():.0f}"]
+        return table_row(cells)
+
+
+def utilisation(flops: float, config: TrainingConfig, device: torch.device) -> str:
+    """The model's operations a second over what the GPU can do by its datasheet."""
+    if device.type == "cpu":
+        return "–"
+    peak = rate(rates(load(), "peak_tflops"), torch.cuda.get_device_name(), precision_of(config.precision, device))
+    return f"{flops / peak / 1e12:.0%}" if peak else "–"
+
+
+def table_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def host_waits(entry: Entry) -> int:
+    """How often the host waits for the GPU in one step; each wait leaves it without work."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        entry.step(entry.batches[0])
+        torch.cuda.set_sync_debug_mode("default")
+    return sum("synchroniz" in str(warning.message) for warning in seen)
+
+
+def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, profile: bool) -> None:
+    """Print the rows of one shape."""
+    entries, absent = [], []
+    for system in chosen:
+        try:
+            if entries and time.monotonic() > deadline:
+                raise TimeoutError("no time was left")
+            entries.append(shape.enter(system))
+        except Exception as error:  # whatever a peer can fail by, the others' rows are wanted
+            if system.build is Transformer and not isinstance(error, TimeoutError):
+                raise
+            absent.append((system.name, f"{type(error).__name__}: {str(error).split(chr(10))[0]}"))
+    for _ in range(rounds):
+        for entry in entries:
+            entry.turn()
+    print("\n".join(shape.row(entry, entries[0]) for entry in entries))
+    for name, reason in absent:
+        print(table_row([shape.name, name, f"– ({reason})", *4 * "–"]), flush=True)
+    if profile or shape.device.type == "cuda":
+        print()
+    if shape.device.type == "cuda":
+        print(f"The host waits for the GPU {host_waits(entries[0])} times in a step of ours.\n")
+    if profile:
+        print_profile(lambda: [entries[0].step(batch) for batch in entries[0].batches], shape.steps, shape.device)
 
 
 def main() -> None:
+    cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(prog="benchmarks.training", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--shape", nargs="+", choices=SIZES, default=["tiny", "base"])
+    parser.add_argument("--shape", nargs="+", choices=SIZES, default=["base", "big"] if cuda else ["tiny", "base"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=16 if cuda else 4)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=6, help="nothing more is started after so long")
+    parser.add_argument("--compile", action="store_true", help="on a processor, compiled ones too")
+    parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{processor()}, {arguments.threads} threads"
+    device, deadline = torch.device("cuda" if cuda else "cpu"), time.monotonic() + 60 * arguments.minutes
+    name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
-    print("| shape | trainer | real tokens/s | time, ours = 1 |\n|---|---|---:|---:|")
+    print(table_row(["shape", "trainer", "real tokens/s", "time, ours = 1", "MFU", "memory, GB", "start-up, s"]))
+    print("|---|---|---:|---:|---:|---:|---:|", flush=True)
     for shape in arguments.shape:
-        print("\n".join(compare(shape, arguments.rounds, arguments.steps, device)), flush=True)
+        chosen = systems(cuda, arguments.compile)
+        compare(Shape.of(shape, arguments.steps, device), chosen, arguments.rounds, deadline, arguments.profile)
 
 
 if __name__ == "__main__":

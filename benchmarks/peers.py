@@ -1,0 +1,145 @@
+"""Other people's Transformers at the same settings, each with the loss that goes with it, on padded batches of ours.
+
+A builder imports its peer when it is called, and raises ImportError where it is not installed. Shapes as in layout.py.
+"""
+
+import logging
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.config.model import ModelConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.layers import sinusoids
+from transformer.layout import Batch
+
+LONGEST = 512
+
+
+class TorchTransformer(nn.Module):
+    """What one writes around torch.nn.Transformer: tied embeddings, sinusoids, padding and causal masks."""
+
+    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, config.d_model, padding_idx=PAD)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.transformer = nn.Transformer(
+            config.d_model, config.h, config.N, config.N, config.d_ff, config.dropout, batch_first=True
+        )
+        self.register_buffer("positions", sinusoids(LONGEST, config.d_model))
+        self.dropout, self.scale = nn.Dropout(config.dropout), math.sqrt(config.d_model)
+
+    def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+        padding = source_BS == PAD
+        causal = nn.Transformer.generate_square_subsequent_mask(target_BT.shape[1], device=source_BS.device)
+        hidden = self.transformer(
+            self.embed(source_BS),
+            self.embed(target_BT),
+            tgt_mask=causal,
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+            tgt_is_causal=True,
+        )
+        return F.linear(hidden, self.embedding.weight)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
+
+
+def torch_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), batch, smoothing)
+
+
+def smoothed(logits_BTV: Tensor, batch: Batch, smoothing: float) -> Tensor:
+    labels = table_of_labels(batch).flatten()
+    return F.cross_entropy(
+        logits_BTV.flatten(0, 1), labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+    )
+
+
+def table_of_labels(batch: Batch) -> Tensor:
+    labels_BT = torch.zeros_like(batch.target.ids_BS)
+    labels_BT.view(-1)[batch.real_N] = batch.labels_N
+    return labels_BT
+
+
+def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
+    """Hugging Face's MarianMTModel."""
+    from transformers import MarianConfig, MarianMTModel
+
+    sides = {}
+    for side in ("encoder", "decoder"):
+        sides |= {f"{side}_layers": config.N, f"{side}_ffn_dim": config.d_ff, f"{side}_attention_heads": config.h}
+    return MarianMTModel(
+        MarianConfig(
+            vocab_size=vocabulary,
+            d_model=config.d_model,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            activation_dropout=config.relu_dropout,
+            activation_function="relu",
+            scale_embedding=True,
+            max_position_embeddings=LONGEST,
+            pad_token_id=PAD,
+            eos_token_id=EOS,
+            decoder_start_token_id=BOS,
+            **sides,
+        )
+    )
+
+
+def marian_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    source_BS = batch.source.ids_BS
+    output = model(
+        input_ids=source_BS,
+        attention_mask=(source_BS != PAD).long(),
+        decoder_input_ids=batch.target.ids_BS,
+        use_cache=False,
+    )
+    return smoothed(output.logits, batch, smoothing)
+
+
+def joeynmt(config: ModelConfig, vocabulary: int) -> nn.Module:
+    """JoeyNMT's model with its own loss; its PAD is 1 and its UNK 0, where ours are 0 and 1."""
+    from joeynmt.model import build_model
+    from joeynmt.vocabulary import Vocabulary
+
+    logging.disable(logging.INFO)  # it says that it builds a model
+    special: dict[str, Any] = {"unk": 0, "pad": 1, "bos": BOS, "eos": EOS}
+    named = {f"{name}_token": f"<{name}>" for name in special} | {f"{name}_id": at for name, at in special.items()}
+    words = Vocabulary(
+        [str(number) for number in range(4, vocabulary)], SimpleNamespace(**named, sep_token=None, lang_tags=[])
+    )
+    side = {
+        "type": "transformer",
+        "hidden_size": config.d_model,
+        "ff_size": config.d_ff,
+        "num_layers": config.N,
+        "num_heads": config.h,
+        "dropout": config.dropout,
+        "layer_norm": "post",
+        "embeddings": {"embedding_dim": config.d_model, "scale": True, "dropout": config.dropout},
+    }
+    settings = {"encoder": side, "decoder": side, "tied_embeddings": True, "tied_softmax": True}
+    return build_model(settings, words, words)
+
+
+def joeynmt_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+    if model.loss_function is None:
+        model.loss_function = ("crossentropy", smoothing)
+    source, target, labels = (
+        ids.masked_fill(ids == PAD, 1) for ids in (batch.source.ids_BS, batch.target.ids_BS, table_of_labels(batch))
+    )
+    return model(
+        return_type="loss",
+        src=source,
+        src_mask=(source != 1)[:, None],
+        src_length=(source != 1).sum(1),
+        trg_input=target,
+        trg=labels,
+        trg_mask=(labels != 1)[:, None],
+    )[0]
