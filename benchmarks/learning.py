@@ -1,0 +1,185 @@
+"""Learning: dev loss against time of our trainer and of a compiled torch.nn.Transformer, on the same batches.
+
+    python -m benchmarks.learning DATA [--model base] [--minutes 4] [--every 250] [--out learning.svg]
+
+DATA is a folder that binarise wrote, such as data/CORPUS/binarised. Each trains for so many minutes, one after the
+other, from its first step, compilation and all; measuring the dev loss, every --every steps, is left out of the time.
+Prints the losses, and how long ours took to the peer's last loss; draws both curves. A processor compiles nothing.
+"""
+
+import argparse
+import dataclasses
+import math
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from benchmarks.peers import TorchTransformer, torch_loss
+from pipeline.params import load, section
+from transformer.binarised import BinarisedSet, describe, open_binarised
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+from transformer.data import Batches, in_order
+from transformer.layout import padded
+from transformer.model import Transformer
+from transformer.optimisation import adam, learning_rate
+from transformer.prefetch import Prefetch
+from transformer.store import Store
+from transformer.training import AHEAD, Trainer, autocast, new_state, precision_of, seed_step
+
+ENDLESS = 10**9  # steps
+
+
+class Point(NamedTuple):
+    seconds: float
+    step: int
+    loss: float
+
+
+class Clock:
+    """Time since it was made, without that between `stop` and `go_on`."""
+
+    def __init__(self) -> None:
+        self.started, self.stopped = time.perf_counter(), 0.0
+
+    def stop(self) -> float:
+        self.stopped = time.perf_counter()
+        return self.stopped - self.started
+
+    def go_on(self) -> None:
+        self.started += time.perf_counter() - self.stopped
+
+
+class Study(NamedTuple):
+    """What both have in common."""
+
+    model: ModelConfig
+    config: TrainingConfig
+    train: BinarisedSet
+    dev: BinarisedSet
+    vocabulary: int
+    device: torch.device
+    minutes: float
+
+    @property
+    def precision(self) -> str:
+        return precision_of(self.config.precision, self.device)
+
+    def batches(self) -> Batches:
+        return Batches(self.train, self.config.seed, self.config.batch_tokens, self.config.max_length)
+
+
+def ours(study: Study, say: Callable[[Point], None]) -> list[Point]:
+    """The trainer as pipeline.train runs it."""
+    clock, curve = Clock(), []
+    torch.manual_seed(study.config.seed)
+    state = new_state(Transformer(study.model, study.vocabulary), study.config, study.device)
+    seconds = 0.0
+
+    def tick(record: dict | None) -> None:
+        nonlocal seconds
+        if record and "dev_loss" in record:
+            clock.go_on()  # since the last call, which was the record's
+            curve.append(Point(seconds, record["step"], record["dev_loss"]))
+            say(curve[-1])
+        seconds = clock.stop()  # the losses of a record, just before those of dev, have waited for the device
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder), study.config.keep, {})
+        parts = (study.batches(), study.dev, study.config, store, study.device, study.precision, math.inf)
+        Trainer(state, *parts).run(tick, lambda: seconds > 60 * study.minutes)
+    return curve
+
+
+def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
+    """torch.nn.Transformer by the same schedule, on the same batches, padded and made ahead as ours are."""
+    clock, curve, config, batches = Clock(), [], study.config, study.batches()
+    torch.manual_seed(config.seed)
+    model = TorchTransformer(study.model, study.vocabulary).to(study.device)
+    forward = torch.compile(model, dynamic=True) if study.device.type == "cuda" else model
+    optimiser = adam(model.parameters(), config)
+    coming = Prefetch(lambda step: padded(study.train, batches.batch(step)), AHEAD)
+    for step in count():
+        seed_step(config.seed, step, 0)
+        batch = coming(step).to(study.device)
+        with autocast(study.device, study.precision):
+            loss = torch_loss(forward, batch, config.label_smoothing)
+        (loss / len(batch.labels_N)).backward()
+        optimiser.param_groups[0]["lr"] = learning_rate(step + 1, study.model.d_model, config)
+        optimiser.step()
+        optimiser.zero_grad()
+        if (step + 1) % config.evaluate_every == 0:
+            loss.item()  # waits for the device
+            seconds = clock.stop()
+            curve.append(Point(seconds, step + 1, dev_loss(forward, study)))
+            say(curve[-1])
+            clock.go_on()
+            if seconds > 60 * study.minutes:
+                coming.close()
+                return curve
+
+
+def dev_loss(model: nn.Module, study: Study) -> float:
+    total = tokens = 0.0
+    model.eval()
+    with torch.no_grad(), autocast(study.device, study.precision):
+        for numbers in in_order(study.dev, study.config.micro_batch_tokens):
+            batch = padded(study.dev, numbers).to(study.device)
+            total += torch_loss(model, batch, 0.0).item()
+            tokens += len(batch.labels_N)
+    model.train()
+    return total / tokens
+
+
+def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    for name, curve in curves.items():
+        axes.plot([point.seconds / 60 for point in curve], [point.loss for point in curve], marker=".", label=name)
+    axes.set(title=title, xlabel="minutes of training", ylabel="dev loss, nats a piece")
+    axes.legend()
+    figure.savefig(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.learning", description=__doc__.split("\n\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--model", default="base")
+    parser.add_argument("--minutes", type=float, default=4)
+    parser.add_argument("--every", type=int, default=250)
+    parser.add_argument("--out", type=Path, default=Path("learning.svg"))
+    arguments = parser.parse_args()
+    params, every = load(), arguments.every
+    config = section(params, "models", arguments.model, "training", TrainingConfig)
+    config = dataclasses.replace(config, steps=ENDLESS, checkpoint_every=ENDLESS, log_every=every, evaluate_every=every)
+    torch.set_num_threads(config.threads)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model, vocabulary = section(params, "models", arguments.model, "model", ModelConfig), describe(arguments.data)
+    sets = [open_binarised(arguments.data, name, verify=False) for name in ("train", "dev")]
+    study = Study(model, config, *sets, vocabulary["vocabulary_size"], device, arguments.minutes)
+    curves: dict[str, list[Point]] = {}
+    print("| trainer | seconds | step | dev loss |\n|---|---:|---:|---:|")
+    for name, learn in {"ours": ours, "torch.nn.Transformer": peer}.items():
+        curves[name] = learn(
+            study, lambda p, n=name: print(f"| {n} | {p.seconds:.1f} | {p.step} | {p.loss:.3f} |", flush=True)
+        )
+    own, others = curves.values()
+    if own and others:
+        reached = next((point.seconds for point in own if point.loss <= others[-1].loss), None)
+        took = f"after {reached:.0f} s" if reached else "not in that time"
+        print(f"\nThe peer's last loss, {others[-1].loss:.3f} after {others[-1].seconds:.0f} s, ours reached {took}.")
+        draw(curves, f"{arguments.model}, {arguments.data}", arguments.out)
+
+
+if __name__ == "__main__":
+    main()
