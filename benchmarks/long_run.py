@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.training import LogNormalPairs
+from benchmarks.workload import LogNormalPairs
 from pipeline.params import load, section
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
