@@ -29,9 +29,10 @@ from transformer.data import Batches, in_order
 from transformer.layout import padded
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
+from transformer.precision import autocast, precision_of
 from transformer.prefetch import Prefetch
 from transformer.store import Store
-from transformer.training import AHEAD, Trainer, autocast, new_state, precision_of, seed_step
+from transformer.training import AHEAD, Trainer, new_state, seed_step
 
 ENDLESS = 10**9  # steps
 

@@ -34,7 +34,8 @@ from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.layout import Batch, Layout, packed, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
-from transformer.training import autocast, batch_loss, precision_of
+from transformer.perplexity import batch_loss
+from transformer.precision import autocast, precision_of
 
 # Tokens a batch and vocabulary by shape on a processor; a GPU takes the paper's.
 SIZES = {"tiny": (2000, 4000), "base": (2000, 8000), "big": (1000, 8000)}

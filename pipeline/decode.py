@@ -31,8 +31,9 @@ from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import Weights
 from transformer.layout import Rows, pad
 from transformer.model import Transformer
+from transformer.perplexity import mean_loss
+from transformer.precision import autocast
 from transformer.store import step_files
-from transformer.training import autocast, mean_loss
 from transformer.vocabulary import Vocabulary
 
 SAMPLES = 8

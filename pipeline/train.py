@@ -34,8 +34,9 @@ from transformer.divergence import Diverged
 from transformer.files import atomic, atomic_folder, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import Alone, WorkerLost
+from transformer.precision import precision_of
 from transformer.store import Reader, Store
-from transformer.training import Trainer, new_state, precision_of
+from transformer.training import Trainer, new_state
 
 # What computes the result: taken before anything else is imported, so that it is the same whoever starts the training.
 CODE = [module.__file__ for name, module in sys.modules.items() if name.startswith("transformer.") and module.__file__]

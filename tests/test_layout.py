@@ -10,7 +10,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.layout import layout_for, packed, padded, split
-from transformer.training import autocast, batch_loss
+from transformer.perplexity import batch_loss
+from transformer.precision import autocast
 
 CPU = torch.device("cpu")
 

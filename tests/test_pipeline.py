@@ -16,11 +16,11 @@ from tests.stubs import StubProject
 
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
-    {"files", "dropout", "loss", "layout", "optimisation", "vocabulary", "flops", "parallel", "prefetch"},
+    {"files", "dropout", "loss", "layout", "optimisation", "vocabulary", "flops", "parallel", "precision", "prefetch"},
     {"binarised", "attention", "data"},
     {"layers", "accumulation"},
     {"model"},
-    {"checkpoint", "decoding"},
+    {"checkpoint", "decoding", "perplexity"},
     {"store"},
     {"divergence"},
     {"training"},
@@ -211,7 +211,8 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
     ("path", "stages_of"),
     [
         ("transformer/decoding.py", {"decode"}),
-        ("transformer/optimisation.py", {"train", "decode"}),
+        ("transformer/optimisation.py", {"train"}),
+        ("transformer/perplexity.py", {"train", "decode"}),
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
         ("pipeline/bleu.py", {"score"}),
         ("pipeline/table1/layers.py", {"layer_costs"}),

@@ -12,7 +12,7 @@ from transformer.data import Batches
 from transformer.layout import padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
-from transformer.training import batch_loss
+from transformer.perplexity import batch_loss
 
 PAPER = load()["studies"]["paper"]
 

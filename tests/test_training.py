@@ -18,8 +18,10 @@ from transformer.dropout import dropout
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 from transformer.parallel import ALONE
+from transformer.perplexity import mean_loss
+from transformer.precision import precision_of
 from transformer.store import Reader, Store
-from transformer.training import Trainer, mean_loss, new_state, precision_of
+from transformer.training import Trainer, new_state
 
 CPU = torch.device("cpu")
 

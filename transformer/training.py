@@ -12,24 +12,18 @@ from torch import Tensor
 
 from transformer.accumulation import Accumulation
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches, in_order
+from transformer.data import Batches
 from transformer.divergence import check_loss, check_state
 from transformer.layout import Batch, Pairs, layout_for
-from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import ALONE, Alone
+from transformer.perplexity import batch_loss, mean_loss
+from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
 
 AHEAD = 4  # steps whose batches are made before they are needed: enough to even out, little to throw away
-
-
-def precision_of(config_precision: str, device: torch.device) -> str:
-    """`auto` is bfloat16 on a GPU and float32 on a processor."""
-    if config_precision != "auto":
-        return config_precision
-    return "bfloat16" if device.type == "cuda" else "float32"
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
@@ -43,33 +37,6 @@ def new_state(model: Transformer, config: TrainingConfig, device: torch.device) 
         model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
     return TrainingState(model, adam(model.parameters(), config), loss_sum)
-
-
-def mean_loss(
-    model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str, workers: Alone = ALONE
-) -> float:
-    """The mean unsmoothed loss a target piece, EOS included; exp of it is the perplexity of Table 3."""
-    was_training, total, tokens = model.training, 0.0, 0
-    model.eval()
-    layout = layout_for(device)
-    with torch.inference_mode(), autocast(device, precision):
-        for numbers in workers.some(in_order(pairs, batch_tokens)):
-            batch = layout(pairs, numbers).to(device)
-            total += batch_loss(model, batch, 0.0).item()
-            tokens += len(batch.labels_N)
-    model.train(was_training)
-    total, tokens = workers.total(total, tokens)
-    return total / tokens
-
-
-def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
-    """The summed loss of a batch's target pieces."""
-    hidden_ND = model.hidden(batch.source, batch.target).flatten(0, 1).index_select(0, batch.real_N)
-    return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing)
-
-
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
 @dataclass
@@ -170,10 +137,8 @@ class Trainer:
             loss_sum.zero_()
 
         def add(part: np.ndarray, last: bool) -> None:
-            batch = parts.get(part.tobytes()) or self.laid_out(
-                part
-            )  # smaller parts than foreseen, where memory ran out
-            batch = batch.to(self.device)
+            # Parts are smaller than foreseen where memory ran out.
+            batch = (parts.get(part.tobytes()) or self.laid_out(part)).to(self.device)
             with autocast(self.device, self.precision):
                 loss = batch_loss(state.model, batch, self.config.label_smoothing)
             if last:
