@@ -38,9 +38,9 @@ def trainer(folder: Path, steps: int) -> Trainer:
     config = dataclasses.replace(config, **TRAINING, steps=steps)
     torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
-    batches = Batches(LogNormalPairs(5000, VOCABULARY), config.seed, config.batch_tokens, config.max_length)
+    batches = Batches(LogNormalPairs(VOCABULARY, 5000), config.seed, config.batch_tokens, config.max_length)
     state = new_state(Transformer(model, VOCABULARY), config, device)
-    dev = LogNormalPairs(20, VOCABULARY)
+    dev = LogNormalPairs(VOCABULARY, 20)
     return Trainer(state, batches, dev, config, Store(folder, config.keep, {}), device, "float32", 1e9)
 
 

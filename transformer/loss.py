@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-# Logits at a time: about what a cache holds, or enough rows to fill a GPU.
-ELEMENTS = {"cpu": 2**20, "cuda": 2**27}
+# Target tokens whose logits are held at once: enough for a fast matrix product, on a GPU to fill it.
+ROWS = {"cpu": 512, "cuda": 4096}
 
 
 def cross_entropy(hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -33,7 +33,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         hidden_gradient = torch.empty_like(hidden) if needed else None
         embedding_gradient = torch.zeros_like(embedding) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        rows = max(1, ELEMENTS.get(device, 2**20) // len(embedding))
+        rows = ROWS.get(device, ROWS["cpu"])
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
