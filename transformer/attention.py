@@ -1,7 +1,7 @@
 """Attention (section 3.2).
 
 Shapes: B sentences, H heads, Q queries, K keys, D d_model, E d_k or d_v; `x_BQD` is a tensor of that shape.
-A mask is true where a query may attend.
+A mask is true where a query may attend, or of numbers that are added to the scores.
 """
 
 import math
@@ -27,9 +27,14 @@ def additive_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, v_HE: 
     return masked_softmax((hidden_BHQKE * v_HE[:, None, None, :]).sum(-1), mask)
 
 
+def added(mask: Tensor | None) -> Tensor | None:
+    """The mask as what is added to scores, which attention makes of it each time: worth doing once for many layers."""
+    return None if mask is None else torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))
+
+
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
-        scores_BHQK = scores_BHQK.masked_fill(~mask, float("-inf"))
+        scores_BHQK = scores_BHQK + (added(mask) if mask.dtype == torch.bool else mask)
     return scores_BHQK.float().softmax(-1).to(scores_BHQK.dtype)
 
 

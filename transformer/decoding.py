@@ -20,6 +20,7 @@ Step = Callable[[Tensor, Tensor], Tensor]
 (0 to its B x K - 1) that it goes on from; at the first call the rows are numbered as they stand."""
 
 DECIDED = 1 / 8  # of the sentences, before any is dropped
+CACHED = 2**18  # logits
 STEPS_UNSEEN = 4  # on a GPU, before the host asks which are
 
 
@@ -103,17 +104,18 @@ def continuations(log_prob_BK: Tensor, logits_BKV: Tensor) -> tuple[Tensor, Tens
     """The 2K best next tokens over all live hypotheses of a sentence, with their parents and log-probabilities.
 
     PAD and BOS are never chosen. Sorting a whole vocabulary is slow, finding maxima is not: of W tokens in each of V / W
-    groups the best are found, and the 2K best tokens are in the groups of the 2K best of these.
+    groups the best are found, and the 2K best tokens are in the groups of the 2K best of these, which also have the
+    maximum that the sum of exponentials needs.
     """
     vocabulary = logits_BKV.shape[2]
     logits_BKV = logits_BKV.float()
     logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
-    sum_BK1 = logits_BKV.logsumexp(-1, keepdim=True)
-    offset_BK1 = log_prob_BK[..., None] - sum_BK1
-    width = next(width for width in range(32, 0, -1) if vocabulary % width == 0)
+    width = next(width for width in range(25, 0, -1) if vocabulary % width == 0)
     logits_BKWN = logits_BKV.unflatten(2, (width, -1))
-    groups = logits_BKWN.shape[3]
-    best_BN = (logits_BKWN.amax(2) + offset_BK1).flatten(1)
+    best_BKN = logits_BKWN.amax(2)
+    groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)
+    offset_BK1 = log_prob_BK[..., None] - most_BK1 - sum_of_exp(logits_BKV, most_BK1).log()
+    best_BN = (best_BKN + offset_BK1).flatten(1)
     count = 2 * log_prob_BK.shape[1]
     group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
     parent_BC, group_BC = group_BC // groups, group_BC % groups
@@ -123,6 +125,13 @@ def continuations(log_prob_BK: Tensor, logits_BKV: Tensor) -> tuple[Tensor, Tens
     chosen_BC = place_BC // width
     token_BC = place_BC % width * groups + group_BC.gather(1, chosen_BC)
     return token_BC, parent_BC.gather(1, chosen_BC), log_prob_BC
+
+
+def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
+    """Of the logits above `most_BK1`, [B, K, 1]; on a processor of as many sentences at a time as its cache holds."""
+    sentences = len(logits_BKV) if logits_BKV.is_cuda else max(1, CACHED // logits_BKV[0].numel())
+    parts = zip(logits_BKV.split(sentences), most_BK1.split(sentences))
+    return torch.cat([(logits - most).exp_().sum(-1, keepdim=True) for logits, most in parts])
 
 
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, position_mask, sentence_mask
+from transformer.attention import MultiHeadAttention, added, position_mask, sentence_mask
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
@@ -30,7 +30,7 @@ class DecoderCache:
     """What the decoder keeps between two steps."""
 
     layers: list[LayerCache]
-    source_mask: Tensor | None  # [B, 1, 1, S]
+    source_mask: Tensor | None  # [B, 1, 1, S], added to scores
     ancestor_BKT: Tensor  # which of its sentence's K hypotheses each descended from at each position
 
     def advance(self, parent_BK: Tensor) -> None:
@@ -41,11 +41,11 @@ class DecoderCache:
         self.ancestor_BKT = torch.cat([ancestor_BKT, own_BK1], 2)
 
     def mask(self, neighbourhood: int) -> Tensor:
-        """Which keys in `layers` belong to each hypothesis, [B, 1, K, T x K]."""
+        """Which keys in `layers` belong to each hypothesis, [B, 1, K, T x K], as what is added to scores."""
         beam, length = self.ancestor_BKT.shape[1:]
         mask_BKTK = self.ancestor_BKT[..., None] == torch.arange(beam, device=self.ancestor_BKT.device)
         near = position_mask(range(length - 1, length), length, True, neighbourhood, mask_BKTK.device)
-        return (mask_BKTK if near is None else mask_BKTK & near[..., None]).flatten(2)[:, None]
+        return added((mask_BKTK if near is None else mask_BKTK & near[..., None]).flatten(2)[:, None])
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences."""
@@ -146,7 +146,7 @@ class Transformer(nn.Module):
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
-        return DecoderCache(layers, masks.source, source_BS.new_empty(len(source_BS), beam, 0))
+        return DecoderCache(layers, added(masks.source), source_BS.new_empty(len(source_BS), beam, 0))
 
     def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> Tensor:
         """Logits of the token that follows each hypothesis, [B, K, V].
