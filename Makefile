@@ -60,8 +60,10 @@ format: $(INSTALLED)  ## let ruff mend the style
 deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml
 	python -m tests.imports
 
-bench: $(INSTALLED)  ## training beside its peers, as a table of ratios
+bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, as tables of ratios
 	python -m benchmarks.training
+	python -m benchmarks.decoding --shape base
+	python -m benchmarks.workflow
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.study $(STUDY)

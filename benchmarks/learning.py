@@ -1,10 +1,12 @@
 """Learning: dev loss against time of our trainer and of a compiled torch.nn.Transformer, on the same batches.
 
     python -m benchmarks.learning DATA [--model base] [--minutes 4] [--every 250] [--out learning.svg]
+                                       [--test SOURCE REFERENCE]
 
 DATA is a folder that binarise wrote, such as data/CORPUS/binarised. Each trains for so many minutes, one after the
 other, from its first step, compilation and all; measuring the dev loss, every --every steps, is left out of the time.
-Prints the losses, and how long ours took to the peer's last loss; draws both curves. A processor compiles nothing.
+Prints the losses, and how long ours took to the peer's last loss; draws both curves; with --test translates SOURCE by
+ours, as it stands at the end, and prints its BLEU. A processor compiles nothing.
 """
 
 import argparse
@@ -13,16 +15,20 @@ import math
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from sacrebleu.metrics import BLEU
 from torch import nn
 
 from benchmarks.peers import TorchTransformer, torch_loss
+from pipeline.decode import Decoder
 from pipeline.params import load, section
 from transformer.binarised import BinarisedSet, describe, open_binarised
+from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, in_order
@@ -33,6 +39,7 @@ from transformer.precision import autocast, precision_of
 from transformer.prefetch import Prefetch
 from transformer.store import Store
 from transformer.training import AHEAD, Trainer, new_state, seed_step
+from transformer.vocabulary import Vocabulary
 
 ENDLESS = 10**9  # steps
 
@@ -76,12 +83,10 @@ class Study(NamedTuple):
         return Batches(self.train, self.config.seed, self.config.batch_tokens, self.config.max_length)
 
 
-def ours(study: Study, say: Callable[[Point], None]) -> list[Point]:
-    """The trainer as pipeline.train runs it."""
-    clock, curve = Clock(), []
-    torch.manual_seed(study.config.seed)
-    state = new_state(Transformer(study.model, study.vocabulary), study.config, study.device)
-    seconds = 0.0
+def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list[Point]:
+    """The trainer as pipeline.train runs it, on `model`."""
+    clock, curve, seconds = Clock(), [], 0.0
+    state = new_state(model, study.config, study.device)
 
     def tick(record: dict | None) -> None:
         nonlocal seconds
@@ -138,6 +143,14 @@ def dev_loss(model: nn.Module, study: Study) -> float:
     return total / tokens
 
 
+def bleu(model: Transformer, study: Study, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
+    """sacreBLEU of a translation, with its signature."""
+    metric, (source, reference) = BLEU(), (path.read_text(encoding="utf-8").splitlines() for path in texts)
+    decoder = Decoder(model.eval(), Vocabulary(vocabulary), decoding, {})
+    hypotheses = decoder.text(decoder.translate(source, texts[0].name))
+    return f"{metric.corpus_score(hypotheses, [reference]).score:.2f} sacreBLEU on {texts[1]}, {metric.get_signature()}"
+
+
 def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
     import matplotlib
 
@@ -159,6 +172,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=4)
     parser.add_argument("--every", type=int, default=250)
     parser.add_argument("--out", type=Path, default=Path("learning.svg"))
+    parser.add_argument("--test", type=Path, nargs=2, metavar=("SOURCE", "REFERENCE"))
     arguments = parser.parse_args()
     params, every = load(), arguments.every
     config = section(params, "models", arguments.model, "training", TrainingConfig)
@@ -168,9 +182,10 @@ def main() -> None:
     model, vocabulary = section(params, "models", arguments.model, "model", ModelConfig), describe(arguments.data)
     sets = [open_binarised(arguments.data, name, verify=False) for name in ("train", "dev")]
     study = Study(model, config, *sets, vocabulary["vocabulary_size"], device, arguments.minutes)
-    curves: dict[str, list[Point]] = {}
+    torch.manual_seed(config.seed)
+    curves, own_model = dict[str, list[Point]](), Transformer(model, study.vocabulary)
     print("| trainer | seconds | step | dev loss |\n|---|---:|---:|---:|")
-    for name, learn in {"ours": ours, "torch.nn.Transformer": peer}.items():
+    for name, learn in {"ours": partial(ours, model=own_model), "torch.nn.Transformer": peer}.items():
         curves[name] = learn(
             study, lambda p, n=name: print(f"| {n} | {p.seconds:.1f} | {p.step} | {p.loss:.3f} |", flush=True)
         )
@@ -180,6 +195,9 @@ def main() -> None:
         took = f"after {reached:.0f} s" if reached else "not in that time"
         print(f"\nThe peer's last loss, {others[-1].loss:.3f} after {others[-1].seconds:.0f} s, ours reached {took}.")
         draw(curves, f"{arguments.model}, {arguments.data}", arguments.out)
+    if arguments.test:
+        decoding = section(params, "models", arguments.model, "decoding", DecodingConfig)
+        print(bleu(own_model, study, arguments.data.parent / "vocabulary.model", decoding, arguments.test))
 
 
 if __name__ == "__main__":

@@ -233,7 +233,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.training", description=__doc__.split("\n\n")[0])
     parser.add_argument("--shape", nargs="+", choices=SIZES, default=["base", "big"] if cuda else ["tiny", "base"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=16 if cuda else 4)
+    parser.add_argument("--steps", type=int, default=16 if cuda else 2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=6, help="nothing more is started after so long")
     parser.add_argument("--compile", action="store_true", help="on a processor, compiled ones too")
