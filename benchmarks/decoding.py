@@ -102,14 +102,24 @@ IN_ORDER = "Hugging Face generate, 32 lines in order"
 SYSTEMS = {"ours": ours, "Hugging Face generate": hugging_face, IN_ORDER: hugging_face, "CTranslate2": ctranslate2}
 
 
-def available(model: Transformer, config: DecodingConfig) -> tuple[dict[str, Translate], dict[str, str]]:
-    """The systems that are installed, and why the others are not here."""
+def available(
+    model: Transformer, config: DecodingConfig, sources: list[list[int]]
+) -> tuple[dict[str, Translate], dict[str, str]]:
+    """The systems that are installed and translate `sources` here, and why the others do not."""
     systems, reasons = {}, {}
     for name, make in SYSTEMS.items():
         try:
             systems[name] = make(model, config)
-        except ImportError as error:
-            reasons[name] = str(error)
+            systems[name](sources)
+        except (
+            ImportError,
+            RuntimeError,
+            ValueError,
+        ) as error:  # CTranslate2 may lack CUDA's libraries, and says so late
+            if name == "ours":
+                raise
+            systems.pop(name, None)
+            reasons[name] = str(error).split("\n")[0]
     return systems, reasons
 
 
@@ -125,7 +135,7 @@ def run(system: Translate, sources: list[list[int]], batches: list[list[int]]) -
 
 def compare(name: str, model: Transformer, sources: list[list[int]], config: DecodingConfig, rounds: int) -> list[str]:
     """Rows of the table for one model."""
-    systems, reasons = available(model, config)
+    systems, reasons = available(model, config, sources[:1])
     tokens = max(1, config.batch_tokens // config.beam)
     by_length = batches_by_length([len(source) for source in sources], tokens)
     in_order = [list(range(start, min(start + 32, len(sources)))) for start in range(0, len(sources), 32)]

@@ -1,6 +1,6 @@
 """Learning: dev loss against time of our trainer and of a compiled torch.nn.Transformer, on the same batches.
 
-    python -m benchmarks.learning DATA [--model base] [--minutes 4] [--every 250] [--out learning.svg]
+    python -m benchmarks.learning DATA [--model base] [--minutes 3] [--every 250] [--out learning.svg]
                                        [--test SOURCE REFERENCE]
 
 DATA is a folder that binarise wrote, such as data/CORPUS/binarised. Each trains for so many minutes, one after the
@@ -22,17 +22,18 @@ from typing import NamedTuple
 
 import torch
 from sacrebleu.metrics import BLEU
-from torch import nn
+from torch import Tensor, nn
 
-from benchmarks.peers import TorchTransformer, torch_loss
+from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_loss
 from pipeline.decode import Decoder
 from pipeline.params import load, section
 from transformer.binarised import BinarisedSet, describe, open_binarised
+from transformer.compilation import compiles
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, in_order
-from transformer.layout import padded
+from transformer.layout import Batch, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.precision import autocast, precision_of
@@ -108,14 +109,20 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
     clock, curve, config, batches = Clock(), [], study.config, study.batches()
     torch.manual_seed(config.seed)
     model = TorchTransformer(study.model, study.vocabulary).to(study.device)
-    forward = torch.compile(model, dynamic=True) if study.device.type == "cuda" else model
+    forward = torch.compile(model, dynamic=True) if compiles(study.device.type) else model
     optimiser = adam(model.parameters(), config)
-    coming = Prefetch(lambda step: padded(study.train, batches.batch(step)), AHEAD)
+
+    def prepare(step: int) -> Batch:
+        batch = padded(study.train, batches.batch(step))
+        return batch.map(Tensor.pin_memory) if study.device.type == "cuda" else batch
+
+    coming = Prefetch(prepare, AHEAD)
+    loss_of = partial(torch_loss, smoothed=compiled_loss() if compiles(study.device.type) else smoothed)
     for step in count():
         seed_step(config.seed, step, 0)
         batch = coming(step).to(study.device)
         with autocast(study.device, study.precision):
-            loss = torch_loss(forward, batch, config.label_smoothing)
+            loss = loss_of(forward, batch, config.label_smoothing)
         (loss / len(batch.labels_N)).backward()
         optimiser.param_groups[0]["lr"] = learning_rate(step + 1, study.model.d_model, config)
         optimiser.step()
@@ -169,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.learning", description=__doc__.split("\n\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", default="base")
-    parser.add_argument("--minutes", type=float, default=4)
+    parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--every", type=int, default=250)
     parser.add_argument("--out", type=Path, default=Path("learning.svg"))
     parser.add_argument("--test", type=Path, nargs=2, metavar=("SOURCE", "REFERENCE"))

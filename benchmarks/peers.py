@@ -5,6 +5,7 @@ A builder imports its peer when it is called, and raises ImportError where it is
 
 import logging
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,9 @@ from transformer.layers import sinusoids
 from transformer.layout import Batch
 
 LONGEST = 512
+
+Loss = Callable[[Tensor, Tensor, float], Tensor]
+"""The summed loss of logits [B, T, V] for labels [B, T], PAD left out."""
 
 
 class TorchTransformer(nn.Module):
@@ -50,15 +54,18 @@ class TorchTransformer(nn.Module):
         return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
 
 
-def torch_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
-    return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), batch, smoothing)
+def smoothed(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float) -> Tensor:
+    options = {"ignore_index": PAD, "label_smoothing": smoothing, "reduction": "sum"}
+    return F.cross_entropy(logits_BTV.flatten(0, 1), labels_BT.flatten(), **options)
 
 
-def smoothed(logits_BTV: Tensor, batch: Batch, smoothing: float) -> Tensor:
-    labels = table_of_labels(batch).flatten()
-    return F.cross_entropy(
-        logits_BTV.flatten(0, 1), labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
-    )
+def compiled_loss() -> Loss:
+    """What one compiles beside the model."""
+    return torch.compile(smoothed, dynamic=True)
+
+
+def torch_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss = smoothed) -> Tensor:
+    return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), table_of_labels(batch), smoothing)
 
 
 def table_of_labels(batch: Batch) -> Tensor:
@@ -92,7 +99,7 @@ def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
     )
 
 
-def marian_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
+def marian_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss = smoothed) -> Tensor:
     source_BS = batch.source.ids_BS
     output = model(
         input_ids=source_BS,
@@ -100,7 +107,7 @@ def marian_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
         decoder_input_ids=batch.target.ids_BS,
         use_cache=False,
     )
-    return smoothed(output.logits, batch, smoothing)
+    return smoothed(output.logits, table_of_labels(batch), smoothing)
 
 
 def joeynmt(config: ModelConfig, vocabulary: int) -> nn.Module:

@@ -36,7 +36,7 @@ def print_profile(run: Callable[[], object], steps: int, device: torch.device) -
             torch.cuda.synchronize()
     kernels: Counter[str] = Counter()
     for event in profiled.key_averages():
-        if cuda and event.device_type == torch.autograd.DeviceType.CPU:
+        if cuda and (event.device_type == torch.autograd.DeviceType.CPU or event.is_user_annotation):
             continue
         kernels[event.key] += event.self_device_time_total if cuda else event.self_cpu_time_total
     groups: Counter[str] = Counter()

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -27,6 +28,7 @@ from benchmarks.workload import LogNormalPairs
 from pipeline.flops import rate, rates
 from pipeline.machine import processor
 from pipeline.params import load, section
+from transformer.compilation import compiles, hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
@@ -62,14 +64,16 @@ PEERS = [
 
 
 def compiled(system: System) -> System:
-    return system._replace(name=f"{system.name}, compiled", compiled=True)
+    """A peer with its loss; ours compiles its loss by itself."""
+    loss = system.loss if system in OURS else partial(system.loss, smoothed=peers.compiled_loss())
+    return system._replace(name=f"{system.name}, compiled", compiled=True, loss=loss)
 
 
 def systems(cuda: bool, also_compiled: bool) -> list[System]:
     """First what training does on this device, then the peers it is measured by, then the rest."""
-    if cuda:
+    if cuda and compiles("cuda"):
         return [*map(compiled, [OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
-    return [*OURS, *PEERS, *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
+    return [*(reversed(OURS) if cuda else OURS), *PEERS, *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
 
 
 @dataclass
@@ -199,7 +203,7 @@ def host_waits(entry: Entry) -> int:
         torch.cuda.set_sync_debug_mode("warn")
         entry.step(entry.batches[0])
         torch.cuda.set_sync_debug_mode("default")
-    return sum("synchroniz" in str(warning.message) for warning in seen)
+    return sum("called a synchronizing" in str(warning.message) for warning in seen)
 
 
 def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, profile: bool) -> None:
@@ -243,6 +247,8 @@ def main() -> None:
     device, deadline = torch.device("cuda" if cuda else "cpu"), time.monotonic() + 60 * arguments.minutes
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
+    if cuda and not compiles("cuda"):
+        print(f"Nothing is compiled: {hindrance()}.\n")
     print(table_row(["shape", "trainer", "real tokens/s", "time, ours = 1", "MFU", "memory, GB", "start-up, s"]))
     print("|---|---|---:|---:|---:|---:|---:|", flush=True)
     for shape in arguments.shape:

@@ -30,12 +30,14 @@ from transformer.decoding import Translation, batches_by_length, translate
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import Weights
 from transformer.layout import Rows, pad
+from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.perplexity import mean_loss
 from transformer.precision import autocast
 from transformer.store import step_files
 from transformer.vocabulary import Vocabulary
 
+REMEDY = "lower decoding.batch_tokens"
 SAMPLES = 8
 LONGEST_ATTENTION = 24  # pieces; a larger picture cannot be read
 
@@ -71,7 +73,7 @@ class Decoder:
         with tqdm(total=len(asked), desc=f"decode {name}", unit="sentence") as bar:
             for places in batches_by_length([len(sources[number]) for number in asked], tokens):
                 numbers = [asked[place] for place in places]
-                with autocast(self.device, self.config.precision):
+                with autocast(self.device, self.config.precision), enough_memory("in decoding", REMEDY):
                     translations = translate(self.model, [sources[number] for number in numbers], self.config)
                 for number, translation in zip(numbers, translations):
                     results[number] = translation

@@ -26,6 +26,7 @@ from pipeline.params import load
 from pipeline.runs import run_settings
 from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
+from transformer.compilation import hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
@@ -71,10 +72,13 @@ def trainer(
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     network = Transformer(model, describe(data)["vocabulary_size"])
-    identity = {"device": device.type, "precision": precision, "threads": config.threads}
+    hardware = machine.hardware(device)["hardware"]
+    identity = {"device": device.type, "hardware": hardware, "precision": precision, "threads": config.threads}
     identity |= {"settings and data": place.name}
     store = (Reader if group.rank else Store)(place, config.keep, identity)
     state = new_state(network, config, device)
+    if device.type == "cuda" and (reason := hindrance()):
+        say(f"layers are not compiled, which is slower: {reason}")
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60
@@ -131,7 +135,8 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
     """The checkpoints and the model's settings, as one folder that is there whole or not at all."""
     config = training.state.model.config
     with atomic_folder(out) as folder:
-        shutil.copytree(training.store.checkpoints, folder, dirs_exist_ok=True)
+        for _, path in training.store.weights():
+            shutil.copyfile(path, folder / path.name)
         write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
 
 

@@ -16,8 +16,9 @@ from tests.stubs import StubProject
 
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
-    {"files", "dropout", "loss", "layout", "optimisation", "vocabulary", "flops", "parallel", "precision", "prefetch"},
-    {"binarised", "attention", "data"},
+    {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "parallel", "precision", "prefetch"}
+    | {"compilation", "memory"},
+    {"binarised", "attention", "data", "loss"},
     {"layers", "accumulation"},
     {"model"},
     {"checkpoint", "decoding", "perplexity"},

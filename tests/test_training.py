@@ -1,5 +1,6 @@
 """Training: the loss and the schedule are the paper's, parts weigh by their size, and a resumed run is the same run."""
 
+import importlib.util
 import json
 import os
 
@@ -9,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from test_data import Pairs
 
-from transformer import loss, training
+from transformer import compilation, loss, perplexity, training
 from transformer.accumulation import out_of_memory
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.dropout import dropout
+from transformer.layout import padded
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 from transformer.parallel import ALONE
@@ -195,6 +197,35 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
 
 
+def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, monkeypatch, settings, training_settings):
+    config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
+    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
+    run(undisturbed)
+    said, whole = [], perplexity.batch_loss
+    short.accumulation.warn = said.append
+
+    def batch_loss(model, batch, smoothing):
+        if len(batch.labels_N) > 60:
+            raise torch.OutOfMemoryError
+        return whole(model, batch, smoothing)
+
+    monkeypatch.setattr(perplexity, "batch_loss", batch_loss)
+    run(short)
+    assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
+    assert 1 <= len(said) <= 3 and all("dev losses" in line for line in said)
+
+
+def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch, settings, training_settings):
+    def none_left(*_, **__):
+        raise torch.OutOfMemoryError
+
+    for number, (what, place) in enumerate({"Adam's moments": torch.optim.Adam, "the next batches": Trainer}.items()):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, "step" if place is not Trainer else "laid_out", none_left)
+            with pytest.raises(UserError, match=f"^out of memory for {what}: lower training"):
+                run(build(tmp_path / str(number), training_settings(), settings()))
+
+
 def test_a_pair_too_long_for_the_memory_is_named(tmp_path, monkeypatch, settings, training_settings):
     trainer = build(tmp_path, training_settings(), settings())
     short_of_memory(monkeypatch, 0)
@@ -363,10 +394,38 @@ def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(trainin
         assert learning_rate(step, 512, none) == learning_rate(step, 512, rise) < peak
 
 
-def test_precision():
+def test_precision(monkeypatch):
+    cuda = torch.device("cuda")
     assert precision_of("auto", CPU) == "float32"
-    assert precision_of("auto", torch.device("cuda")) == "bfloat16"
-    assert precision_of("float32", torch.device("cuda")) == "float32"
+    for capability, precision in (((6, 0), "float32"), ((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, capability=capability: capability)
+        assert precision_of("auto", cuda) == precision
+        assert precision_of("float32", cuda) == "float32"
+
+
+def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (6, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla P100")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    hindrance = compilation.hindrance.__wrapped__
+    assert hindrance() == "Tesla P100 is older than Triton's kernels need"
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (9, 0))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert "no C compiler" in hindrance()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert hindrance() == "Triton is not installed"
+    assert not compilation.compiles("cpu")
+
+
+def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
+    """Which would take twice as long again; in inference mode torch says that they are needed all the same."""
+    asked, whole = [], loss.likelihood_and_gradient
+    monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
+    model = Transformer(settings(), 100)
+    mean_loss(model, Pairs(4), 100, CPU, "float32")
+    perplexity.batch_loss(model, padded(Pairs(4), np.arange(4)), 0.1)
+    assert asked[0] is False and asked[-1] is True
 
 
 def test_average_is_the_mean(tmp_path):

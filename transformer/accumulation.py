@@ -1,20 +1,17 @@
 """Gradient accumulation: a batch in parts that fit into memory, and in smaller ones once it turns out that they do not."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from transformer.config.reading import UserError
 from transformer.data import Batches
+from transformer.memory import out_of_memory
 
+Result = TypeVar("Result")
 Add = Callable[[np.ndarray, bool], None]
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether the allocator of a GPU, of a processor or of numpy had no more; a processor's has no class of its own."""
-    kinds = (torch.OutOfMemoryError, MemoryError)
-    return isinstance(error, kinds) or (isinstance(error, RuntimeError) and "you tried to allocate" in str(error))
 
 
 class Accumulation:
@@ -33,6 +30,17 @@ class Accumulation:
             self.lower(part)
         if self.limit < limit:
             self.warn(f"out of memory: gradients are now summed over parts of at most {self.limit:,} tokens")
+
+    def without_gradients(self, work: Callable[[int], Result]) -> Result:
+        """`work` of the limit, by smaller ones where memory runs out; it needs less than a step, so it rarely does."""
+        while True:
+            try:
+                return work(self.limit)
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error) or self.limit == 1:
+                    raise
+            self.limit //= 2
+            self.warn(f"out of memory: dev losses and gradients are now of at most {self.limit:,} tokens at a time")
 
     def first_too_large(self, numbers: np.ndarray, begin: Callable[[], None], add: Add) -> np.ndarray | None:
         begin()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
@@ -19,6 +20,8 @@ Step = Callable[[Tensor, Tensor], Tensor]
 """Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call
 (0 to its B x K - 1) that it goes on from; at the first call the rows are numbered as they stand."""
 
+# All but cuDNN's, which plans anew for each length.
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 DECIDED = 1 / 8  # of the sentences, before any is dropped
 CACHED = 2**18  # logits
 STEPS_UNSEEN = 4  # on a GPU, before the host asks which are
@@ -204,7 +207,8 @@ def translate(model: Transformer, sources: Sequence[Sequence[int]], config: Deco
     device = model.embedding.device
     source_BS = pad([[*source, EOS] for source in sources]).to(device)
     limits = [len(source) + config.extra_length for source in sources]
-    return beam_search(ModelStep(model, source_BS, config.beam), limits, config, device)
+    with sdpa_kernel(ATTENTION):
+        return beam_search(ModelStep(model, source_BS, config.beam), limits, config, device)
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:

@@ -90,10 +90,18 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def replace_folder(new: Path, path: Path) -> None:
     old = path.with_name(f".{path.name}.old.{os.getpid()}.partial")
-    if path.exists():
+    if path.exists() or path.is_symlink():
         os.rename(path, old)
     os.rename(new, path)
-    shutil.rmtree(old, ignore_errors=True)
+    remove(old)
+
+
+def remove(path: Path) -> None:
+    """Whatever it is; of a link, the link alone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def remove_leftovers(path: Path) -> None:
@@ -101,7 +109,7 @@ def remove_leftovers(path: Path) -> None:
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         process = left.name.split(".")[-2]
         if process.isdigit() and not running(int(process)):
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+            remove(left)
 
 
 def running(process: int) -> bool:

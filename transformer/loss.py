@@ -9,6 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from transformer.compilation import compiles
+
 # Target tokens whose logits are held at once: enough for a fast matrix product, on a GPU to fill it.
 ROWS = {"cpu": 512, "cuda": 4096}
 
@@ -18,15 +20,18 @@ def cross_entropy(hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smo
 
     Without smoothing, exp of its mean is the perplexity. The logits of all tokens are never held at once.
     """
-    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing)
+    # Asked here: within a Function gradients are always off, and said to be needed even in inference mode.
+    needed = torch.is_grad_enabled() and (hidden_ND.requires_grad or embedding_VD.requires_grad)
+    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing, needed)
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
     """Projection, softmax and loss in one, part by part; gradients are taken while a part's logits are at hand."""
 
     @staticmethod
-    def forward(ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
-        needed = any(ctx.needs_input_grad[:2])
+    def forward(
+        ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float, needed: bool
+    ) -> Tensor:
         device = hidden_ND.device.type
         kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
         hidden, embedding = hidden_ND.to(kind), embedding_VD.to(kind)
@@ -49,13 +54,13 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         pairs = zip(ctx.saved_tensors, ctx.kinds)
-        return *(saved.to(kind) * gradient.to(kind) for saved, kind in pairs), None, None
+        return *(saved.to(kind) * gradient.to(kind) for saved, kind in pairs), None, None, None
 
 
 @functools.cache
 def of_logits(device: str) -> Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor | None]]:
     """`likelihood_and_gradient`; on a GPU in a few compiled passes over the logits, where torch makes nine."""
-    return torch.compile(likelihood_and_gradient, dynamic=True) if device == "cuda" else likelihood_and_gradient
+    return torch.compile(likelihood_and_gradient, dynamic=True) if compiles(device) else likelihood_and_gradient
 
 
 def likelihood_and_gradient(

@@ -130,7 +130,7 @@ class Transformer(nn.Module):
         """Embeddings times sqrt(d_model) plus positions, with dropout on the sum (3.4, 3.5, 5.4)."""
         x = F.embedding(rows.ids_BS, self.embedding) * math.sqrt(self.config.d_model)
         added = positions(start, start + rows.ids_BS.shape[1])
-        x = x + (added if rows.position_BS is None else added[rows.position_BS])
+        x = x + (added if rows.position_BS is None else F.embedding(rows.position_BS, added))
         return dropout(x, self.config.dropout, self.training)
 
     def encode(self, source: Rows, masks: Masks, keep: Weights | None = None) -> Tensor:

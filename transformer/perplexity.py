@@ -24,11 +24,13 @@ def mean_loss(
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
     layout = layout_for(device)
-    with torch.inference_mode(), autocast(device, precision):
-        for numbers in workers.some(in_order(pairs, batch_tokens)):
-            batch = layout(pairs, numbers).to(device)
-            total += batch_loss(model, batch, 0.0).item()
-            tokens += len(batch.labels_N)
-    model.train(was_training)
+    try:
+        with torch.inference_mode(), autocast(device, precision):
+            for numbers in workers.some(in_order(pairs, batch_tokens)):
+                batch = layout(pairs, numbers).to(device)
+                total += batch_loss(model, batch, 0.0).item()
+                tokens += len(batch.labels_N)
+    finally:
+        model.train(was_training)
     total, tokens = workers.total(total, tokens)
     return total / tokens

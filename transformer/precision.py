@@ -4,10 +4,10 @@ import torch
 
 
 def precision_of(config_precision: str, device: torch.device) -> str:
-    """`auto` is bfloat16 on a GPU and float32 on a processor."""
+    """`auto` is bfloat16 on a GPU that computes with it (since 2020), and float32 elsewhere."""
     if config_precision != "auto":
         return config_precision
-    return "bfloat16" if device.type == "cuda" else "float32"
+    return "bfloat16" if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0) else "float32"
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

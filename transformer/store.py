@@ -98,12 +98,25 @@ class Store:
         return state.step > 0
 
     def cut_back(self, state: TrainingState) -> None:
-        kept = [line for line in self.records() if json.loads(line)["step"] <= state.step]
+        kept = [line for step, line in self.whole_records() if step <= state.step]
         with atomic(self.log) as file:
             file.writelines(kept)
         for step, path in self.weights():
             if step > state.step:
                 path.unlink()
+
+    def whole_records(self) -> Iterator[tuple[int, bytes]]:
+        """With their steps. What a power cut left behind the last one is no record; raises UserError for one before it."""
+        damaged = None
+        for number, line in enumerate(self.records(), 1):
+            try:
+                step = int(json.loads(line)["step"])
+            except (ValueError, KeyError, TypeError):
+                damaged = damaged or number
+                continue
+            if damaged:
+                raise UserError(f"{self.log}, line {damaged}, is no record of a step; restore it, or begin anew")
+            yield step, line
 
     def records(self) -> Iterator[bytes]:
         """The whole lines of the log; a kill may have left part of one."""

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from transformer.accumulation import Accumulation
+from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.divergence import check_loss, check_state
 from transformer.layout import Batch, Pairs, layout_for
+from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import ALONE, Alone
@@ -33,7 +35,7 @@ def seed_step(seed: int, step: int, rank: int) -> None:
 
 def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
     model.to(device)
-    if device.type == "cuda":
+    if compiles(device.type):
         model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
     return TrainingState(model, adam(model.parameters(), config), loss_sum)
@@ -98,13 +100,15 @@ class Trainer:
     def advance(self) -> None:
         """One step of the optimiser on one batch."""
         state, config = self.state, self.config
-        sums, own, parts = self.coming(state.step)
+        with enough_memory("for the next batches", "lower training.batch_tokens"):
+            sums, own, parts = self.coming(state.step)
         state.loss_sum += self.gradients(own, parts, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
             group["lr"] = rate
-        state.optimiser.step()
+        with enough_memory("for Adam's moments", "lower training.micro_batch_tokens, or take a smaller model"):
+            state.optimiser.step()
         state.optimiser.zero_grad()
         state.loss_tokens += sums["target_tokens"]
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
@@ -170,7 +174,8 @@ class Trainer:
     def evaluate(self) -> dict:
         """The dev loss and perplexity, without smoothing."""
         state = self.state
-        loss = mean_loss(state.model, self.dev, self.accumulation.limit, self.device, self.precision, self.workers)
+        where = self.device, self.precision, self.workers
+        loss = self.accumulation.without_gradients(lambda limit: mean_loss(state.model, self.dev, limit, *where))
         check_loss(loss, state, self.store)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
