@@ -6,7 +6,7 @@ CORES ?= all
 STUDY ?=
 RUN ?=
 KILLS ?= 20
-STAGES ?= download normalise learn_bpe binarise train average decode score flops report
+STAGES ?= download normalise learn_bpe binarise train average decode score flops layer_costs report
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=

@@ -16,6 +16,7 @@ from dvc.repo import Repo, lock_repo
 sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
 
 from pipeline.check import check
+from pipeline.lock_file import keep_or_put_back
 from pipeline.params import load
 from transformer.config.reading import UserError
 
@@ -49,6 +50,8 @@ try:
         check(load())
         lock = only_one()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
+        if workflow.is_main_process and keep_or_put_back():
+            print("snakemake: dvc.lock was written in part; the last whole one was put back", file=sys.stderr)
         graph = repo.index.graph
         if workflow.is_main_process:
             judge({stage.addressing for stage in graph}, repo.status())

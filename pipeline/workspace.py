@@ -55,7 +55,7 @@ def lock(run: str) -> Iterator[None]:
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     """The run's folder, and the digests of code that worked in it before; refuses a state of other code."""
     place = folder(run, key)
-    history = read_json(place / "code.json") if (place / "code.json").exists() else []
+    history = history_of(place) if (place / "code.json").exists() else []
     if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
             f"{place} holds a state that other code made: `python -m pipeline.workspace {run} adopt` goes on from it "
@@ -64,6 +64,14 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     earlier = [entry for entry in history if entry not in (code, "adopt")]
     write_json(place / "code.json", [*earlier, code])
     return place, earlier
+
+
+def history_of(place: Path) -> list[str]:
+    """The digests of code that worked there, and where one was adopted."""
+    history = read_json(place / "code.json")
+    if not isinstance(history, list) or not all(isinstance(entry, str) for entry in history):
+        raise UserError(f"{place / 'code.json'} is damaged: it should be a list of digests; remove {place}")
+    return history
 
 
 def release(run: str) -> None:
@@ -81,8 +89,7 @@ def main(arguments: argparse.Namespace) -> None:
         if arguments.action == "anew":
             return release(arguments.run)
         for state in states:
-            path = state.parent / "code.json"
-            write_json(path, [*read_json(path), "adopt"])
+            write_json(state.parent / "code.json", [*history_of(state.parent), "adopt"])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from test_training import build, files, run
 
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.reading import UserError
+from transformer.files import atomic_folder, remove
 from transformer.model import Transformer
 from transformer.store import Store
 
@@ -83,6 +84,36 @@ def test_a_refused_state_is_left_as_it_is(tmp_path, settings, training_settings)
         build(tmp_path, training_settings(), settings())
     store = Store(tmp_path, 2, trainer.store.identity)
     assert files(tmp_path) == before and len(store.weights()) == 1
+
+
+def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is_named(
+    tmp_path, settings, training_settings
+):
+    trainer = build(tmp_path, training_settings(log_every=2), settings())
+    run(trainer, until=6)
+    whole = trainer.store.log.read_bytes()
+    for left in (b"\0\0\0\n", b'{"step"\n', b"{}\n", b"1\n[]\n", b'{"step": 7'):
+        trainer.store.log.write_bytes(whole + left)
+        build(tmp_path, training_settings(log_every=2), settings())
+        assert trainer.store.log.read_bytes() == whole
+    lines = whole.splitlines(keepends=True)
+    trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", *lines[2:]]))
+    with pytest.raises(UserError, match=r"training\.jsonl, line 2, is no record"):
+        build(tmp_path, training_settings(log_every=2), settings())
+
+
+def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_path):
+    other, path = tmp_path / "other", tmp_path / "out"
+    other.mkdir()
+    (other / "mine").touch()
+    for _ in range(2):
+        path.symlink_to(other)
+        (tmp_path / ".out.old.4194304.partial").symlink_to(other)  # of a process that can be none
+        with atomic_folder(path) as folder:
+            (folder / "made").touch()
+        assert [file.name for file in path.iterdir()] == ["made"] and (other / "mine").exists()
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["other", "out"]
+        remove(path)
 
 
 def killed_at(place: int, folder: Path, work) -> bool:

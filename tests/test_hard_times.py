@@ -72,6 +72,18 @@ def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(projec
     assert project.repro() == []
 
 
+@pytest.mark.parametrize("last", [b"", b"md5: "])
+def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, last):
+    """DVC opens it for writing and writes; nothing runs again for a kill between the two, or within the second."""
+    assert project.snakemake() == []
+    path = project.root / "dvc.lock"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(last) + len(last) - 2] if last else b"")
+    assert "snakemake: dvc.lock was written in part" in project.run("snakemake", "--cores", "2")
+    assert project.ran() == [] and path.read_bytes() == whole
+    assert project.repro() == []
+
+
 # Two at once
 
 
