@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pipeline import stage
+from pipeline.corpora.fetching import on_the_web
 from pipeline.download import DownloadConfig, require_name
 from pipeline.flops import rates
 from pipeline.machine import machine
@@ -51,7 +52,7 @@ TAKEN = {"corpora": "scores/corpora holds the corpora's own", "downloads": "work
 def check(params: Mapping[str, Any]) -> None:
     """Refuse, by a UserError, the first thing of params.yaml that cannot be right."""
     exactly(params, BLOCKS, "params.yaml")
-    machine(params)
+    check_machine(params)
     check_base(params)
     for block in ("hardware", "peak_tflops"):
         rates(params, block)
@@ -87,6 +88,15 @@ def names(params: Mapping, block: str) -> Iterable[str]:
     for name in mapping(params, block):
         require_name(name, f"params.yaml: {block}")
         yield name
+
+
+def check_machine(params: Mapping) -> None:
+    """The block `machine`; a mirror's folder need not be there before something is downloaded."""
+    mirror = machine(params).mirror
+    try:
+        on_the_web(mirror or "")
+    except UserError as error:
+        raise UserError(f"params.yaml: machine.mirror: {error}") from None
 
 
 def check_base(params: Mapping) -> None:

@@ -91,16 +91,28 @@ class Fetcher:
 
 
 def is_url(address: str) -> bool:
-    """True for http and https, False for a path; any other scheme (file:, ftp:, ...) is refused."""
+    """True for a file's URL, False for a path; what `on_the_web` refuses is refused, and an URL without a file name."""
+    if not on_the_web(address):
+        return False
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
+        raise UserError(f"{address!r} is refused; an URL ends in a file name, as in .../dev.tgz")
+    return True
+
+
+def on_the_web(address: str) -> bool:
+    """True for http and https, False for a path; any other scheme (file:, ftp:, ...) and a broken URL are refused."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
     if scheme is None:
         return False
     if scheme[1].lower() not in ("http", "https"):
         raise UserError(f"{address!r}: {scheme[1]}: is refused; an address is http://, https:// or a plain path")
-    parts = urllib.parse.urlsplit(address)
-    name = parts.path.rsplit("/", 1)[-1]
-    if not parts.hostname or ".." in parts.path.split("/") or not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name, re.ASCII):
-        raise UserError(f"{address!r} is refused; an URL has a host, no .. and ends in a file name, as in .../dev.tgz")
+    try:
+        parts = urllib.parse.urlsplit(address)
+        valid = parts.hostname and parts.port != 0 and ".." not in parts.path.split("/")
+    except ValueError:
+        valid = False  # brackets that are no IPv6 address, a port that is no number
+    if not valid:
+        raise UserError(f"{address!r} is refused; an URL has a host and no .., as in https://host/dev.tgz")
     return True
 
 
@@ -118,9 +130,7 @@ def mirrored(mirror: str | None, url: str) -> list[str]:
     """Where a mirror may have the file: under the path of its URL, or by its name alone."""
     if mirror is None:
         return []
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", mirror):
-        is_url(mirror.rstrip("/") + "/" + file_name(url))
-    elif not Path(mirror).is_dir():
+    if not on_the_web(mirror) and not Path(mirror).is_dir():
         raise UserError(f"params.yaml: machine.mirror: {mirror!r} is neither a folder nor an http(s) prefix")
     path = urllib.parse.urlsplit(url).path.lstrip("/")
     return [f"{mirror.rstrip('/')}/{tail}" for tail in dict.fromkeys((path, file_name(url)))]
