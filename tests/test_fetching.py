@@ -4,6 +4,7 @@ import email.utils
 import hashlib
 import json
 import random
+import re
 import socket
 import threading
 import time
@@ -153,6 +154,7 @@ def test_503_for_ever_is_given_up_with_longer_and_longer_waits(site, fetcher, sl
 
 def test_retry_after_is_a_number_or_a_date_and_bounded():
     assert retry_after(None) is None and retry_after("soon") is None
+    assert retry_after("\xb2") is None and retry_after("Mon, 01 Jan 99999999999 00:00:00 GMT") is None
     assert retry_after("12") == 12.0 and retry_after("99999") == 600.0
     assert 20 < retry_after(email.utils.formatdate(time.time() + 30, usegmt=True)) <= 30
     assert retry_after(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0.0
@@ -189,6 +191,34 @@ def test_a_redirect_to_anything_but_http_is_refused(site, fetcher, tmp_path, sch
     assert not any(b"secret" in file.read_bytes() for file in fetcher().downloads.rglob("*") if file.is_file())
 
 
+@pytest.mark.parametrize("location", ["http://[", "http://host:port/", "http://\xff/", "http://host:99999/"])
+def test_a_redirect_to_no_url_is_refused(site, fetcher, slept, location):
+    site.faults[NAME] = [Fault(status=302, headers={"Location": location})]
+    with pytest.raises(UserError, match=f"{NAME}: redirects to {re.escape(repr(location))}, .*refused"):
+        fetcher().fetch(site.url(NAME), SUM)
+    assert slept == []
+
+
+@pytest.mark.parametrize("length", ["abc", "-1", "1e3", "\xb2", "9" * 5000])
+def test_a_length_that_is_no_number_is_refused(site, fetcher, length):
+    site.faults[NAME] = [Fault(headers={"Content-Length": length}, tells_length=False)]
+    with pytest.raises(UserError, match=f"{NAME}: the server says Content-Length '{length[:40]}', a number") as error:
+        fetcher().fetch(site.url(NAME), SUM)
+    assert len(str(error.value)) < 500
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+
+
+def test_headers_that_are_nonsense_otherwise_are_not_believed(site, fetcher, slept):
+    headers = {"Content-Range": f"bytes {'9' * 5000}-{len(BODY) - 1}/{'9' * 5000}"}
+    site.faults[NAME] = [
+        Fault(after=150_000),
+        Fault(headers=headers),
+        Fault(status=503, headers={"Retry-After": "\xb2"}),
+    ]
+    assert fetcher(attempts=4).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert len(slept) == 3
+
+
 def test_a_redirect_to_http_is_followed(site, fetcher):
     site.faults["/old.tgz"] = [Fault(status=301, headers={"Location": NAME})]
     assert fetcher().fetch(site.url("/old.tgz"), SUM).read_bytes() == BODY
@@ -197,7 +227,8 @@ def test_a_redirect_to_http_is_followed(site, fetcher):
 @pytest.mark.parametrize(
     "address",
     ["file:///etc/passwd", "ftp://host/a.tgz", "FILE:/etc/passwd", "javascript:1", "http://host/../../x.tgz"]
-    + ["http://host/", "http:///a.tgz", "https://host/a;rm -rf.tgz", "https://host/.bashrc"],
+    + ["http://host/", "http:///a.tgz", "https://host/a;rm -rf.tgz", "https://host/.bashrc"]
+    + ["http://[/a.tgz", "http://[::x]/a.tgz", "http://host:port/a.tgz", "http://host:99999/a.tgz"],
 )
 def test_an_address_that_is_neither_http_nor_a_path_is_refused(address):
     with pytest.raises(UserError, match="refused"):
@@ -235,7 +266,7 @@ def test_a_mirror_is_held_to_the_same_sum_and_nothing_of_it_is_moved(site, fetch
     assert file.read_bytes() == BODY[1:]
 
 
-@pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder"])
+@pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder", "http://["])
 def test_a_mirror_is_a_folder_or_http(site, fetcher, mirror):
     with pytest.raises(UserError, match="refused|neither a folder"):
         fetcher(mirror=mirror).fetch(site.url(NAME), SUM)

@@ -22,6 +22,7 @@ from transformer.files import read_json, write_json
 CHUNK = 1 << 14  # bytes that a cut connection can lose
 LONGEST_WAIT = 60.0  # seconds, our own back-off
 LONGEST_RETRY_AFTER = 600.0  # seconds, where the server asks for it
+NUMBER = "[0-9]{1,19}"  # of bytes, in a header
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -103,10 +104,16 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
 
 def refuse_redirect(response: Any, **_: Any) -> None:
     """Only http and https are followed: a server must not make us read `file:` or reach what it cannot."""
-    if response.is_redirect:
-        target = urllib.parse.urljoin(response.url, response.headers["location"])
-        if urllib.parse.urlsplit(target).scheme not in ("http", "https"):
-            raise Unavailable(f"{response.url}: redirects to {target!r}, which is neither http nor https; refused")
+    if not response.is_redirect:
+        return
+    location = response.headers["location"]
+    try:  # decoded as requests decodes it
+        target = urllib.parse.urlsplit(urllib.parse.urljoin(response.url, location.encode("latin-1").decode()))
+        valid = target.scheme in ("http", "https") and target.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise Unavailable(f"{response.url}: redirects to {location!r}, which is no http or https URL; refused")
 
 
 def placed(response: Any, url: str, partial: Path, have: int, record: dict | None) -> tuple[int, int | None]:
@@ -115,7 +122,7 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict | Non
     if status in TRANSIENT:
         raise Interrupted(f"status {status} {response.reason}", retry_after(told.get("Retry-After")))
     if status == 206 and have:
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told.get("Content-Range", ""))
+        match = re.fullmatch(rf"bytes ({NUMBER})-\d+/({NUMBER})", told.get("Content-Range", ""))
         if match and int(match[1]) == have and record["size"] in (None, int(match[2])):
             return have, int(match[2])
     if status in (206, 416):
@@ -125,7 +132,10 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict | Non
         raise Unavailable(f"{url}: status {status} {response.reason}; is the address right? {ADVICE}")
     if have:
         say(f"{url}: the server does not resume, starting anew")
-    return 0, int(told["Content-Length"]) if "Content-Length" in told else None
+    length = told.get("Content-Length")
+    if length is not None and not re.fullmatch(NUMBER, length):
+        raise Unavailable(f"{url}: the server says Content-Length {length[:40]!r}, a number is expected; {ADVICE}")
+    return 0, None if length is None else int(length)
 
 
 def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:
@@ -155,11 +165,11 @@ def retry_after(value: str | None) -> float | None:
     """Seconds to wait by a Retry-After header, which is a number or a date; None where there is none."""
     if value is None:
         return None
-    if value.strip().isdigit():
+    if re.fullmatch(NUMBER, value.strip()):
         return min(float(value), LONGEST_RETRY_AFTER)
     try:
         seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
 
