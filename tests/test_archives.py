@@ -138,6 +138,39 @@ def test_a_sparse_member_is_refused(tmp_path):
         contents(archive, ["dev/sparse"])
 
 
+SPARSE = {"GNU.sparse.size": "9", "GNU.sparse.numblocks": "1"}
+HEADERS = {
+    "a name with NUL": {"path": "dev/a\0b"},
+    "a link with NUL": {"linkpath": "a\0b"},
+    "a sparse size": SPARSE | {"GNU.sparse.size": "abc"},
+    "a sparse map": SPARSE | {"GNU.sparse.map": "a,b"},
+    "a sparse 1.0 map": {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"},
+}
+
+
+@pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
+def test_an_archive_with_headers_that_cannot_be_is_named_in_one_line(tmp_path, headers):
+    member = hostile("dev/evil", tarfile.SYMTYPE if "linkpath" in headers else tarfile.REGTYPE, "other")
+    member.pax_headers, archive = headers, tmp_path / "dev.tgz"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        member.size = 0 if member.issym() else 512
+        tar.addfile(member, io.BytesIO(b"no number\n" * 52))
+    before = snapshot(tmp_path)
+    with pytest.raises(UserError, match=r"dev\.tgz is damaged, cut short or no tar file: ") as error:
+        contents(archive)
+    assert "\n" not in str(error.value)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_member_larger_than_the_archive_could_be_is_refused_and_not_skipped(tmp_path):
+    member = hostile("dev/other")
+    member.pax_headers = {"size": "99999999999999999999"}
+    with tarfile.open(tmp_path / "dev.tgz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(member)
+    with pytest.raises(UserError, match=r"dev\.tgz: dev/other is refused: .* bytes have become 100,000,000,000"):
+        contents(tmp_path / "dev.tgz")
+
+
 def test_repetitive_text_is_no_bomb(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"the same line\n" * 500_000))
     assert plain(tmp_path / "a.gz").count(b"\n") == 500_000

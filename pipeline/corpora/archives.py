@@ -76,12 +76,16 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
                 for member in tar:
                     name = safe_name(member, archive)
                     seen.append(name)
+                    # A size that cannot be would be skipped in small steps past the end, for years
+                    refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {name}")
                     if name in wanted:
                         wanted.remove(name)
                         yield name, member_stream(tar, member, f"{archive}: {name}")
             for _ in stream:
                 pass
-        except tarfile.TarError as error:
+        except UserError:
+            raise
+        except (tarfile.TarError, ValueError) as error:  # tarfile reads numbers and paths of headers unchecked
             raise UserError(f"{archive} is damaged, cut short or no tar file: {error}") from None
     for name in sorted(wanted):
         near = difflib.get_close_matches(name, seen, n=3, cutoff=0.3) or seen[:3]
