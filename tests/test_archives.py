@@ -243,8 +243,11 @@ def test_only_sgm_is_more_than_bytes():
     assert b"".join(text(Unpacked(io.BytesIO(b"<seg>&amp;</seg>"), "", ""), "ref.de.sgm.gz")) == b"&\n"
 
 
-def parquet(path, pairs, languages=("de", "en")):
-    kind = pyarrow.struct([(language, pyarrow.string()) for language in languages])
+STRING = pyarrow.string()
+
+
+def parquet(path, pairs, languages=("de", "en"), text=STRING):
+    kind = pyarrow.struct([(language, text) for language in languages])
     pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(pairs, kind)}), path)
     return path
 
@@ -266,8 +269,29 @@ def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), path)
     with pytest.raises(UserError, match="columns are text"):
         list(parquet_pairs(path, ("en", "de")))
-    path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(UserError, match="damaged or no parquet file"):
+    whole = path.read_bytes()
+    for damaged in (whole[:-7], whole.replace(b"text", b"t\xffxt")):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match="a.parquet is damaged or no parquet file"):
+            list(parquet_pairs(path, ("en", "de")))
+
+
+def test_two_columns_of_pairs_are_refused(tmp_path):
+    pairs = pyarrow.array([{"de": "a", "en": "b"}])
+    pyarrow.parquet.write_table(pyarrow.table([pairs, pairs], ["translation"] * 2), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="a.parquet: .* the columns are translation, translation"):
+        list(parquet_pairs(tmp_path / "a.parquet", ("en", "de")))
+
+
+def test_large_strings_are_text_as_well(tmp_path):
+    path = parquet(tmp_path / "a.parquet", [{"de": "ü", "en": "u"}], text=pyarrow.large_string())
+    assert list(parquet_pairs(path, ("de", "en"))) == [("ü\n".encode(), b"u\n")]
+
+
+@pytest.mark.parametrize("kind, value", [(pyarrow.int64(), 1), (pyarrow.binary(), b"a"), (pyarrow.float64(), 1.5)])
+def test_a_parquet_column_that_is_no_text_is_named(tmp_path, kind, value):
+    path = parquet(tmp_path / "a.parquet", [{"de": value, "en": value}], text=kind)
+    with pytest.raises(UserError, match=rf"a\.parquet: column translation\.en holds {kind}; string is expected"):
         list(parquet_pairs(path, ("en", "de")))
 
 

@@ -23,12 +23,14 @@ from hypothesis import strategies as st
 from local_site import Fault, serving
 from ruamel.yaml import YAML
 from test_archives import build, snapshot
+from tqdm import tqdm
 
 from pipeline import download
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out, order
 from pipeline.corpora.transfer import Patience
 from pipeline.download import DownloadConfig, pieces, work
+from pipeline.normalise import NormaliseConfig, normalise_set
 from pipeline.params import load
 from transformer.config.reading import UserError, read
 
@@ -217,6 +219,21 @@ def test_the_hub_s_parquet_is_a_second_source_of_the_same_pairs(published, colle
     written = collect(settings, languages, mirror=site.url())
     assert written == {name: data for name, data in expected.items() if not name.startswith("test_filtered")}
     assert set(json.loads((tmp_path / "checksums.json").read_text())) == {url for some in urls.values() for url in some}
+
+
+def test_the_hub_s_bytes_that_are_no_utf_8_are_left_to_normalise(collect, tmp_path):
+    text = pyarrow.array([b"a", b"f\xfcr"]).view(pyarrow.string())
+    table = pyarrow.table({"translation": pyarrow.StructArray.from_arrays([text, text], ["de", "en"])})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    part = {"parquet": [str(tmp_path / "a.parquet")]}
+    collect({"train": part, "dev": part, "test": part})
+    paths, bar = [tmp_path / "data" / "raw" / f"train.{code}" for code in ("en", "de")], tqdm(disable=True)
+    settings = load(ROOT / "params.yaml")["base"]["normalise"]
+    refuse, replace = (read(NormaliseConfig, settings | {"invalid_utf8": w}, "x") for w in ("refuse", "replace"))
+    with pytest.raises(UserError, match=r"train\.en: line 2, byte 2 \(0xfc\) is not UTF-8"):
+        normalise_set(paths, tmp_path, "train", ("en", "de"), refuse, bar)
+    normalise_set(paths, tmp_path, "train", ("en", "de"), replace, bar)
+    assert (tmp_path / "train.de").read_text(encoding="utf-8") == "a\nf\ufffdr\n"
 
 
 def test_a_star_stands_for_all_files_of_a_table_and_for_nothing_else():

@@ -35,12 +35,16 @@ def sgm_segments(stream: Unpacked) -> Iterator[bytes]:
     if len(segments) != opened or not opened:
         raise UserError(f"{stream.label}: {opened} <seg> open and {len(segments)} close; is it an .sgm, and whole?")
     for segment in segments:
-        yield line(html.unescape(segment))
+        yield line(html.unescape(segment).encode())
 
 
 def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs of a data set of the Hugging Face hub: column `translation`, a struct with a text per language."""
+    """The pairs of a data set of the Hugging Face hub: column `translation`, a struct with a text per language.
+
+    Bytes that are no UTF-8 are passed on, as those of a text file are: `normalise` refuses or replaces them.
+    """
     import pyarrow
+    import pyarrow.compute
     import pyarrow.parquet
 
     packed, size = path.stat().st_size, 0
@@ -48,15 +52,16 @@ def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[byte
         file = pyarrow.parquet.ParquetFile(path)
         require_columns(file, path, languages)
         for batch in file.iter_batches(BATCH, columns=["translation"]):
-            pairs = batch.column("translation").to_pylist()
-            for i, pair in enumerate(pairs):
-                if pair is None or any(pair[language] is None for language in languages):
+            texts = (pyarrow.compute.struct_field(batch.column("translation"), language) for language in languages)
+            sides = [side.cast(pyarrow.large_binary()).to_pylist() for side in texts]
+            for i, pair in enumerate(zip(*sides, strict=True)):
+                if None in pair:
                     raise UserError(f"{path}: a pair is null ({i + 1} of its batch); both sides are to be text")
-                source, target = (line(pair[language]) for language in languages)
+                source, target = map(line, pair)
                 size += len(source) + len(target)
                 yield source, target
             refuse_bomb(size, packed, str(path))
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # the last in a column's name
         raise UserError(f"{path} is damaged or no parquet file: {' '.join(str(error).split())}") from None
 
 
@@ -64,7 +69,7 @@ def require_columns(file, path: Path, languages: tuple[str, str]) -> None:
     import pyarrow
 
     columns = file.schema_arrow
-    kind = columns.field("translation").type if "translation" in columns.names else None
+    kind = columns.field("translation").type if columns.names.count("translation") == 1 else None
     names = [kind.field(i).name for i in range(kind.num_fields)] if kind and pyarrow.types.is_struct(kind) else []
     missing = [language for language in languages if language not in names]
     if missing:
@@ -72,8 +77,12 @@ def require_columns(file, path: Path, languages: tuple[str, str]) -> None:
             f"{path}: column translation has no {' and no '.join(missing)}; "
             f"it has {', '.join(names) or 'no languages'}, the columns are {', '.join(columns.names)}"
         )
+    for language in languages:
+        held = kind.field(language).type
+        if not pyarrow.types.is_string(held) and not pyarrow.types.is_large_string(held):
+            raise UserError(f"{path}: column translation.{language} holds {held}; string is expected")
 
 
-def line(segment: str) -> bytes:
+def line(segment: bytes) -> bytes:
     """One segment as one line, trimmed; a line feed inside becomes a space, other separators are text."""
-    return segment.strip(" \t\r\n").replace("\r\n", " ").replace("\n", " ").encode("utf-8") + b"\n"
+    return segment.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
