@@ -22,7 +22,7 @@ from pipeline.score import scoring
 from pipeline.table1 import costs
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read, unknown
+from transformer.config.reading import UserError, convert, read, shown, unknown
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
@@ -71,7 +71,7 @@ def exactly(values: Mapping, valid: Collection[str], where: str) -> None:
     """Refuse a key that is not `valid`, then a valid one that is not there."""
     for key in values:
         if key not in valid:
-            raise UserError(unknown(str(key), list(valid), where))
+            raise UserError(unknown(key, list(valid), where))
     for key in valid:
         if key not in values:
             raise UserError(f"{where}.{key} is missing; the keys here are {', '.join(valid)}")
@@ -79,7 +79,7 @@ def exactly(values: Mapping, valid: Collection[str], where: str) -> None:
 
 def mapping(params: Mapping, block: str) -> Mapping:
     if not isinstance(params[block], Mapping):
-        raise UserError(f"params.yaml: {block}: {params[block]!r} is no mapping")
+        raise UserError(f"params.yaml: {block}: {shown(params[block])} is no mapping")
     return params[block]
 
 
@@ -154,7 +154,7 @@ def check_corpora_in_use(params: Mapping) -> None:
     for place, name in enumerate(in_use):
         if name not in needed or name in in_use[:place]:
             why = "which stands there twice" if name in needed else "which no run uses"
-            raise UserError(f"params.yaml: corpora_in_use: remove {name!r}, {why} (`make study` does it)")
+            raise UserError(f"params.yaml: corpora_in_use: remove {shown(name)}, {why} (`make study` does it)")
 
 
 def check_study(params: Mapping, name: str) -> None:

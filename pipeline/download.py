@@ -22,7 +22,7 @@ from pipeline.corpora.transfer import PATIENT, say
 from pipeline.demonstration.grammar import GeneratorConfig
 from pipeline.machine import machine
 from pipeline.params import entry, languages, load
-from transformer.config.reading import UserError, read, require, unknown
+from transformer.config.reading import UserError, read, require, shown, unknown
 from transformer.files import atomic_folder
 
 SETS = ("train", "dev", "test", "test_filtered")
@@ -132,7 +132,9 @@ def pinned(kind: str, value: str | None) -> Sum | None:
 def require_name(name: Any, where: str) -> None:
     """Refuse what could lead out of a folder, mean something to a shell or split a key of params.yaml."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise UserError(f"{where}: {name!r} is no name; letters, digits, - and _ are valid, a letter or digit first")
+        raise UserError(
+            f"{where}: {shown(name)} is no name; letters, digits, - and _ are valid, a letter or digit first"
+        )
 
 
 def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path) -> None:

@@ -1,14 +1,21 @@
 """params.yaml: what a stage may read of it. A corpus, a model or a run is `base` and its differences."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ruamel.yaml import YAML, YAMLError
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node
 
-from transformer.config.reading import UserError, convert, read, unknown
+from transformer.config.reading import UserError, convert, read, shown, unknown
 
 PARAMS = Path("params.yaml")
+LARGEST = 2**31 - 1  # of a whole number: what torch, sacreBLEU and sentencepiece all take
+DEEPEST, MOST_VALUES = 100, 100_000  # the project's own file: 6 levels and 1,573 values
 Settings = TypeVar("Settings")
 
 
@@ -25,12 +32,56 @@ def load(path: Path = PARAMS) -> dict[str, Any]:
 def parse(text: str) -> dict[str, Any]:
     """What the text of params.yaml says."""
     try:
-        params = YAML(typ="safe").load(text)
-    except YAMLError as error:
-        raise UserError(f"{PARAMS} cannot be read: {' '.join(str(error).split())}") from None
+        require_shallow(text)
+        yaml = YAML(typ="safe")
+        yaml.Constructor = Constructor
+        params = yaml.load(text)
+    except (YAMLError, TypeError, AssertionError) as error:  # the last two for what cannot be a key
+        why = str(error) or "a key stands twice in !!omap"
+        raise UserError(f"{PARAMS} cannot be read: {' '.join(why.split())}") from None
     if not isinstance(params, dict):
         raise UserError(f"{PARAMS} holds no mapping; its blocks are runs, corpora_in_use, machine, base, ...")
     return params
+
+
+def require_shallow(text: str) -> None:
+    """Refuse nesting so deep that ruamel.yaml's recursion would fail, or end the process."""
+    depth = 0
+    for event in YAML(typ="safe").parse(text):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEEPEST:
+            raise MarkedYAMLError(problem=f"nested deeper than {DEEPEST} levels", problem_mark=event.start_mark)
+
+
+class Constructor(SafeConstructor):
+    """ruamel.yaml's, which says where a value stands that it cannot make, and refuses what no setting can be."""
+
+    def construct_document(self, node: Node) -> Any:
+        if size(node, {}) > MOST_VALUES:
+            raise YAMLError(f"it holds more than {MOST_VALUES} values, each alias counted as what it stands for")
+        return super().construct_document(node)
+
+    def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
+        """The value of a node; a whole number that is too large is refused here, where its line is known."""
+        try:
+            value = super().construct_non_recursive_object(node, tag)
+        except (ValueError, LookupError):
+            kind = str(node.tag).rpartition(":")[2]
+            raise ConstructorError(None, None, f"{shown(node.value)} is no {kind}", node.start_mark) from None
+        if isinstance(value, int) and abs(value) > LARGEST:
+            problem = f"{shown(value)} is not possible; a whole number of at most {LARGEST} is expected"
+            raise ConstructorError(None, None, problem, node.start_mark)
+        return value
+
+
+def size(node: Node, known: dict[Node, float]) -> float:
+    """How many values a node stands for, each alias counted as what it names; one that holds itself has no end."""
+    if node not in known:
+        known[node] = math.inf
+        inner = node.value if isinstance(node, CollectionNode) else []
+        nodes = [part for pair in inner for part in pair] if isinstance(node, MappingNode) else inner
+        known[node] = 1 + sum(size(part, known) for part in nodes)
+    return known[node]
 
 
 def entry(params: Mapping, block: str, name: str) -> Mapping:
@@ -41,7 +92,7 @@ def entry(params: Mapping, block: str, name: str) -> Mapping:
     if name not in entries:
         raise UserError(unknown(name, list(entries), f"params.yaml: {block}"))
     if not isinstance(entries[name], Mapping):
-        raise UserError(f"params.yaml: {block}.{name}: {entries[name]!r} is not a mapping")
+        raise UserError(f"params.yaml: {block}.{name}: {shown(entries[name])} is not a mapping")
     return entries[name]
 
 
@@ -50,7 +101,7 @@ def languages(params: Mapping, corpus: str) -> tuple[str, str]:
     given = entry(params, "corpora", corpus).get("languages")
     source, target = convert(tuple[str, str], given, f"params.yaml: corpora.{corpus}.languages")
     if source == target:
-        raise UserError(f"params.yaml: corpora.{corpus}.languages: {source!r} twice; two languages are expected")
+        raise UserError(f"params.yaml: corpora.{corpus}.languages: {shown(source)} twice; two languages are expected")
     return source, target
 
 

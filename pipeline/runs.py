@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pipeline.params import entry, section
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, keys, unknown
+from transformer.config.reading import UserError, keys, shown, unknown
 from transformer.config.training import TrainingConfig
 
 
@@ -14,10 +14,10 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
     valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
     for key in run:
         if key not in valid:
-            raise UserError(unknown(str(key), valid, f"params.yaml: runs.{name}"))
+            raise UserError(unknown(key, valid, f"params.yaml: runs.{name}"))
     for key in ("corpus", "model"):
         if not isinstance(run.get(key), str):
-            raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {run.get(key)!r}")
+            raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {shown(run.get(key))}")
     entry(params, "corpora", run["corpus"])
     return (
         run["corpus"],

@@ -1,8 +1,10 @@
 """params.yaml is refused, in one line that helps, wherever something in it is wrong."""
 
 import copy
+import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,9 @@ from pipeline.check import check
 from pipeline.params import parse
 from tests.imports import ROOT
 from transformer.config.reading import UserError
+
+# Ten times ten times ten ... the same: nothing that prints, copies or compares all of it ever ends
+ENDLESS = functools.reduce(lambda inner, _: [inner] * 10, range(30), "x")
 
 # Where keys are names that the user chooses
 CATALOGUES = {"runs", "corpora", "models", "hardware", "peak_tflops", "studies", "archives"}
@@ -61,6 +66,7 @@ def refusal(params: dict) -> str:
     message = str(raised.value)
     assert "\n" not in message
     assert message.startswith("params.yaml")
+    assert len(message) < 1000
     return message
 
 
@@ -73,7 +79,7 @@ def test_every_value_of_a_wrong_type_is_refused(params):
     params = small(params)
     for path in list(places(params)):
         spoilt = copy.deepcopy(params)
-        inside(spoilt, path[:-1])[path[-1]] = [{"wrong": [1]}]
+        inside(spoilt, path[:-1])[path[-1]] = [{"wrong": ENDLESS}]
         message = refusal(spoilt)
         assert str(path[-1]) in message or any(str(key) in message for key in path[:-1]), path
 
@@ -187,10 +193,14 @@ def test_every_key_of_base_must_be_there(params):
         ("base.training.schedule", "no-warmup", "one of warmup, no_warmup"),
         ("base.training.precision", "fp16", "one of auto, float32, bfloat16"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
+        ("base.training.threads", 0, "from 1 to 1024"),
+        ("base.training.threads", 1025, "from 1 to 1024"),
         ("base.averaging.checkpoints", 0, "above 0"),
         ("base.decoding.beam", 0, "above 0"),
+        ("base.decoding.threads", 1025, "from 1 to 1024"),
         ("base.decoding.penalty", "gnmt2", "one of gnmt, power"),
         ("base.vocabulary.size", -1, "above 0"),
+        ("base.vocabulary.threads", 1025, "from 1 to 1024"),
         ("base.vocabulary.character_coverage", 1.1, "at most 1"),
         ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
         ("base.scoring.bootstrap", -1, "or 0 for none"),
@@ -204,8 +214,11 @@ def test_every_key_of_base_must_be_there(params):
         ("machine.save_every_minutes", 0, "above 0"),
         ("machine.time_limit_minutes", -5, "above 0"),
         ("hardware.K80", 0, "above 0"),
+        ("hardware.K80", 10**400, "a number is expected"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
         ("corpora.demo.languages", ["en"], "a list"),
+        ("corpora.demo.languages", ENDLESS, "a list"),
+        ("runs.demo-tiny.corpus", ENDLESS, "a name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "letters, digits"),
         ("corpora.demo.download.generate.train", 0, "above 0"),
         ("runs.demo-tiny.corpus", "dmo", "did you mean 'demo'?"),
@@ -230,7 +243,23 @@ def test_impossible_values_are_refused(params, place, value, expected):
 
 
 @pytest.mark.parametrize(
-    "name", ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None, "corpora", "downloads"]
+    "name",
+    [
+        "../up",
+        "a/b",
+        "a.b",
+        "a;b",
+        "$(x)",
+        "-a",
+        "",
+        "a b",
+        "a@b",
+        1,
+        pytest.param(16**5000, id="16**5000"),
+        None,
+        "corpora",
+        "downloads",
+    ],
 )
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
     refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
@@ -242,8 +271,20 @@ def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name)
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
+
+
+# Under 1 KB that stand for hundreds of millions of values
+ALIASES = "\n".join(
+    ["a0: &a0 {k: v}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)), "all: *a8"]
+)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +295,11 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
         ("runs: {}\nruns: {}", "params.yaml cannot be read"),
         ("- runs", "holds no mapping"),
         ("", "holds no mapping"),
+        ("a:\n  seed: 2001-99-99", "'2001-99-99' is no timestamp in \"<unicode string>\", line 2, column 9"),
+        pytest.param("a: " + "[" * 100_000 + "]" * 100_000, "nested deeper than 100 levels", id="deep"),
+        pytest.param(ALIASES, "it holds more than 100000 values, each alias counted", id="aliases"),
+        pytest.param(f"{ALIASES}\nmore: {{k: *a8, k: *a8}}", "it holds more than 100000 values", id="printed by YAML"),
+        pytest.param(ALIASES.replace("[", "{<<: [").replace("]", "]}"), "it holds more than 100000", id="merged"),
     ],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
@@ -263,6 +309,42 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     assert done.returncode == 1
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2001-01-01T25:00:00Z", "is no timestamp"),
+        ('!!int "abc"', "'abc' is no int"),
+        ('!!int ""', "'' is no int"),
+        ('!!float "abc"', "'abc' is no float"),
+        ('!!bool "abc"', "'abc' is no bool"),
+        ("0b_", "'0b_' is no int"),
+        pytest.param("9" * 5000, "9...9", id="digits"),
+        pytest.param("0x" + "f" * 5000, "a number of thousands of digits is not possible", id="hexadecimal digits"),
+        (str(2**31), "2147483648 is not possible; a whole number of at most 2147483647"),
+        ("*all", "cannot be read"),
+        ("{[{b: 1}]: 2}", "unhashable"),
+        ("!!omap [{b: 1}, {b: 2}]", "a key stands twice"),
+    ],
+)
+def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
+    with pytest.raises(UserError, match=re.escape(expected)) as raised:
+        parse(f"base:\n  first: &all\n    steps: {value}\n")
+    message = str(raised.value)
+    assert message.startswith("params.yaml cannot be read: ") and "\n" not in message and len(message) < 400
+    assert "line 3" in message or expected in ("unhashable", "a key stands twice", "cannot be read")
+
+
+def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
+    """params.yaml's only: what was counted, as the tokens of a training, may be larger."""
+    lines = (ROOT / "params.yaml").read_text(encoding="utf-8").split("\n")
+    places = [n for n in range(lines.index("base:"), lines.index("corpora:")) if re.match(r" +\w+: \d+( |$)", lines[n])]
+    assert len(places) > 30
+    for n in places:
+        spoilt = re.sub(r": \d+", f": {-(2**65) if n % 2 else 2**65}", lines[n], count=1)
+        with pytest.raises(UserError, match=rf"36893488147419103232 is not possible; .*, line {n + 1}, "):
+            parse("\n".join([*lines[:n], spoilt, *lines[n + 1 :]]))
 
 
 @pytest.mark.parametrize("stage", ["score", "train"])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from transformer.config.reading import require
+from transformer.config.reading import require, require_threads
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class DecodingConfig:
     attention_sentences: int
 
     def __post_init__(self) -> None:
-        for key in ("beam", "batch_tokens", "threads"):
+        for key in ("beam", "batch_tokens"):
             require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        require_threads(self.threads)
         for key in ("alpha", "extra_length", "attention_sentences"):
             require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a number above it is expected")

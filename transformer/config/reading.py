@@ -5,13 +5,17 @@ Settings have no defaults in code and no unknown keys, so that what `params.yaml
 
 import dataclasses
 import difflib
-import math
+import reprlib
+import sys
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 Settings = TypeVar("Settings")
+
+SHORT = reprlib.Repr()
+SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
 
 
 class UserError(ValueError):
@@ -25,10 +29,10 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
     Raises UserError for a missing or unknown key, a wrong type, or a value `cls` refuses.
     """
     if not isinstance(values, Mapping):
-        raise UserError(f"{where}: {values!r} is not a mapping; its keys are {', '.join(keys(cls))}")
+        raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
     for key in values:
         if key not in keys(cls):
-            raise UserError(unknown(str(key), keys(cls), where))
+            raise UserError(unknown(key, keys(cls), where))
     types_of = typing.get_type_hints(cls)
     given = {}
     for field in dataclasses.fields(cls):
@@ -48,8 +52,17 @@ def keys(cls: type) -> list[str]:
     return [field.name for field in dataclasses.fields(cls)]
 
 
-def unknown(key: str, valid: list[str], where: str) -> str:
+def shown(value: Any) -> str:
+    """`value` as a message says it: on one short line, whatever it is. What a few aliases stand for can be endless."""
+    try:
+        return SHORT.repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
+def unknown(key: Any, valid: list[str], where: str) -> str:
     """The message for a key that is none of `valid`, with the nearest of them first."""
+    key = key if isinstance(key, str) else shown(key)
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
@@ -58,7 +71,11 @@ def unknown(key: str, valid: list[str], where: str) -> str:
 def require(valid: bool, key: str, value: Any, expected: str) -> None:
     """For `__post_init__`: refuse `value` of `key` unless `valid`, saying what is expected."""
     if not valid:
-        raise UserError(f"{key}: {value!r} is not possible; {expected}")
+        raise UserError(f"{key}: {shown(value)} is not possible; {expected}")
+
+
+def require_threads(threads: int) -> None:
+    require(0 < threads <= 1024, "threads", threads, "a whole number from 1 to 1024 is expected")
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
@@ -83,13 +100,13 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     if origin is dict and isinstance(value, Mapping):
         return {convert(arguments[0], k, where): convert(arguments[1], v, f"{where}.{k}") for k, v in value.items()}
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is float and is_number and math.isfinite(value):
+    if kind is float and is_number and abs(value) <= sys.float_info.max:  # false of nan, true of no int that overflows
         return float(value)
     if kind is int and is_number and isinstance(value, int):
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise UserError(f"{where}: {value!r} is of the wrong type; {describe(kind)} is expected")
+    raise UserError(f"{where}: {shown(value)} is of the wrong type; {describe(kind)} is expected")
 
 
 def optional(kind: Any) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from transformer.config.reading import require
+from transformer.config.reading import require, require_threads
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         positive = ("steps", "batch_tokens", "micro_batch_tokens", "max_length", "warmup", "lr_scale", "epsilon")
-        positive += ("threads", "checkpoint_every", "keep", "evaluate_every", "log_every")
+        positive += ("checkpoint_every", "keep", "evaluate_every", "log_every")
         for key in positive:
             require(getattr(self, key) > 0, key, getattr(self, key), "a number above 0 is expected")
+        require_threads(self.threads)
         for key in ("seed", "patience"):
             require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a whole number above it is expected")
         for key in ("label_smoothing", "beta1", "beta2"):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from transformer.config.reading import require
+from transformer.config.reading import require, require_threads
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the ids that every vocabulary of this project begins with
 
@@ -17,7 +17,7 @@ class VocabularyConfig:
     threads: int
 
     def __post_init__(self) -> None:
-        for key in ("size", "threads"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        require(self.size > 0, "size", self.size, "a whole number above 0 is expected")
+        require_threads(self.threads)
         require(self.sample_pairs >= 0, "sample_pairs", self.sample_pairs, "0 (all) or a number of pairs is expected")
         require(0 < self.character_coverage <= 1, "character_coverage", self.character_coverage, "above 0, at most 1")
