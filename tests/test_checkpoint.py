@@ -1,6 +1,7 @@
 """Checkpoints that a stranger, a bad disk or a kill has been at: named and refused, and nothing that was saved is lost."""
 
 import itertools
+import json
 import os
 import pickle
 import sys
@@ -56,6 +57,24 @@ def test_a_pickle_in_the_place_of_weights_or_settings_is_not_executed(tmp_path, 
     with pytest.raises(UserError, match=r"settings\.json is damaged"):
         read_settings(tmp_path)
     assert not Path("evil").exists()
+
+
+@pytest.mark.parametrize("size", ["abc", "90", 9.5, True, None, [90], -5, 0, 10**7 + 1, 10**13])
+def test_a_vocabulary_size_that_is_none_is_refused_by_its_file(tmp_path, settings, size):
+    write_settings(tmp_path, settings(), 90, "0" * 64)
+    assert read_settings(tmp_path) == (settings(), 90, "0" * 64)
+    content = json.loads((tmp_path / "settings.json").read_text())
+    (tmp_path / "settings.json").write_text(json.dumps(content | {"vocabulary_size": size}))
+    with pytest.raises(UserError, match=r"settings\.json: vocabulary_size: .* expected$") as raised:
+        load_model(tmp_path / "model.safetensors", torch.device("cpu"))
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize("content", ["", "[]", "3", "{}", '{"model": 3}', pytest.param("[" * 100_000, id="deep")])
+def test_settings_that_are_none_are_refused_by_their_file(tmp_path, content):
+    (tmp_path / "settings.json").write_text(content)
+    with pytest.raises(UserError, match=r"settings\.json"):
+        read_settings(tmp_path)
 
 
 def test_weights_beside_another_models_settings_are_named(tmp_path, settings):

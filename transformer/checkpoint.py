@@ -16,11 +16,12 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, read
+from transformer.config.reading import UserError, convert, read, require
 from transformer.files import atomic, read_json, write_json
 from transformer.model import Transformer
 
 WEIGHTS, SETTINGS = "model.safetensors", "settings.json"
+MOST_PIECES = 10_000_000  # of a vocabulary; a settings.json that says more is damaged or would fill the memory
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
@@ -86,9 +87,12 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
     try:
         content = read_json(path)
         config = read(ModelConfig, content["model"], f"{path}: model")
-        return config, int(content["vocabulary_size"]), str(content["vocabulary_sha256"])
+        size = convert(int, content["vocabulary_size"], f"{path}: vocabulary_size")
+        sha256 = convert(str, content["vocabulary_sha256"], f"{path}: vocabulary_sha256")
     except (FileNotFoundError, KeyError, TypeError) as error:
         raise UserError(f"{path} is missing or damaged ({error})") from None
+    require(0 < size <= MOST_PIECES, f"{path}: vocabulary_size", size, f"1 to {MOST_PIECES} pieces are expected")
+    return config, size, sha256
 
 
 def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[str, Any]]:

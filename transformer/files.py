@@ -56,7 +56,7 @@ def read_json(path: Path) -> Any:
     with open(path, encoding="utf-8") as file:
         try:
             return json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{path} is damaged: {error}; make it again or remove it") from None
 
 
