@@ -20,9 +20,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pipeline import stage, tracking
+from pipeline.entries import count, entry, within
 from pipeline.params import load
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, keys, read, require
@@ -30,7 +31,6 @@ from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
 
 PRECISIONS = ("float32", "bfloat16")
-Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,8 @@ def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps:
     }
 
 
-def flops(training: Mapping, timing: Timing, lengths: Lengths, vocabulary_size: int, params: Mapping) -> dict[str, Any]:
-    """All that flops.json holds."""
-    config = read(ModelConfig, training["settings"]["model"], "training.json: settings.model")
-    counted = analytic(config, vocabulary_size, lengths, training["steps"])
+def flops(counted: Mapping[str, Any], timing: Timing, params: Mapping[str, Any]) -> dict[str, Any]:
+    """All that flops.json holds; `counted` is what `analytic` makes."""
     peak = rate(rates(params, "peak_tflops"), timing.hardware, timing.precision) if timing.gpus else None
     at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
     return {
@@ -121,16 +119,23 @@ def flops(training: Mapping, timing: Timing, lengths: Lengths, vocabulary_size: 
     }
 
 
-def part(cls: type[Record], record: Mapping[str, Any], path: Path) -> Record:
-    """Those entries of a JSON file that `cls` names."""
-    return read(cls, {key: record[key] for key in keys(cls) if key in record}, str(path))
+def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
+    """The count of the training that training.json tells of, with the vocabulary that the corpus' report does."""
+    training, where = read_json(path), str(path)
+    config = entry(training, "settings.model", ModelConfig, where)
+    lengths = Lengths(**{key: count(training, key, where) for key in keys(Lengths)})
+    vocabulary_size = count(read_json(corpus), "vocabulary_size", str(corpus))
+    return analytic(config, vocabulary_size, lengths, count(training, "steps", where))
+
+
+def timing_of(path: Path) -> Timing:
+    timing = read_json(path)
+    return read(Timing, {key: within(timing, key) for key in keys(Timing)}, str(path))
 
 
 def main(arguments: argparse.Namespace) -> None:
-    training, timing = read_json(arguments.training), read_json(arguments.timing)
-    lengths = part(Lengths, training, arguments.training)
-    vocabulary_size = read_json(arguments.corpus)["vocabulary_size"]
-    result = flops(training, part(Timing, timing, arguments.timing), lengths, vocabulary_size, load())
+    counted = counted_of(arguments.training, arguments.corpus)
+    result = flops(counted, timing_of(arguments.timing), load())
     write_json(arguments.out, result)
     tracking.mirror_scores(arguments.run, arguments.out.parent)
     made = result["paper_estimate"]

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 
@@ -164,8 +165,8 @@ def test_an_estimate_that_cannot_be_made_says_what_is_missing():
     assert made["flops"] is None and "processor" in made["reason"]
 
 
-def run_stage(folder, settings, **of_timing):
-    """flops.json of a training of ten steps; the files hold more than is needed, as the real ones do."""
+def write_files(folder, settings, **of_timing):
+    """The files of a training of ten steps; they hold more than is needed, as the real ones do."""
     sums = vars(Lengths.of([(9, 5), (4, 17)] * 10))
     training = {**sums, "steps": 10, "dev_loss": 4.2, "settings": {"model": vars(settings), "training": {"seed": 1}}}
     times = {**vars(timing(**of_timing)), "tokens_per_second": 5.0, "torch": "2"}
@@ -176,13 +177,18 @@ def run_stage(folder, settings, **of_timing):
     for name, value in [("training", training), ("timing", times), ("corpus", report)]:
         paths[name] = folder / f"{name}.json"
         paths[name].write_text(json.dumps(value))
-    out = folder / "flops.json"
+    return paths
+
+
+def run_stage(paths):
+    """What the stage makes of these files."""
+    out = paths["training"].with_name("flops.json")
     stage.main(argparse.Namespace(run="some-run", out=out, **paths))
     return json.loads(out.read_text())
 
 
 def test_the_stage_writes_the_estimate_and_the_count(tmp_path, settings):
-    result = run_stage(tmp_path, settings())
+    result = run_stage(write_files(tmp_path, settings()))
     estimate, analytic = result["paper_estimate"], result["analytic"]
     assert estimate["flops"] == pytest.approx(43200 * 8 * 9.5e12) and estimate["reason"] is None
     assert analytic["training_flops"] == sum(analytic["components"].values())
@@ -194,7 +200,7 @@ def test_the_stage_writes_the_estimate_and_the_count(tmp_path, settings):
 
 
 def test_the_stage_passes_on_the_energy_and_leaves_out_what_a_processor_has_not(tmp_path, settings):
-    result = run_stage(tmp_path, settings(), gpus=0, hardware="a processor", energy_joules=12.5)
+    result = run_stage(write_files(tmp_path, settings(), gpus=0, hardware="a processor", energy_joules=12.5))
     assert result["energy_joules"] == 12.5
     assert result["paper_estimate"]["flops"] is result["mfu"] is result["hfu"] is result["peak_tflops"] is None
     assert result["analytic"]["training_flops"] > 0
@@ -202,8 +208,8 @@ def test_the_stage_passes_on_the_energy_and_leaves_out_what_a_processor_has_not(
 
 def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak(settings):
     params = {"hardware": {}, "peak_tflops": {"P100": 10.0}}
-    training, sums = {"settings": {"model": vars(settings())}, "steps": 1}, lengths(5, 9, 5)
-    result = stage.flops(training, timing(seconds=2.0, gpus=3), sums, VOCABULARY, params)
+    counted_of_it = stage.analytic(settings(), VOCABULARY, lengths(5, 9, 5), steps=1)
+    result = stage.flops(counted_of_it, timing(seconds=2.0, gpus=3), params)
     executed, at_peak = counted(settings(), 5, 9, 5, backward=True), 2 * 3 * 10.0e12
     hidden = 3 * settings().N * 5 * (5 * 4 // 2) * 2 * settings().h * (settings().d_k + settings().d_v)  # m (m - 1) / 2
     assert result["hfu"] == pytest.approx(executed / at_peak)
@@ -211,10 +217,45 @@ def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak
     assert result["paper_estimate"]["flops"] is None
 
 
-def test_a_training_without_sums_is_refused_by_name(tmp_path):
-    with pytest.raises(UserError, match=r"training\.json\.target_squared is missing"):
-        sums = {key: 1 for key in keys(Lengths) if key != "target_squared"}
-        stage.part(Lengths, sums, tmp_path / "training.json")
+MISSING = "nothing at all"
+NEEDED = {
+    "training": ["steps", *keys(Lengths), "settings", "settings.model", "settings.model.d_model"],
+    "timing": ["seconds", "gpus", "hardware", "precision"],
+    "corpus": ["vocabulary_size"],
+}
+NO_USE = [(file, key, value) for file in NEEDED for key in NEEDED[file] for value in (MISSING, None, True, -1, [], {})]
+NO_USE += [("corpus", "vocabulary_size", value) for value in ("2000", 0, 0.5, float("nan"))]
+NO_USE += [("training", "steps", 0), ("training", "settings", "text"), ("timing", "seconds", float("inf"))]
+
+
+def spoil(path, key, value):
+    """Put `value` into a JSON file, or take what stands there away."""
+    content = holder = json.loads(path.read_text())
+    *outer, last = key.split(".")
+    for name in outer:
+        holder = holder[name]
+    if value is MISSING:
+        del holder[last]
+    else:
+        holder[last] = value
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(("file", "key", "value"), NO_USE)
+def test_an_entry_that_is_missing_or_of_no_use_is_refused_by_its_name(tmp_path, settings, file, key, value):
+    paths = write_files(tmp_path, settings())
+    spoil(paths[file], key, value)
+    with pytest.raises(UserError, match=rf"{file}\.json[.:] ?{re.escape(key)}"):
+        run_stage(paths)
+
+
+@pytest.mark.parametrize("content", ["[]", "[1]", "{}", "1", "null", '"steps"'])
+@pytest.mark.parametrize("file", NEEDED)
+def test_a_file_of_something_else_is_refused_by_its_name(tmp_path, settings, file, content):
+    paths = write_files(tmp_path, settings())
+    paths[file].write_text(content)
+    with pytest.raises(UserError, match=re.escape(str(paths[file]))):
+        run_stage(paths)
 
 
 def test_counting_needs_no_torch():

@@ -16,10 +16,11 @@ import pytest
 
 from pipeline import record, report
 from pipeline.reporting import cost_tables, evidence, paper_tables, run_tables
-from pipeline.reporting.attention_maps import GAP, mosaic
+from pipeline.reporting.attention_maps import GAP, attention, mosaic
+from pipeline.reporting.page import page
 from pipeline.reporting.published import TABLE2, TABLE3
 from pipeline.reporting.studies import studies
-from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
+from pipeline.reporting.tables import RENDERINGS, Column, Table, comma_separated, duration, latex, markdown
 from pipeline.runs import run_settings
 from pipeline.workspace import digest
 from tests import browser
@@ -336,6 +337,75 @@ def test_a_damaged_record_is_refused_by_name(project, tmp_path, damage):
     assert path.read_text() != text
     with pytest.raises(UserError, match=re.escape(str(path))):
         evidence.records(tmp_path / "results")
+
+
+MISSING = "nothing at all"
+
+
+def places(value, *before):
+    """Where something stands in what a JSON file holds, as keys and numbers from the outside in."""
+    yield before
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from places(item, *before, key)
+
+
+def spoilt(value, place, new):
+    """`value` with something else at a place of it, or nothing."""
+    if not place:
+        return new
+    value = copy.copy(value)
+    if len(place) == 1 and new == MISSING:
+        del value[place[0]]
+    else:
+        value[place[0]] = spoilt(value[place[0]], place[1:], new)
+    return value
+
+
+def show(params: dict, folder: Path) -> None:
+    """All of the report but the curves, which take longest to draw."""
+    runs = known(params, folder)
+    tables = [*report.tables_of(runs, [], []), run_tables.all_runs(runs), run_tables.scores(runs)]
+    assert all(render(table) for table in tables for render in RENDERINGS.values())
+    assert page(runs, tables, [figure for run in runs for figure in attention(run)])
+
+
+@pytest.mark.parametrize("new", [MISSING, None, "text", -1, [1]])
+def test_whatever_stands_anywhere_in_a_file_is_shown_or_refused_by_the_file_s_name(project, tmp_path, new):
+    params, run = project("demo"), tmp_path / "scores/demo-tiny"
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    write_json(
+        run / "score.json", {"test": {"average": {"pairs": 10, "metrics": {"chrf": metrics(30)["metrics"]["chrf"]}}}}
+    )
+    (run / "training.jsonl").write_text('{"step": 1, "loss": 9.5, "learning_rate": 0.1}\n')
+    recorded(params, "demo-tiny", tmp_path)
+    refused = 0
+    for path in tmp_path.rglob("*.json"):
+        text = path.read_text()
+        # settings are held by their sum, each of them
+        for place in [place for place in places(json.loads(text)) if "settings" not in place[:-1]]:
+            path.write_text(json.dumps(spoilt(json.loads(text), place, new)))
+            try:
+                show(params, tmp_path)
+            except UserError as error:
+                refused += 1
+                assert str(path) in str(error) and "\n" not in str(error)
+        path.write_text(text)
+    show(params, tmp_path)
+    assert refused > 50
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["1", "null", "[]", "{}", '{"loss": 1}', '{"step": "1"}', '{"step": 1, "loss": "9"}', '{"step": 1, "loss": NaN}'],
+)
+def test_a_line_that_is_no_point_of_a_curve_is_refused_by_its_number(project, tmp_path, line):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    path = tmp_path / "scores/demo-tiny/training.jsonl"
+    path.write_text(f'{{"step": 1, "loss": 9.5}}\n{line}\n')
+    with pytest.raises(UserError, match=f"{re.escape(str(path))}: line 2"):
+        known(params, tmp_path)
 
 
 class Page(HTMLParser):

@@ -5,11 +5,13 @@ Drawn as SVG by hand: all the maps of a figure are one small image, a pixel a we
 
 import base64
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from zipfile import BadZipFile
 
 import numpy as np
 
+from pipeline.entries import entry
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
 from transformer.config.reading import UserError
@@ -34,6 +36,15 @@ STYLE = (
 )
 
 
+@dataclass(frozen=True)
+class Sentence:
+    """One of attention.json: its line in the test set, and the pieces of the source and of the translation."""
+
+    line: int
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+
+
 def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
     """All maps side by side, a row a layer and a column a head, 0 between them."""
     layers, heads, queries, keys = weights_LHQK.shape
@@ -42,7 +53,7 @@ def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
     return joined[:-GAP, :-GAP]
 
 
-def attention_map(weights_LHQK: np.ndarray, queries: list[str], keys: list[str]) -> str:
+def attention_map(weights_LHQK: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> str:
     """The maps of every layer and head, with the pieces along the outer sides."""
     layers, heads = weights_LHQK.shape[:2]
     pixels = opacity(mosaic(weights_LHQK), COLOURS[0])
@@ -67,7 +78,7 @@ def attention_map(weights_LHQK: np.ndarray, queries: list[str], keys: list[str])
     )
 
 
-def margin(pieces: list[str]) -> int:
+def margin(pieces: Sequence[str]) -> int:
     """Pixels beside the maps, for their labels."""
     return round(LETTER * max(len(shown(piece)) for piece in pieces)) + OUTSIDE
 
@@ -76,7 +87,7 @@ def shown(piece: str) -> str:
     return piece if len(piece) <= LONGEST else piece[: LONGEST - 1] + "…"
 
 
-def columns(across: list[int], above: int, keys: list[str]) -> Iterator[str]:
+def columns(across: list[int], above: int, keys: Sequence[str]) -> Iterator[str]:
     """The keys over each head, turned upwards, and the head's number over them."""
     for head, x in enumerate(across, 1):
         yield f'<text class="b" x="{x + CELL * len(keys) / 2}" y="12" text-anchor="middle">head {head}</text>'
@@ -85,7 +96,7 @@ def columns(across: list[int], above: int, keys: list[str]) -> Iterator[str]:
             yield f'<text transform="{place}">{escape(shown(key))}</text>'
 
 
-def rows(down: list[int], left: int, queries: list[str]) -> Iterator[str]:
+def rows(down: list[int], left: int, queries: Sequence[str]) -> Iterator[str]:
     """The queries beside each layer, and the layer's number beside them."""
     for layer, y in enumerate(down, 1):
         place = f"translate(12 {y + CELL * len(queries) / 2}) rotate(-90)"
@@ -99,25 +110,37 @@ def attention(run: Evidence) -> list[Figure]:
     if run.attention is None:
         return []
     path = run.attention / "attention.npz"
-    sentences = read_json(path.with_suffix(".json"))["sentences"]
+    description = path.with_suffix(".json")
+    sentences = entry(read_json(description), "sentences", tuple[Sentence, ...], str(description))
     try:
         with np.load(path) as arrays:  # refuses pickled objects
             kept = {name: arrays[name] for name in arrays.files}
     except (ValueError, AttributeError, TypeError, EOFError, BadZipFile) as error:
         raise UserError(f"{path} is damaged: {error}; decode again") from None
-    return [
-        attention_figure(run, number, sentence, kind, kept[f"{number}.{kind}"])
-        for number, sentence in enumerate(sentences)
-        for kind in ATTENTION
-    ]
+    figures = []
+    for number, sentence in enumerate(sentences):
+        for kind in ATTENTION:
+            weights_LHQK = kept.get(f"{number}.{kind}")
+            if not fits(weights_LHQK, sentence, kind):
+                raise UserError(f"{path}: {number}.{kind} has no weight for each piece in {description}; decode again")
+            figures.append(attention_figure(run, number, sentence, kind, weights_LHQK))
+    return figures
 
 
-def attention_figure(run: Evidence, number: int, sentence: dict, kind: str, weights_LHQK: np.ndarray) -> Figure:
+def fits(weights_LHQK: np.ndarray | None, sentence: Sentence, kind: str) -> bool:
+    """Whether there is a weight for every pair of pieces."""
+    _, queries, keys = ATTENTION[kind]
+    pieces = (len(getattr(sentence, queries)), len(getattr(sentence, keys)))
+    shape = np.shape(weights_LHQK)
+    return len(shape) == 4 and 0 not in shape and shape[2:] == pieces
+
+
+def attention_figure(run: Evidence, number: int, sentence: Sentence, kind: str, weights_LHQK: np.ndarray) -> Figure:
     name, queries, keys = ATTENTION[kind]
-    picture = attention_map(weights_LHQK, sentence[queries], sentence[keys])
+    picture = attention_map(weights_LHQK, getattr(sentence, queries), getattr(sentence, keys))
     caption = f"{name.capitalize()}: a row is a piece of the {queries}, a column the piece of the {keys} it attends to."
     layers, heads = weights_LHQK.shape[:2]
-    text = plain(sentence["source"])
+    text = plain(sentence.source)
     alt = f"{name.capitalize()} of {run.name} in {layers} layers of {heads} heads, for “{text}”."
     file = f"attention-{run.slug}-{number + 1}-{kind}"
     return Figure(file, "attention", picture, caption, alt, run=run.name, text=text)

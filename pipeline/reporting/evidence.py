@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.entries import entry, mapping, within
 from pipeline.runs import run_settings
 from pipeline.workspace import digest
 from transformer.config.reading import UserError, convert
@@ -33,6 +34,8 @@ PRINTED = {
         "seconds": float,
         "tokens_per_second": float,
         "hardware": str,
+        "gpus": int | None,
+        "precision": str | None,
         "commit": str | None,
         "energy_joules": float | None,
     },
@@ -40,7 +43,9 @@ PRINTED = {
     "flops": {
         "paper_estimate.flops": float | None,
         "paper_estimate.sustained_tflops": float | None,
+        "paper_estimate.reason": str | None,
         "analytic.training_flops": float | None,
+        "analytic.training_flops_causal_half": float | None,
         "analytic.components": dict[str, float] | None,
         "mfu": float | None,
         "hfu": float | None,
@@ -103,19 +108,15 @@ class Evidence:
         return translation and translation.metrics.get(name)
 
 
-def within(value: Any, *keys: str) -> Any:
-    """What stands under these keys in mappings in mappings, or None."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
 def read(path: Path) -> Any:
     """The JSON of a file, or None where there is no file."""
     try:
-        return read_json(path)
+        value = read_json(path)
     except FileNotFoundError:
         return None
+    if value is None:
+        raise UserError(f"{path} holds nothing but null; make it again or remove it")
+    return value
 
 
 def read_curve(path: Path) -> list[dict[str, float]]:
@@ -123,21 +124,34 @@ def read_curve(path: Path) -> list[dict[str, float]]:
     if not path.exists():
         return []
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}; train again or remove it") from None
+    return checked_curve(lines, f"{path}: line")
+
+
+def checked_curve(points: Any, where: str) -> list[dict[str, float]]:
+    """`points` if they are what a training logs: numbers by name, with their step; counted from 1 in an error."""
+    if not isinstance(points, list):
+        raise UserError(f"{where}: a list is expected, not {points!r}")
+    for number, point in enumerate(points, 1):
+        convert(dict[str, float], point, f"{where} {number}")
+        entry(point, "step", int, f"{where} {number}")
+    return points
 
 
 def checked(part: str, value: Any, where: str) -> dict | None:
     """`value` if it holds what the report prints of that part."""
     if value is None:
         return None
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: a mapping is expected, not {value!r}")
+    mapping(value, where)
     for key, kind in PRINTED.get(part, {}).items():
-        convert(kind, within(value, *key.split(".")), f"{where}: {key}")
-    if part == "training" and digest(value.get("settings")) != value["settings_sha256"]:
-        raise UserError(f"{where}: settings_sha256 is not that of the settings; the file was edited or is damaged")
+        entry(value, key, kind, where)
+    if part == "training":
+        for key in ("model", "training"):
+            mapping(within(value, "settings", key), f"{where}: settings.{key}")
+        if digest(value["settings"]) != value["settings_sha256"]:
+            raise UserError(f"{where}: settings_sha256 is not that of the settings; the file was edited or is damaged")
     return value
 
 
@@ -162,8 +176,7 @@ def of_run(params: Mapping, run: str, scores: Path) -> Evidence:
     folder, (corpus, *now) = scores / run, run_settings(params, run)
     entries, translations = dict(params["runs"][run]), folder / "translations"
     parts = {part: checked(part, read(folder / file), str(folder / file)) for part, file in PARTS.items()}
-    pair = (read(scores / "corpora" / corpus / "binarise.json") or {}).get("languages")
-    samples = read(translations / "samples.json") or []
+    binarised, samples = scores / "corpora" / corpus / "binarise.json", translations / "samples.json"
     return Evidence(
         run=run,
         corpus=corpus,
@@ -174,8 +187,8 @@ def of_run(params: Mapping, run: str, scores: Path) -> Evidence:
         parts=parts,
         scores=scores_of(parts["score"], str(folder / PARTS["score"])),
         curve=read_curve(folder / CURVE),
-        samples=list(convert(tuple[dict[str, str], ...], samples, str(translations / "samples.json"))),
-        languages=pair and (pair[0], pair[1]),
+        samples=list(convert(tuple[dict[str, str], ...] | None, read(samples), str(samples)) or []),
+        languages=entry(read(binarised), "languages", tuple[str, str], str(binarised)) if binarised.exists() else None,
         attention=translations if (translations / "attention.npz").exists() else None,
     )
 
@@ -188,23 +201,19 @@ def records(results: Path) -> list[Evidence]:
 def of_record(path: Path) -> Evidence:
     """A file that pipeline/record.py wrote. It holds no text of the corpus: no samples, no attention."""
     record = read(path)
-    if not isinstance(record, dict) or record.get("run") != path.stem:
+    if within(record, "run") != path.stem:
         raise UserError(f"{path}: a record of the run {path.stem!r} is expected, as `make record` writes it")
-    strings = {key: convert(str, record.get(key), f"{path}: {key}") for key in ("run", "corpus", "model")}
+    strings = {key: entry(record, key, str, str(path)) for key in ("run", "corpus", "model")}
     parts = {part: checked(part, record.get(part), f"{path}: {part}") for part in PARTS}
-    pair = convert(tuple[str, str] | None, record.get("languages"), f"{path}: languages")
-    for key, kind in (("differences", dict), ("curve", list)):
-        if not isinstance(record.get(key), kind):
-            raise UserError(f"{path}: {key}: {record.get(key)!r} is not what `make record` writes")
     return Evidence(
         **strings,
-        differences=record["differences"],
+        differences=dict(mapping(record.get("differences"), f"{path}: differences")),
         settings=settings_of(parts["training"]),
         recorded=True,
         parts=parts,
         scores=scores_of(parts["score"], f"{path}: score"),
-        curve=record["curve"],
+        curve=checked_curve(record.get("curve"), f"{path}: curve"),
         samples=[],
-        languages=pair,
+        languages=entry(record, "languages", tuple[str, str] | None, str(path)),
         attention=None,
     )

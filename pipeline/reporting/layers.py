@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.entries import entry
 from pipeline.reporting import evidence
 from pipeline.reporting.published import TABLE1, Table1Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.table1.costs import LayerCost, LayerCostsConfig, PowerLaw, upper
-from transformer.config.reading import UserError, convert
+from transformer.config.reading import UserError
 
 NOTES = [
     "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions.",
@@ -41,13 +42,13 @@ def measured(scores: Path, results: Path) -> list[Measured]:
 
 def of_file(path: Path, name: str) -> Measured:
     value = evidence.read(path)
-    layers = convert(dict[str, LayerCost], evidence.within(value, "layers"), f"{path}: layers")
+    layers = entry(value, "layers", dict[str, LayerCost], str(path))
     if list(layers) != [row.layer for row in TABLE1]:
         raise UserError(f"{path}: layers: the four of Table 1 are expected, not {', '.join(layers) or 'none'}")
     return Measured(
         name=name,
-        hardware=convert(str, evidence.within(value, "machine", "hardware"), f"{path}: machine.hardware"),
-        settings=convert(LayerCostsConfig, evidence.within(value, "settings"), f"{path}: settings"),
+        hardware=entry(value, "machine.hardware", str, str(path)),
+        settings=entry(value, "settings", LayerCostsConfig, str(path)),
         layers=layers,
     )
 
