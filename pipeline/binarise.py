@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pipeline import params, stage
-from pipeline.corpora.lines import blocks, progress
+from pipeline.corpora.lines import clean_blocks, progress
 from pipeline.corpora.sets import find_sets, require_aligned
 from transformer.binarised import SIDES, id_type, write_description, write_side
 from transformer.config.vocabulary import VocabularyConfig
@@ -26,7 +26,7 @@ from transformer.vocabulary import Vocabulary, WordTable
 
 def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The ids of a file's lines, and the number of each line's, a block at a time."""
-    for lines in blocks(path, bar):
+    for lines in clean_blocks(path, bar):
         block = b"".join(lines)
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 

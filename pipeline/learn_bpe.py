@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pipeline import params, stage
-from pipeline.corpora.lines import blocks, progress
+from pipeline.corpora.lines import clean_blocks, progress
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic
@@ -25,7 +25,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
     """Blocks of whole lines of a file: `pairs` of its lines, evenly spread, or all where 0 or no more than that."""
     total = count_lines(path) if pairs else 0
     first = 0
-    for lines in blocks(path, bar):
+    for lines in clean_blocks(path, bar):
         if pairs < total:
             # Line i is taken where i * pairs / total reaches a whole number.
             numbers = range(first, first + len(lines))

@@ -110,6 +110,22 @@ def test_a_file_without_its_last_line_end_is_read_whole(folder):
     assert run_binarise() == expected
 
 
+@pytest.mark.parametrize(
+    ("number", "line"), [(1, b"\xff"), (2, b"ein \xc3"), (9, b"\x80"), (len(SOURCE), b"\xed\xa0\x80")]
+)
+def test_a_line_that_is_not_utf8_is_refused_by_its_number(folder, monkeypatch, number, line):
+    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 200)
+    path, before = Path("text/train.de"), (Path("vocabulary.model").read_bytes(), run_binarise())
+    lines = path.read_bytes().split(b"\n")
+    lines[number - 1] = line
+    path.write_bytes(b"\n".join(lines))
+    for stage in (run_learn_bpe, run_binarise):
+        with pytest.raises(UserError, match=f"text/train.de: line {number} is not UTF-8"):
+            stage()
+    files = {path.name: path.read_bytes() for path in Path("data").iterdir()}
+    assert (Path("vocabulary.model").read_bytes(), files) == before
+
+
 def test_ids_beyond_65535_take_four_bytes(tmp_path):
     blocks = [(np.array([65_536, 5]), np.array([1, 0, 1])), (np.array([69_999]), np.array([1]))]
     counts = [write_side(tmp_path, f"dev.{side}", iter(blocks), np.dtype(np.uint32)) for side in ("source", "target")]

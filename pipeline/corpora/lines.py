@@ -5,6 +5,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from transformer.config.reading import UserError
+
 BLOCK = 1 << 20  # bytes of a file that are in memory at once
 
 
@@ -14,6 +16,20 @@ def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
         while lines := file.readlines(BLOCK):
             yield lines
             bar.update(sum(map(len, lines)))
+
+
+def clean_blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
+    """`blocks` of text that normalise wrote. UserError at a line that is not UTF-8."""
+    before = 0
+    for lines in blocks(path, bar):
+        block = b"".join(lines)
+        try:
+            block.decode()
+        except UnicodeDecodeError as error:
+            line = before + block.count(b"\n", 0, error.start) + 1
+            raise UserError(f"{path}: line {line} is not UTF-8; run normalise again") from None
+        before += len(lines)
+        yield lines
 
 
 def progress(paths: Iterable[Path], task: str) -> tqdm:
