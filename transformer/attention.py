@@ -34,7 +34,8 @@ def added(mask: Tensor | None) -> Tensor | None:
 
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
-        scores_BHQK = scores_BHQK + (added(mask) if mask.dtype == torch.bool else mask)
+        fill = mask.dtype == torch.bool
+        scores_BHQK = scores_BHQK.masked_fill(~mask, float("-inf")) if fill else scores_BHQK + mask
     return scores_BHQK.float().softmax(-1).to(scores_BHQK.dtype)
 
 
