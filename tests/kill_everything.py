@@ -112,7 +112,8 @@ class Start:
     tool: str
 
     def __enter__(self) -> Self:
-        self.log = open(self.built.project.root.parent / "log", "w+")
+        # A bar and a line at once can part a letter.
+        self.log = open(self.built.project.root.parent / "log", "w+", encoding="utf-8", errors="replace")
         line = self.built.project.command(*TOOLS[self.tool], self.stage)
         self.process = subprocess.Popen(**line, stdout=self.log, stderr=self.log, start_new_session=True)
         return self
