@@ -63,7 +63,8 @@ class Project:
             **self.command(*arguments, **environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # a bar and a line at once can part a letter
             check=False,
         )
         assert done.returncode == status, f"{arguments}: exit status {done.returncode}\n{done.stdout}"
