@@ -12,12 +12,14 @@ from pathlib import Path
 
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
+from snakemake.scheduling.job_scheduler import JobScheduler
 
 sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
 
 from pipeline.check import check
 from pipeline.lock_file import keep_or_put_back
 from pipeline.params import load
+from pipeline.termination import handled_in_a_thread
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # no name of a run starts with a dot
@@ -44,6 +46,8 @@ def judge(stages, stale):
             (STAMPS / stage).touch()
             os.utime(STAMPS / stage, (OLD, OLD))
 
+
+handled_in_a_thread(JobScheduler)
 
 try:
     if workflow.is_main_process:  # a cluster's jobs read this file too

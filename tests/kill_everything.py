@@ -260,7 +260,9 @@ def row(stage: str, outcomes: list[Kill]) -> str:
 def main(arguments: argparse.Namespace) -> int:
     os.environ["MLFLOW_TRACKING_URI"] = "off"
     stages = [stage for stage in OUTPUTS if stage.partition("@")[0] in arguments.stages or not arguments.stages]
-    began, fine, rows = time.monotonic(), True, []
+    began, fine = time.monotonic(), True
+    columns = ["stage", "kills", "stage", "tool", "group", "orphan waited for", "DVC's lock file in part"]
+    print(f"| {' | '.join([*columns, 'bytes equal', 'files in part'])} |\n|---{8 * '|---:'}|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         built = Built.new(Path(folder).resolve())
         for stage in tqdm(stages, unit="stage"):
@@ -268,12 +270,8 @@ def main(arguments: argparse.Namespace) -> int:
             for outcome in tqdm(kills(built, stage, arguments.kills, arguments.seed), stage, arguments.kills, False):
                 show(stage, outcome)
                 outcomes.append(outcome)
-            rows.append(row(stage, outcomes))
+            print(row(stage, outcomes), flush=True)
             fine = fine and not any(outcome.wrong or outcome.half for outcome in outcomes)
-    print(
-        "| stage | kills | stage | tool | group | orphan waited for | DVC's lock file in part | bytes equal | files in part |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|", *rows, sep="\n")
     print(f"Seed {arguments.seed}, {time.monotonic() - began:.0f} s. No lock was cleared by hand, and nothing else.")
     return 0 if fine else 1
 

@@ -53,7 +53,7 @@ def command(project: Project, stage: str) -> dict:
 
 def content(project: Project, stage: str) -> dict[str, bytes]:
     """The bytes of all files that a stage makes, but those with times; of layer_costs, all but its times."""
-    if stage == "layer_costs":
+    if stage == "layer_costs" and (project.root / OUTPUTS[stage][0]).exists():
         layers = json.loads((project.root / OUTPUTS[stage][0]).read_text())["layers"]
         return {kind: repr((cost["bytes"], cost["path_length"])).encode() for kind, cost in layers.items()}
     places = [project.root / place for place in OUTPUTS[stage]]

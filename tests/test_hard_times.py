@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from snakemake.scheduling.job_scheduler import JobScheduler
 
+from pipeline.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
 
@@ -116,6 +119,21 @@ def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(pr
         assert project.ran() == [], "never both"
     assert project.snakemake() == ["score@demo-tiny", "report"]
     assert project.repro() == []
+
+
+def test_a_signal_to_snakemake_waits_for_no_lock_of_the_code_that_it_interrupts():
+    """It did: killed while it noted a finished job, Snakemake stayed for ever."""
+    handled_in_a_thread(JobScheduler)
+    scheduler = JobScheduler.__new__(JobScheduler)
+    scheduler._lock, scheduler._open_jobs, scheduler._user_kill = threading.Lock(), threading.Semaphore(0), None
+    before = signal.signal(signal.SIGTERM, scheduler.exit_gracefully)
+    try:
+        with scheduler._lock:
+            signal.raise_signal(signal.SIGTERM)
+            assert scheduler._user_kill is None
+        assert scheduler._open_jobs.acquire(timeout=60) and scheduler._user_kill == "graceful"
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # The clock and the disk

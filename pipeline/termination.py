@@ -1,0 +1,17 @@
+"""SIGTERM to Snakemake, whose handler waits for locks that the code it interrupts may hold, and then for ever."""
+
+import threading
+from typing import Any
+
+
+def handled_in_a_thread(scheduler: type) -> None:
+    """Let the `scheduler`'s handler run in a thread, which can wait while the interrupted code goes on."""
+    exit_gracefully = scheduler.exit_gracefully
+    if getattr(exit_gracefully, "in_a_thread", False):
+        return
+
+    def start(self: Any, *_: Any) -> None:
+        threading.Thread(target=exit_gracefully, args=(self,), daemon=True).start()
+
+    start.in_a_thread = True
+    scheduler.exit_gracefully = start
