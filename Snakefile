@@ -17,7 +17,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
 
 from pipeline.check import check
-from pipeline.lock_file import keep_or_put_back
+from pipeline.lock_file import keep_or_put_back, remove_damaged_rwlock
 from pipeline.params import load
 from pipeline.termination import handled_in_a_thread
 from transformer.config.reading import UserError
@@ -53,6 +53,7 @@ try:
     if workflow.is_main_process:  # a cluster's jobs read this file too
         check(load())
         lock = only_one()
+        remove_damaged_rwlock()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
         if workflow.is_main_process and keep_or_put_back():
             print("snakemake: dvc.lock was written in part; the last whole one was put back", file=sys.stderr)
