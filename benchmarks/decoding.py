@@ -111,11 +111,8 @@ def available(
         try:
             systems[name] = make(model, config)
             systems[name](sources)
-        except (
-            ImportError,
-            RuntimeError,
-            ValueError,
-        ) as error:  # CTranslate2 may lack CUDA's libraries, and says so late
+        except (ImportError, RuntimeError, ValueError) as error:
+            # CTranslate2 may lack CUDA's libraries, and says so as late as at its first batch.
             if name == "ours":
                 raise
             systems.pop(name, None)

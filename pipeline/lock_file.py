@@ -34,9 +34,8 @@ def keep_or_put_back() -> bool:
     content = LOCK.read_bytes() if LOCK.exists() else None
     if content is None or (damaged := not whole(content)) and not KEPT.exists():
         return False
-    source, target = (KEPT, LOCK) if damaged else (LOCK, KEPT)
-    with atomic(target) as file:
-        file.write(source.read_bytes())
+    with atomic(LOCK if damaged else KEPT) as file:
+        file.write(KEPT.read_bytes() if damaged else content)
     return damaged
 
 

@@ -7,11 +7,8 @@ from typing import Any
 def handled_in_a_thread(scheduler: type) -> None:
     """Let the `scheduler`'s handler run in a thread, which can wait while the interrupted code goes on."""
     exit_gracefully = scheduler.exit_gracefully
-    if getattr(exit_gracefully, "in_a_thread", False):
-        return
 
     def start(self: Any, *_: Any) -> None:
         threading.Thread(target=exit_gracefully, args=(self,), daemon=True).start()
 
-    start.in_a_thread = True
     scheduler.exit_gracefully = start

@@ -151,18 +151,19 @@ def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, sett
 REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12"
 
 
-def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED)):
-    """From now on the loss of more than so many target tokens at once fails, with some gradients already there."""
-    whole = training.batch_loss
+def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=training):
+    """From now on `module`'s loss of more than so many target tokens at once fails, with some gradients already there."""
+    whole = module.batch_loss
 
     def batch_loss(model, batch, smoothing):
         summed = whole(model, batch, smoothing)
         if len(batch.labels_N) > tokens:
-            summed.backward()
+            if torch.is_grad_enabled():
+                summed.backward()
             raise error()
         return summed
 
-    monkeypatch.setattr(training, "batch_loss", batch_loss)
+    monkeypatch.setattr(module, "batch_loss", batch_loss)
 
 
 @pytest.mark.parametrize("error", [lambda: RuntimeError(REFUSED), torch.OutOfMemoryError, MemoryError])
@@ -201,15 +202,9 @@ def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, mo
     config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     run(undisturbed)
-    said, whole = [], perplexity.batch_loss
+    said = []
     short.accumulation.warn = said.append
-
-    def batch_loss(model, batch, smoothing):
-        if len(batch.labels_N) > 60:
-            raise torch.OutOfMemoryError
-        return whole(model, batch, smoothing)
-
-    monkeypatch.setattr(perplexity, "batch_loss", batch_loss)
+    short_of_memory(monkeypatch, 60, torch.OutOfMemoryError, perplexity)
     run(short)
     assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
     assert 1 <= len(said) <= 3 and all("dev losses" in line for line in said)
