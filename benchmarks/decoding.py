@@ -1,12 +1,13 @@
 """Decoding beside Hugging Face's generate and CTranslate2: the same weights, sentences and batches, turn by turn.
 
     python -m benchmarks.decoding MODEL_FOLDER SOURCE_TEXT [--sentences 500] [--rounds 3]
-    python -m benchmarks.decoding --shape base [--sentences 32] [--rounds 3]
+    python -m benchmarks.decoding --shape base [--sentences 64] [--rounds 3]
 
 Beam 4, float32, no length penalty. Prints target tokens a second as medians over the rounds, the ratios, and how many
-translations are the same as ours. Batches are ours, sorted by length; generate sorts nothing by itself, so it is shown
-with 32 lines at a time in the text's order, too. The second form takes random weights, which rarely end a sentence: all
-go on to the limit, here the input's length, 27 pieces. A peer that is not installed is a dash.
+translations are the same as ours. Batches are ours, sorted by length. On a processor we and CTranslate2 give each
+thread a batch of its own; generate, which has no such thing, is shown as it comes, and called by as many threads; and,
+as it sorts nothing, with 32 lines at a time in the text's order. The second form takes random weights, which rarely end
+a sentence: all go on to the limit, here the input's length, 27 pieces. A peer that is not installed is a dash.
 """
 
 import argparse
@@ -14,7 +15,9 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +30,7 @@ from transformer.checkpoint import load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import batches_by_length, translate
+from transformer.decoding import batches_by_length, translate_batches
 from transformer.layout import pad
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
@@ -35,15 +38,21 @@ from transformer.vocabulary import Vocabulary
 # With random weights. Peers know only one limit a batch, so all sentences are as long as WMT14's mean.
 VOCABULARY, LENGTH = 37000, 27
 
-Translate = Callable[[list[list[int]]], list[list[int]]]
-"""The translations of a batch of sources, as pieces."""
+Batch = list[list[int]]
+"""Sources, or their translations, as pieces."""
+
+Translate = Callable[[list[Batch]], list[Batch]]
+"""The translations of some batches."""
 
 
 def ours(model: Transformer, config: DecodingConfig) -> Translate:
-    return lambda sources: [translation.ids for translation in translate(model, sources, config)]
+    def translations(batches: list[Batch]) -> list[Batch]:
+        return [[result.ids for result in results] for results in translate_batches(model, batches, config)]
+
+    return translations
 
 
-def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
+def hugging_face(model: Transformer, config: DecodingConfig) -> Callable[[Batch], Batch]:
     from transformers import MarianConfig, MarianMTModel
     from transformers.utils import logging
 
@@ -57,7 +66,7 @@ def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
     peer.to(device)
 
     @torch.inference_mode()
-    def translations(sources: list[list[int]]) -> list[list[int]]:
+    def translations(sources: Batch) -> Batch:
         rows = pad([[*source, EOS] for source in sources]).to(device)
         limit = max(map(len, sources)) + config.extra_length
         out = peer.generate(
@@ -72,6 +81,21 @@ def hugging_face(model: Transformer, config: DecodingConfig) -> Translate:
     return translations
 
 
+def one_by_one(model: Transformer, config: DecodingConfig) -> Translate:
+    generate = hugging_face(model, config)
+    return lambda batches: list(map(generate, batches))
+
+
+def by_threads(model: Transformer, config: DecodingConfig) -> Translate:
+    generate = hugging_face(model, config)
+
+    def translations(batches: list[Batch]) -> list[Batch]:
+        with ThreadPoolExecutor(config.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(generate, batches))
+
+    return translations
+
+
 def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
     import ctranslate2
 
@@ -80,37 +104,51 @@ def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
         pieces[number] = name
     number_of = {piece: number for number, piece in enumerate(pieces)}
     device = model.embedding.device.type
+    batches_at_once = config.threads if device == "cpu" else 1
     with tempfile.TemporaryDirectory() as folder:
         ctranslate2_spec(model.cpu(), pieces).save(folder)
         model.to(device)
-        peer = ctranslate2.Translator(folder, device=device, intra_threads=config.threads, compute_type="float32")
+        peer = ctranslate2.Translator(
+            folder, device=device, inter_threads=batches_at_once, intra_threads=1, compute_type="float32"
+        )
 
-    def translations(sources: list[list[int]]) -> list[list[int]]:
-        results = peer.translate_batch(
+    def start(sources: Batch) -> list:
+        return peer.translate_batch(
             [[pieces[token] for token in source] for source in sources],
             beam_size=config.beam,
             length_penalty=0.0,
             min_decoding_length=0,
             max_decoding_length=max(map(len, sources)) + config.extra_length,
+            asynchronous=True,
         )
-        return [[number_of[piece] for piece in result.hypotheses[0]] for result in results]
+
+    def translations(batches: list[Batch]) -> list[Batch]:
+        started = [start(sources) for sources in batches]
+        return [[[number_of[p] for p in one.result().hypotheses[0]] for one in results] for results in started]
 
     return translations
 
 
+BY_THREADS = "Hugging Face generate, called by threads"
 IN_ORDER = "Hugging Face generate, 32 lines in order"
-SYSTEMS = {"ours": ours, "Hugging Face generate": hugging_face, IN_ORDER: hugging_face, "CTranslate2": ctranslate2}
+SYSTEMS = {
+    "ours": ours,
+    "Hugging Face generate": one_by_one,
+    BY_THREADS: by_threads,
+    IN_ORDER: one_by_one,
+    "CTranslate2": ctranslate2,
+}
 
 
 def available(
-    model: Transformer, config: DecodingConfig, sources: list[list[int]]
+    names: Iterable[str], model: Transformer, config: DecodingConfig, sources: Batch
 ) -> tuple[dict[str, Translate], dict[str, str]]:
     """The systems that are installed and translate `sources` here, and why the others do not."""
     systems, reasons = {}, {}
-    for name, make in SYSTEMS.items():
+    for name in names:
         try:
-            systems[name] = make(model, config)
-            systems[name](sources)
+            systems[name] = SYSTEMS[name](model, config)
+            systems[name]([sources])
         except (ImportError, RuntimeError, ValueError) as error:
             # CTranslate2 may lack CUDA's libraries, and says so as late as at its first batch.
             if name == "ours":
@@ -120,29 +158,35 @@ def available(
     return systems, reasons
 
 
-def run(system: Translate, sources: list[list[int]], batches: list[list[int]]) -> tuple[list[list[int]], float]:
+def run(system: Translate, sources: Batch, batches: list[list[int]], threads: int) -> tuple[Batch, float]:
     """The translations in the sources' order and the seconds they took."""
-    results: list[list[int]] = [[]] * len(sources)
+    torch.set_num_threads(threads)  # CTranslate2 sets those of the whole process
+    results: Batch = [[]] * len(sources)
     started = time.perf_counter()
-    for numbers in batches:
-        for number, ids in zip(numbers, system([sources[number] for number in numbers])):
-            results[number] = ids
-    return results, time.perf_counter() - started
+    translations = system([[sources[number] for number in numbers] for numbers in batches])
+    seconds = time.perf_counter() - started
+    for number, ids in zip(chain(*batches), chain(*translations)):
+        results[number] = ids
+    return results, seconds
 
 
-def compare(name: str, model: Transformer, sources: list[list[int]], config: DecodingConfig, rounds: int) -> list[str]:
-    """Rows of the table for one model."""
-    systems, reasons = available(model, config, sources[:1])
+def compare(
+    name: str, names: list[str], model: Transformer, sources: Batch, config: DecodingConfig, rounds: int
+) -> list[str]:
+    """Rows of the table for one model and the systems of these names."""
+    systems, reasons = available(names, model, config, sources[:1])
     tokens = max(1, config.batch_tokens // config.beam)
     by_length = batches_by_length([len(source) for source in sources], tokens)
     in_order = [list(range(start, min(start + 32, len(sources)))) for start in range(0, len(sources), 32)]
     speeds: dict[str, list[float]] = {system: [] for system in systems}
-    results: dict[str, list[list[int]]] = {}
+    results: dict[str, Batch] = {}
     for number in range(rounds + 1):
         for system, translations in systems.items():
             batches = in_order if system == IN_ORDER else by_length
             # The first round warms up, on the shortest.
-            results[system], seconds = run(translations, sources, batches if number else batches[-1:])
+            results[system], seconds = run(
+                translations, sources, batches if number else batches[-1:], config.threads
+            )
             if number:
                 speeds[system].append(sum(len(ids) + 1 for ids in results[system]) / seconds)
     rows = []
@@ -169,7 +213,9 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
     config = dataclasses.replace(config, alpha=0.0, precision="float32", threads=arguments.threads)
+    names = list(SYSTEMS)
     if arguments.shape:
+        names.remove(IN_ORDER)  # all are as long
         config = dataclasses.replace(config, extra_length=0)
         torch.manual_seed(1)
         model = Transformer(section(load(), "models", arguments.shape, "model", ModelConfig), VOCABULARY).eval()
@@ -178,11 +224,13 @@ def main() -> None:
         model, _ = load_model(arguments.model / "model.safetensors", device)
         lines = arguments.text.read_text(encoding="utf-8").splitlines()[: arguments.sentences]
         sources = [ids for ids in Vocabulary(arguments.model / "vocabulary.model").encode(lines) if ids]
+    if device.type == "cuda":
+        names.remove(BY_THREADS)
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
     print("| model | system | target tokens/s | ours / this | same as ours |\n|---|---|---:|---:|---:|")
     label = arguments.shape or str(arguments.model)
-    print("\n".join(compare(label, model.to(device), sources, config, arguments.rounds)))
+    print("\n".join(compare(label, names, model.to(device), sources, config, arguments.rounds)))
 
 
 if __name__ == "__main__":

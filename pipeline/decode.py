@@ -26,14 +26,13 @@ from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoding import Translation, batches_by_length, translate
+from transformer.decoding import Translation, batches_by_length, translate_batches
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import Weights
 from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.perplexity import mean_loss
-from transformer.precision import autocast
 from transformer.store import step_files
 from transformer.vocabulary import Vocabulary
 
@@ -70,11 +69,12 @@ class Decoder:
                     f"{name}: line {number + 1} is {len(sources[number]):,} pieces long, and decoding.batch_tokens "
                     f"{self.config.batch_tokens} leaves {tokens:,} to each of beam {self.config.beam}; split the line"
                 )
-        with tqdm(total=len(asked), desc=f"decode {name}", unit="sentence") as bar:
-            for places in batches_by_length([len(sources[number]) for number in asked], tokens):
-                numbers = [asked[place] for place in places]
-                with autocast(self.device, self.config.precision), enough_memory("in decoding", REMEDY):
-                    translations = translate(self.model, [sources[number] for number in numbers], self.config)
+        by_length = batches_by_length([len(sources[number]) for number in asked], tokens)
+        batches = [[asked[place] for place in places] for places in by_length]
+        texts = [[sources[number] for number in numbers] for numbers in batches]
+        bar = tqdm(total=len(asked), desc=f"decode {name}", unit="sentence")
+        with bar, enough_memory("in decoding", REMEDY):
+            for numbers, translations in zip(batches, translate_batches(self.model, texts, self.config)):
                 for number, translation in zip(numbers, translations):
                     results[number] = translation
                 bar.update(len(numbers))

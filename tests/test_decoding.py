@@ -15,6 +15,7 @@ from transformer.decoding import (
     continuations,
     length_penalty,
     translate,
+    translate_batches,
 )
 from transformer.layers import LayerCache
 from transformer.model import Transformer
@@ -161,6 +162,25 @@ def test_batching_and_padding_change_no_translation(model, decoding_settings):
     alone = [translate(model, [source], config)[0] for source in SOURCES]
     assert_same(translate(model, SOURCES, config), alone)
     assert len({tuple(result.ids) for result in alone}) == len(SOURCES)
+
+
+@torch.inference_mode()
+def test_the_number_of_threads_changes_no_bit(model, decoding_settings):
+    batches = [SOURCES[n:] + SOURCES[:n] for n in range(len(SOURCES))] * 2
+    one, three = (
+        list(translate_batches(model, batches, decoding_settings(extra_length=8, threads=n))) for n in (1, 3)
+    )
+    assert one == three
+    for batch, translations in zip(batches, one):
+        assert_same(translations, translate(model, batch, decoding_settings(extra_length=8)))
+
+
+def test_what_fails_in_a_thread_is_raised_and_leaves_the_rest_undone(model, monkeypatch, decoding_settings):
+    threads, begun = torch.get_num_threads(), []
+    monkeypatch.setattr(decoding, "translate", lambda *given: begun.append(0) or translate(*given))
+    with pytest.raises(IndexError, match="out of range"):
+        list(translate_batches(model, [[[4, 10**6]], *[[[4] * 5]] * 500], decoding_settings(threads=3)))
+    assert len(begun) < 100 and torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize("decided", [0.0, 0.5, 1.0])

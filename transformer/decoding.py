@@ -3,7 +3,9 @@
 Shapes: B sentences still searched, K beam, V vocabulary, T tokens so far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +17,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layout import pad
 from transformer.model import Transformer
+from transformer.precision import autocast
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call
@@ -25,6 +28,7 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 DECIDED = 1 / 8  # of the sentences, before any is dropped
 CACHED = 2**18  # logits
 STEPS_UNSEEN = 4  # on a GPU, before the host asks which are
+AT_ONCE = 4  # batches on a processor; Python itself works for one at a time
 
 
 @dataclass(frozen=True)
@@ -207,8 +211,27 @@ def translate(model: Transformer, sources: Sequence[Sequence[int]], config: Deco
     device = model.embedding.device
     source_BS = pad([[*source, EOS] for source in sources]).to(device)
     limits = [len(source) + config.extra_length for source in sources]
-    with sdpa_kernel(ATTENTION):
+    # A setting of the whole process, so not for threads, which a processor has several of.
+    with sdpa_kernel(ATTENTION) if source_BS.is_cuda else nullcontext(), autocast(device, config.precision):
         return beam_search(ModelStep(model, source_BS, config.beam), limits, config, device)
+
+
+def translate_batches(
+    model: Transformer, batches: Sequence[Sequence[Sequence[int]]], config: DecodingConfig
+) -> Iterator[list[Translation]]:
+    """The translations of each batch, in the batches' order.
+
+    On a processor `threads` share the batches, not each product of matrices: those of a step are too small to be shared
+    well.
+    """
+    at_once = 1 if model.embedding.is_cuda else min(config.threads, AT_ONCE)
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (config.threads // at_once,))
+    try:
+        yield from pool.map(lambda sources: translate(model, sources, config), batches)
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # for threads to come, which have what was set last
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:

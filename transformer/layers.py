@@ -40,12 +40,12 @@ class Positions(nn.Module):
 
     def forward(self, start: int, stop: int) -> Tensor:
         """Rows `start` to `stop`, [stop - start, D]."""
-        if stop <= len(self.table):
-            return self.table[start:stop]
-        if not self.learned:
-            self.table = sinusoids(2 * stop, self.table.shape[1]).to(self.table)
-            return self.table[start:stop]
-        return self.table[torch.arange(start, stop, device=self.table.device).clamp(max=len(self.table) - 1)]
+        table = self.table  # which another thread may exchange for a longer or shorter one
+        if self.learned and stop > len(table):
+            return table[torch.arange(start, stop, device=table.device).clamp(max=len(table) - 1)]
+        if stop > len(table):
+            table = self.table = sinusoids(2 * stop, table.shape[1]).to(table)
+        return table[start:stop]
 
 
 class FeedForward(nn.Module):
