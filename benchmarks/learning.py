@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import torch
 from sacrebleu.metrics import BLEU
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_loss
 from pipeline.decode import Decoder
@@ -113,8 +113,7 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
     optimiser = adam(model.parameters(), config)
 
     def prepare(step: int) -> Batch:
-        batch = padded(study.train, batches.batch(step))
-        return batch.map(Tensor.pin_memory) if study.device.type == "cuda" else batch
+        return padded(study.train, batches.batch(step)).pinned_for(study.device)
 
     coming = Prefetch(prepare, AHEAD)
     loss_of = partial(torch_loss, smoothed=compiled_loss() if compiles(study.device.type) else smoothed)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import stage
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, convert
 from transformer.files import read_json, write_json
 
 WORK = Path("work")
@@ -68,10 +68,8 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 
 def history_of(place: Path) -> list[str]:
     """The digests of code that worked there, and where one was adopted."""
-    history = read_json(place / "code.json")
-    if not isinstance(history, list) or not all(isinstance(entry, str) for entry in history):
-        raise UserError(f"{place / 'code.json'} is damaged: it should be a list of digests; remove {place}")
-    return history
+    path = place / "code.json"
+    return list(convert(tuple[str, ...], read_json(path), str(path)))
 
 
 def release(run: str) -> None:

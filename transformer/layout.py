@@ -55,8 +55,11 @@ class Batch:
             self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N)
         )
 
+    def pinned_for(self, device: torch.device) -> "Batch":
+        """In memory from which `to` a GPU copies while the processor does something else."""
+        return self.map(Tensor.pin_memory) if device.type == "cuda" else self
+
     def to(self, device: torch.device) -> "Batch":
-        """On that device, where the copy of a pinned batch goes on while the processor does something else."""
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
 

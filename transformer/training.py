@@ -124,8 +124,7 @@ class Trainer:
         return self.batches.sums(numbers), own, {part.tobytes(): self.laid_out(part) for part in parts}
 
     def laid_out(self, part: np.ndarray) -> Batch:
-        batch = self.layout(self.batches.pairs, part)
-        return batch.map(Tensor.pin_memory) if self.device.type == "cuda" else batch
+        return self.layout(self.batches.pairs, part).pinned_for(self.device)
 
     def gradients(self, numbers: np.ndarray, parts: dict[bytes, Batch], target_tokens: int) -> Tensor:
         """The summed loss of this worker's part of a batch; the parameters then have the gradients of all of it.
