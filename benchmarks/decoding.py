@@ -184,9 +184,7 @@ def compare(
         for system, translations in systems.items():
             batches = in_order if system == IN_ORDER else by_length
             # The first round warms up, on the shortest.
-            results[system], seconds = run(
-                translations, sources, batches if number else batches[-1:], config.threads
-            )
+            results[system], seconds = run(translations, sources, batches if number else batches[-1:], config.threads)
             if number:
                 speeds[system].append(sum(len(ids) + 1 for ids in results[system]) / seconds)
     rows = []

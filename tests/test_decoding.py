@@ -167,9 +167,7 @@ def test_batching_and_padding_change_no_translation(model, decoding_settings):
 @torch.inference_mode()
 def test_the_number_of_threads_changes_no_bit(model, decoding_settings):
     batches = [SOURCES[n:] + SOURCES[:n] for n in range(len(SOURCES))] * 2
-    one, three = (
-        list(translate_batches(model, batches, decoding_settings(extra_length=8, threads=n))) for n in (1, 3)
-    )
+    one, three = (list(translate_batches(model, batches, decoding_settings(extra_length=8, threads=n))) for n in (1, 3))
     assert one == three
     for batch, translations in zip(batches, one):
         assert_same(translations, translate(model, batch, decoding_settings(extra_length=8)))
