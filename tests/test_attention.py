@@ -55,11 +55,10 @@ def test_heads_equal_torch_multi_head_attention(settings):
 
 def test_position_mask():
     cpu = torch.device("cpu")
-    assert position_mask(range(3), 3, False, 0, cpu) is None
-    assert position_mask(range(3), 3, True, 0, cpu).tolist() == torch.ones(3, 3).tril().bool().tolist()
-    near = position_mask(range(4), 4, True, 1, cpu)
+    assert position_mask(3, False, 0, cpu) is None
+    assert position_mask(3, True, 0, cpu).tolist() == torch.ones(3, 3).tril().bool().tolist()
+    near = position_mask(4, True, 1, cpu)
     assert near.int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
-    assert position_mask(range(3, 4), 4, True, 1, cpu).tolist() == near[3:].tolist()
 
 
 def test_additive_attention_by_hand(settings):

@@ -111,14 +111,18 @@ def test_length_penalties(decoding_settings):
     assert length_penalty(19, decoding_settings(alpha=0.5, penalty="power")) == pytest.approx(19**0.5)
 
 
-@pytest.fixture
-def model(settings):
+def sharpened(config):
     """Untrained, with a sharpened embedding: its hypotheses differ enough that beams really move."""
     torch.manual_seed(3)
-    model = Transformer(settings(), 40).eval()
+    model = Transformer(config, 40).eval()
     with torch.no_grad():
         model.embedding *= 4
     return model
+
+
+@pytest.fixture
+def model(settings):
+    return sharpened(settings())
 
 
 SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
@@ -144,7 +148,9 @@ class Uncached:
 
 
 @torch.no_grad()
-def test_cached_equals_uncached(model, decoding_settings):
+@pytest.mark.parametrize("neighbourhood", [0, 3])
+def test_cached_equals_uncached(settings, decoding_settings, neighbourhood):
+    model = sharpened(settings(neighbourhood=neighbourhood))
     config = decoding_settings(extra_length=30)
     moved = []
     for source in SOURCES:
@@ -153,7 +159,7 @@ def test_cached_equals_uncached(model, decoding_settings):
         expected = beam_search(uncached, [len(source) + 30], config, CPU)
         moved.append(uncached.moved)
         assert_same(translate(model, [source], config), expected)
-    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.ROOM
+    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > LayerCache.ROOM / config.beam
     assert min(moved) > 0
 
 
@@ -198,7 +204,7 @@ def test_what_is_decided_stays_while_the_others_go_on(monkeypatch, decoding_sett
 def test_continuations_are_the_best_of_all(vocabulary):
     torch.manual_seed(4)
     logits, log_prob = 3 * torch.randn(5, 4, vocabulary), -torch.rand(5, 4)
-    tokens, parents, log_probs = continuations(log_prob, logits.clone())
+    tokens, parents, log_probs = continuations(log_prob, logits.clone(), 8)
     logits[..., [PAD, BOS]] = -math.inf
     every = (logits.log_softmax(-1) + log_prob[..., None]).flatten(1)
     expected, places = every.topk(8)

@@ -116,7 +116,7 @@ def test_step_by_step_equals_all_at_once(settings, variation):
     source[0, 4:] = PAD
     with torch.no_grad():
         at_once = model(source, target)
-        cache = model.start(source, 1)
+        cache = model.start(source)
         own = torch.zeros(3, 1, dtype=torch.long)
         stepwise = torch.cat([model.step(target[:, t : t + 1], own, cache) for t in range(7)], 1)
     torch.testing.assert_close(stepwise, at_once, atol=1e-5, rtol=1e-5)

@@ -71,7 +71,7 @@ def test_self_attention_costs_n_squared_d(params):
 
 def layers_from_end_to_end(n, neighbourhood):
     """How many layers of self-attention it takes for the last position to depend on the first."""
-    mask = position_mask(range(n), n, False, neighbourhood, CPU)
+    mask = position_mask(n, False, neighbourhood, CPU)
     step = torch.ones(n, n) if mask is None else mask.float()
     reach, layers = torch.eye(n), 0
     while not reach[-1, 0]:
@@ -85,7 +85,7 @@ def test_restricted_attention_has_paths_of_n_over_r_and_r_n_scores(n, r):
     assert layers_from_end_to_end(n, 0) == 1
     assert layers_from_end_to_end(n, r) == -(-(n - 1) // r)
     assert TABLE1[3].complexity == "O(r n d)"
-    assert r * n < position_mask(range(n), n, False, r, CPU).sum() <= (2 * r + 1) * n
+    assert r * n < position_mask(n, False, r, CPU).sum() <= (2 * r + 1) * n
 
 
 # Table 2 (6.1)

@@ -39,14 +39,15 @@ def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
     return scores_BHQK.float().softmax(-1).to(scores_BHQK.dtype)
 
 
-def position_mask(queries: range, keys: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor | None:
-    """Which of `keys` positions each of the `queries` positions may see, [Q, K]; None where all may.
+def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor | None:
+    """Which positions of a sequence each of them may see, [Q, K]; None where all may.
 
     causal: no position sees a later one (3.2.3). neighbourhood r > 0: none sees one further away than r (section 4).
     """
-    if not neighbourhood and (not causal or len(queries) == 1):
+    if not (causal or neighbourhood):
         return None
-    distance_QK = torch.arange(queries.start, queries.stop, device=device)[:, None] - torch.arange(keys, device=device)
+    positions = torch.arange(length, device=device)
+    distance_QK = positions[:, None] - positions
     allowed_QK = torch.ones_like(distance_QK, dtype=torch.bool)
     if causal:
         allowed_QK &= distance_QK >= 0
@@ -126,7 +127,7 @@ class MultiHeadAttention(nn.Module):
             )
         else:
             if causal:
-                mask = position_mask(range(q_BHQE.shape[2]), k_BHKE.shape[2], True, 0, q_BHQE.device)
+                mask = position_mask(q_BHQE.shape[2], True, 0, q_BHQE.device)
             weights_BHQK = self.weights(q_BHQE, k_BHKE, mask)
             if keep is not None:
                 keep.append(weights_BHQK)

@@ -1,6 +1,7 @@
 """Beam search (section 6.1), as a state and verbs, over any function that scores the next token.
 
-Shapes: B sentences still searched, K beam, V vocabulary, T tokens so far.
+Shapes: B sentences still searched, K hypotheses of each (at first one, then as many as there are, at most the beam),
+V vocabulary, T tokens so far, C candidates for the next hypotheses.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from transformer.precision import autocast
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call
-(0 to its B x K - 1) that it goes on from; at the first call the rows are numbered as they stand."""
+(0 to its B x K - 1) that it goes on from; at the first call K is 1, and the rows are numbered as they stand."""
 
 # All but cuDNN's, which plans anew for each length.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -66,7 +67,7 @@ def beam_search(step: Step, limits: Sequence[int], config: DecodingConfig, devic
 
     Exact about stopping: a sentence ends when no live hypothesis can still beat its best finished one.
     """
-    state = start(limits, config.beam, device)
+    state = start(limits, device)
     results: list[Translation | None] = [None] * len(limits)
     while len(state.sentence_B):
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
@@ -76,43 +77,41 @@ def beam_search(step: Step, limits: Sequence[int], config: DecodingConfig, devic
     return results
 
 
-def start(limits: Sequence[int], beam: int, device: torch.device) -> BeamState:
-    """One live hypothesis, BOS, a sentence; its K - 1 others are impossible, so that the first step fills the beam."""
+def start(limits: Sequence[int], device: torch.device) -> BeamState:
+    """One live hypothesis, BOS, a sentence."""
     sentences = len(limits)
-    log_prob_BK = torch.full((sentences, beam), float("-inf"), device=device)
-    log_prob_BK[:, 0] = 0.0
     return BeamState(
         sentence_B=torch.arange(sentences, device=device),
         limit_B=torch.tensor(limits, device=device),
-        tokens_BKT=torch.full((sentences, beam, 1), BOS, device=device),
-        log_prob_BK=log_prob_BK,
-        origin_BK=torch.arange(sentences * beam, device=device).view(sentences, beam),
+        tokens_BKT=torch.full((sentences, 1, 1), BOS, device=device),
+        log_prob_BK=torch.zeros(sentences, 1, device=device),
+        origin_BK=torch.arange(sentences, device=device)[:, None],
         best_score_B=torch.full((sentences,), float("-inf"), device=device),
         best_BT=torch.full((sentences, 0), PAD, device=device),
     )
 
 
 def extend(state: BeamState, logits_BKV: Tensor, config: DecodingConfig) -> None:
-    """Replace the live hypotheses by their K best continuations, and set aside the best that ended."""
-    token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV)
+    """Replace the live hypotheses by their best continuations, and set aside the best that ended."""
+    # Of twice the beam at most half end, so that a beam that go on remains.
+    token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam)
     finish(state, token_BC, parent_BC, log_prob_BC, config)
-    beam = config.beam
-    # Of 2K candidates at most K end, so K that go on remain.
     live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
-    state.log_prob_BK, chosen_BK = live_BC.topk(beam)
+    state.log_prob_BK, chosen_BK = live_BC.topk(min(config.beam, live_BC.shape[1]))
     parent_BK = parent_BC.gather(1, chosen_BK)
     history_BKT = state.tokens_BKT.gather(1, parent_BK[:, :, None].expand(-1, -1, state.tokens_BKT.shape[2]))
     state.tokens_BKT = torch.cat([history_BKT, token_BC.gather(1, chosen_BK)[:, :, None]], 2)
-    state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * beam
+    width = logits_BKV.shape[1]
+    state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * width
     cut(state, config)
 
 
-def continuations(log_prob_BK: Tensor, logits_BKV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The 2K best next tokens over all live hypotheses of a sentence, with their parents and log-probabilities.
+def continuations(log_prob_BK: Tensor, logits_BKV: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best next tokens over all live hypotheses of a sentence, with their parents and log-probabilities, [B, C].
 
-    PAD and BOS are never chosen. Sorting a whole vocabulary is slow, finding maxima is not: of W tokens in each of V / W
-    groups the best are found, and the 2K best tokens are in the groups of the 2K best of these, which also have the
-    maximum that the sum of exponentials needs.
+    C is `count` or all that there are. PAD and BOS are never chosen. Sorting a whole vocabulary is slow, finding maxima is
+    not: of W tokens in each of V / W groups the best are found, and the C best tokens are in the groups of the C best of
+    these, which also have the maximum that the sum of exponentials needs.
     """
     vocabulary = logits_BKV.shape[2]
     logits_BKV = logits_BKV.float()
@@ -123,12 +122,11 @@ def continuations(log_prob_BK: Tensor, logits_BKV: Tensor) -> tuple[Tensor, Tens
     groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)
     offset_BK1 = log_prob_BK[..., None] - most_BK1 - sum_of_exp(logits_BKV, most_BK1).log()
     best_BN = (best_BKN + offset_BK1).flatten(1)
-    count = 2 * log_prob_BK.shape[1]
     group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
     parent_BC, group_BC = group_BC // groups, group_BC % groups
     sentence_B1 = torch.arange(len(group_BC), device=group_BC.device)[:, None]
     log_prob_BCW = logits_BKWN[sentence_B1, parent_BC, :, group_BC] + offset_BK1[sentence_B1, parent_BC]
-    log_prob_BC, place_BC = log_prob_BCW.flatten(1).topk(count)
+    log_prob_BC, place_BC = log_prob_BCW.flatten(1).topk(min(count, log_prob_BCW[0].numel()))
     chosen_BC = place_BC // width
     token_BC = place_BC % width * groups + group_BC.gather(1, chosen_BC)
     return token_BC, parent_BC.gather(1, chosen_BC), log_prob_BC
@@ -193,16 +191,16 @@ def release(state: BeamState, results: list[Translation | None], config: Decodin
 class ModelStep:
     """The step function of a Transformer: keeps of its cache what the search still needs, then asks for the logits."""
 
-    def __init__(self, model: Transformer, source_BS: Tensor, beam: int) -> None:
-        self.model, self.cache = model, model.start(source_BS, beam)
-        self.sentences = len(source_BS)
+    def __init__(self, model: Transformer, source_BS: Tensor) -> None:
+        self.model, self.cache = model, model.start(source_BS)
+        self.shape = (len(source_BS), 1)  # of the call before
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
-        sentences, beam = tokens_BK.shape
-        if sentences < self.sentences:
-            self.cache.select(origin_BK[:, 0] // beam)
-            self.sentences = sentences
-        return self.model.step(tokens_BK, origin_BK % beam, self.cache)
+        sentences, width = self.shape
+        if len(tokens_BK) < sentences:
+            self.cache.select(origin_BK[:, 0] // width)
+        self.shape = tokens_BK.shape
+        return self.model.step(tokens_BK, origin_BK % width, self.cache)
 
 
 @torch.inference_mode()
@@ -213,7 +211,7 @@ def translate(model: Transformer, sources: Sequence[Sequence[int]], config: Deco
     limits = [len(source) + config.extra_length for source in sources]
     # A setting of the whole process, so not for threads, which a processor has several of.
     with sdpa_kernel(ATTENTION) if source_BS.is_cuda else nullcontext(), autocast(device, config.precision):
-        return beam_search(ModelStep(model, source_BS, config.beam), limits, config, device)
+        return beam_search(ModelStep(model, source_BS), limits, config, device)
 
 
 def translate_batches(

@@ -154,30 +154,28 @@ class DecoderLayer(nn.Module):
 class LayerCache:
     """One decoder layer's keys and values: of the source once a sentence, of the target as they were computed.
 
-    Those of the target stay where they were written, position by position, K a position: when a hypothesis goes on from
-    another, nothing moves, and a mask says which of them it descends from. The room for them doubles when it is full.
+    Those of the target stay where they were written, position by position, of each hypothesis of the time: when one goes
+    on from another, nothing moves, and a mask says which of them it descends from. The room for them doubles when it is
+    full.
     """
 
-    ROOM = 16  # positions at first
+    ROOM = 64  # keys at first
 
     def __init__(self, source_k: Tensor, source_v: Tensor) -> None:
         self.source_k, self.source_v = source_k.contiguous(), source_v.contiguous()  # [B, H, S, E]
-        self.k: Tensor | None = None  # [B, H, room, K, E]
-        self.v: Tensor | None = None
+        self.k, self.v = source_k[:, :, :0], source_v[:, :, :0]  # [B, H, room, E]
         self.length = 0
 
     def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
-        """Take the newest position in; all keys and all values so far, [B, H, T x K, E]."""
-        if self.k is None:
-            self.k, self.v = (new[:, :, None][:, :, :0] for new in (k_BHKE, v_BHKE))
-        if self.length == self.k.shape[2]:
+        """Take the newest position in; all keys and all values so far, [B, H, N, E]."""
+        start, self.length = self.length, self.length + k_BHKE.shape[2]
+        if self.length > self.k.shape[2]:
             self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
-        self.k[:, :, self.length], self.v[:, :, self.length] = k_BHKE, v_BHKE
-        self.length += 1
-        return self.k[:, :, : self.length].flatten(2, 3), self.v[:, :, : self.length].flatten(2, 3)
+        self.k[:, :, start : self.length], self.v[:, :, start : self.length] = k_BHKE, v_BHKE
+        return self.k[:, :, : self.length], self.v[:, :, : self.length]
 
     def enlarged(self, old: Tensor) -> Tensor:
-        new = old.new_empty(*old.shape[:2], max(self.ROOM, 2 * self.length), *old.shape[3:])
+        new = old.new_empty(*old.shape[:2], max(self.ROOM, 2 * self.length), old.shape[3])
         new[:, :, : old.shape[2]] = old
         return new
 

@@ -31,27 +31,23 @@ class DecoderCache:
 
     layers: list[LayerCache]
     source_mask: Tensor | None  # [B, 1, 1, S], added to scores
-    ancestor_BKT: Tensor  # which of its sentence's K hypotheses each descended from at each position
+    mask_BKN: Tensor  # added to scores: which of the N keys in `layers` are each hypothesis's own or its ancestors'
+    ends: list[int]  # of each position's keys
 
-    def advance(self, parent_BK: Tensor) -> None:
+    def advance(self, parent_BK: Tensor, neighbourhood: int) -> None:
         """A new position, at which each hypothesis goes on from that one of its sentence's."""
-        beam = parent_BK.shape[1]
-        ancestor_BKT = self.ancestor_BKT.gather(1, parent_BK[..., None].expand(-1, -1, self.ancestor_BKT.shape[2]))
-        own_BK1 = torch.arange(beam, device=parent_BK.device).expand_as(parent_BK)[..., None]
-        self.ancestor_BKT = torch.cat([ancestor_BKT, own_BK1], 2)
-
-    def mask(self, neighbourhood: int) -> Tensor:
-        """Which keys in `layers` belong to each hypothesis, [B, 1, K, T x K], as what is added to scores."""
-        beam, length = self.ancestor_BKT.shape[1:]
-        mask_BKTK = self.ancestor_BKT[..., None] == torch.arange(beam, device=self.ancestor_BKT.device)
-        near = position_mask(range(length - 1, length), length, True, neighbourhood, mask_BKTK.device)
-        return added((mask_BKTK if near is None else mask_BKTK & near[..., None]).flatten(2)[:, None])
+        mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
+        if neighbourhood and len(self.ends) > neighbourhood:
+            mask_BKN[..., : self.ends[-1 - neighbourhood]] = float("-inf")
+        own_KK = added(torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device))
+        self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)
+        self.ends.append(self.mask_BKN.shape[2])
 
     def select(self, sentences: Tensor) -> None:
         """Keep these sentences."""
         for layer in self.layers:
             layer.select(sentences)
-        self.ancestor_BKT = self.ancestor_BKT.index_select(0, sentences)
+        self.mask_BKN = self.mask_BKN.index_select(0, sentences)
         if self.source_mask is not None:
             self.source_mask = self.source_mask.index_select(0, sentences)
 
@@ -119,11 +115,11 @@ class Transformer(nn.Module):
             return Masks(sentence_mask(target, source), encoder, sentence_mask(target, target, True, near))
         cross = (source.ids_BS != PAD)[:, None, None, :]
         length, device = source.ids_BS.shape[1], source.ids_BS.device
-        encoder = position_mask(range(length), length, False, near, device)
+        encoder = position_mask(length, False, near, device)
         decoder = None
         if near and target is not None:
             length = target.ids_BS.shape[1]
-            decoder = position_mask(range(length), length, True, near, device)
+            decoder = position_mask(length, True, near, device)
         return Masks(cross, cross if encoder is None else cross & encoder, decoder)
 
     def embed(self, rows: Rows, positions: Positions, start: int = 0) -> Tensor:
@@ -140,22 +136,23 @@ class Transformer(nn.Module):
             x_BSD = layer(x_BSD, masks, keep)
         return self.encoder_norm(x_BSD)
 
-    def start(self, source_BS: Tensor, beam: int) -> DecoderCache:
-        """Encode once; the cache from which `step` goes on with K = `beam` hypotheses a sentence."""
+    def start(self, source_BS: Tensor) -> DecoderCache:
+        """Encode once; the cache from which `step` goes on with one hypothesis a sentence."""
         source = Rows(source_BS)
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
-        return DecoderCache(layers, added(masks.source), source_BS.new_empty(len(source_BS), beam, 0))
+        return DecoderCache(layers, added(masks.source), memory_BSD.new_empty(len(source_BS), 1, 0), [])
 
     def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> Tensor:
         """Logits of the token that follows each hypothesis, [B, K, V].
 
-        Given are its newest token and which of its sentence's hypotheses at the last step (0 to K - 1) it goes on from.
+        Given are its newest token and which of its sentence's hypotheses at the last step it goes on from: 0 to K - 1, of
+        the K of that step, 1 before the first.
         """
-        position = cache.ancestor_BKT.shape[2]
-        cache.advance(parent_BK)
-        mask = cache.mask(self.config.neighbourhood)
+        position = len(cache.ends)
+        cache.advance(parent_BK, self.config.neighbourhood)
+        mask = cache.mask_BKN[:, None]
         x_BKD = self.embed(Rows(tokens_BK.flatten()[:, None]), self.target_positions, position).view(
             *tokens_BK.shape, -1
         )
