@@ -1,17 +1,19 @@
 """Learning: dev loss against time of our trainer and of a compiled torch.nn.Transformer, on the same batches.
 
     python -m benchmarks.learning DATA [--model base] [--minutes 3] [--every 250] [--out learning.svg]
-                                       [--test SOURCE REFERENCE]
+                                       [--test SOURCE REFERENCE] [--keep FOLDER]
 
 DATA is a folder that binarise wrote, such as data/CORPUS/binarised. Each trains for so many minutes, one after the
 other, from its first step, compilation and all; measuring the dev loss, every --every steps, is left out of the time.
 Prints the losses, and how long ours took to the peer's last loss; draws both curves; with --test translates SOURCE by
-ours, as it stands at the end, and prints its BLEU. A processor compiles nothing.
+ours, as it stands at the end, and prints its BLEU; with --keep it becomes a model folder, as average writes them. A
+processor compiles nothing.
 """
 
 import argparse
 import dataclasses
 import math
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,11 +30,13 @@ from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_lo
 from pipeline.decode import Decoder
 from pipeline.params import load, section
 from transformer.binarised import BinarisedSet, describe, open_binarised
+from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.compilation import compiles
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, in_order
+from transformer.files import atomic_folder, sha256
 from transformer.layout import Batch, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
@@ -80,6 +84,10 @@ class Study(NamedTuple):
     def precision(self) -> str:
         return precision_of(self.config.precision, self.device)
 
+    def over(self, seconds: float) -> bool:
+        """Asked at each dev loss."""
+        return seconds > 60 * self.minutes
+
     def batches(self) -> Batches:
         return Batches(self.train, self.config.seed, self.config.batch_tokens, self.config.max_length)
 
@@ -100,7 +108,7 @@ def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), study.config.keep, {})
         parts = (study.batches(), study.dev, study.config, store, study.device, study.precision, math.inf)
-        Trainer(state, *parts).run(tick, lambda: seconds > 60 * study.minutes)
+        Trainer(state, *parts).run(tick, lambda: bool(curve) and study.over(curve[-1].seconds))
     return curve
 
 
@@ -132,7 +140,7 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
             curve.append(Point(seconds, step + 1, dev_loss(forward, study)))
             say(curve[-1])
             clock.go_on()
-            if seconds > 60 * study.minutes:
+            if study.over(seconds):
                 coming.close()
                 return curve
 
@@ -149,12 +157,19 @@ def dev_loss(model: nn.Module, study: Study) -> float:
     return total / tokens
 
 
-def bleu(model: Transformer, study: Study, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
+def bleu(model: Transformer, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
     """sacreBLEU of a translation, with its signature."""
     metric, (source, reference) = BLEU(), (path.read_text(encoding="utf-8").splitlines() for path in texts)
     decoder = Decoder(model.eval(), Vocabulary(vocabulary), decoding, {})
     hypotheses = decoder.text(decoder.translate(source, texts[0].name))
     return f"{metric.corpus_score(hypotheses, [reference]).score:.2f} sacreBLEU on {texts[1]}, {metric.get_signature()}"
+
+
+def keep(model: Transformer, vocabulary: Path, folder: Path) -> None:
+    with atomic_folder(folder) as place:
+        write_tensors(place / WEIGHTS, model.state_dict(), {})
+        write_settings(place, model.config, len(model.embedding), sha256(vocabulary))
+        shutil.copyfile(vocabulary, place / "vocabulary.model")
 
 
 def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
@@ -179,6 +194,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=250)
     parser.add_argument("--out", type=Path, default=Path("learning.svg"))
     parser.add_argument("--test", type=Path, nargs=2, metavar=("SOURCE", "REFERENCE"))
+    parser.add_argument("--keep", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
     params, every = load(), arguments.every
     config = section(params, "models", arguments.model, "training", TrainingConfig)
@@ -201,9 +217,12 @@ def main() -> None:
         took = f"after {reached:.0f} s" if reached else "not in that time"
         print(f"\nThe peer's last loss, {others[-1].loss:.3f} after {others[-1].seconds:.0f} s, ours reached {took}.")
         draw(curves, f"{arguments.model}, {arguments.data}", arguments.out)
+    pieces = arguments.data.parent / "vocabulary.model"
+    if arguments.keep:
+        keep(own_model, pieces, arguments.keep)
     if arguments.test:
         decoding = section(params, "models", arguments.model, "decoding", DecodingConfig)
-        print(bleu(own_model, study, arguments.data.parent / "vocabulary.model", decoding, arguments.test))
+        print(bleu(own_model, pieces, decoding, arguments.test))
 
 
 if __name__ == "__main__":

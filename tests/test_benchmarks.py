@@ -1,10 +1,20 @@
 """What the benchmarks make and compute; their measurements are for a person to start."""
 
 import gzip
+import re
+import sys
 from itertools import islice
 
+import pytest
+from tqdm import tqdm
+
+from benchmarks import decoding, learning
 from benchmarks.corpus import extended
 from benchmarks.text import OURS, Cost, growth
+from pipeline.binarise import binarise_set
+from transformer.binarised import write_description
+from transformer.config.vocabulary import VocabularyConfig
+from transformer.vocabulary import Vocabulary, WordTable, learn
 
 LINES = [[f"{side} {number} walks along {number * 7}th street" for number in range(200)] for side in ("man", "Mann")]
 
@@ -26,3 +36,40 @@ def test_growth_finds_the_line_that_the_times_lie_on():
     said = growth({pairs: dict.fromkeys(OURS, cost) for pairs, cost in each.items()})
     assert "3.00 s and 10.0 microseconds a pair (R^2 1.00000, no point more than 0.0% off)" in said
     assert "as pairs^1.000" in said and "EN-DE 0.8 minutes" in said
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A folder with a vocabulary, text.en and text.de, and both as training and dev set in `binarised`."""
+    texts = ["".join(f"{line}\n" for line in lines).encode() for lines in LINES]
+    for language, text in zip(("en", "de"), texts):
+        (tmp_path / f"text.{language}").write_bytes(text)
+    (tmp_path / "vocabulary.model").write_bytes(learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 1)))
+    vocabulary = Vocabulary(tmp_path / "vocabulary.model")
+    words, out = WordTable(vocabulary, 1), tmp_path / "binarised"
+    out.mkdir()
+    paths, bar = [tmp_path / "text.en", tmp_path / "text.de"], tqdm(disable=True)
+    counts = {name: binarise_set(paths, name, words, out, bar) for name in ("train", "dev")}
+    write_description(out, vocabulary.size, vocabulary.sha256, ("en", "de"), counts)
+    return tmp_path
+
+
+def output_of(main, monkeypatch, capsys, *words) -> str:
+    monkeypatch.setattr(sys, "argv", ["benchmark", *map(str, words)])
+    main()
+    return capsys.readouterr().out
+
+
+def test_what_learning_keeps_decoding_decodes_as_its_peers_do(corpus, monkeypatch, capsys):
+    text, reference = corpus / "text.en", corpus / "text.de"
+    once = ("--model", "tiny", "--minutes", "0", "--every", "2", "--out", corpus / "curves.svg")
+    made = ("--keep", corpus / "kept", "--test", text, reference)
+    said = output_of(learning.main, monkeypatch, capsys, corpus / "binarised", *once, *made)
+    assert re.search(r"^\| ours \| [\d.]+ \| 2 \| \d\.\d+ \|$", said, re.MULTILINE)
+    assert re.search(r"^\| torch.nn.Transformer \| [\d.]+ \| 2 \| \d\.\d+ \|$", said, re.MULTILINE)
+    assert "sacreBLEU on" in said and "<svg" in (corpus / "curves.svg").read_text()
+    short = ("--reference", reference, "--sentences", 1, "--rounds", 1)
+    said = output_of(decoding.main, monkeypatch, capsys, corpus / "kept", text, *short)
+    rows = dict(line.split(" | ", 2)[1:] for line in said.splitlines() if line.startswith(f"| {corpus}"))
+    ours, theirs = (rows[f"{system}, float32"].split(" | ") for system in ("ours", "CTranslate2"))
+    assert theirs[2] == "100.0%" and ours[3] == theirs[3]
