@@ -134,8 +134,10 @@ def test_initialisation(settings):
     torch.manual_seed(0)
     model = Transformer(settings(d_model=256, d_ff=512, d_k=64, d_v=64), 4000)
     assert model.embedding.std().item() == pytest.approx(256**-0.5, rel=0.02)
-    query = model.encoder[0].self_attention.projection[:256]
-    assert query.abs().max().item() == pytest.approx(math.sqrt(6 / (256 + 256)), rel=0.02)
+    projection = model.encoder[0].self_attention.projection
+    theirs = torch.nn.MultiheadAttention(256, 4).in_proj_weight
+    assert projection.abs().max().item() == pytest.approx(theirs.abs().max().item(), rel=0.02)
+    assert projection.std().item() == pytest.approx(theirs.std().item(), rel=0.02)
     inner = model.decoder[0].feed_forward.inner
     assert inner.weight.abs().max().item() == pytest.approx(math.sqrt(6 / (256 + 512)), rel=0.02)
     assert inner.bias.abs().max() == 0

@@ -2,8 +2,9 @@
 
 Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K beam.
 
-Initialisation (the paper gives none; the authors' tensor2tensor):
-    matrices                    Glorot-uniform, W^Q, W^K and W^V each with their own fan-out
+Initialisation (the paper gives none; the authors' tensor2tensor, as it was in 2017):
+    matrices                    Glorot-uniform; W^Q, W^K and W^V of all heads as one matrix, which torch has, too (in
+                                cross-attention the authors had W^Q by itself)
     embeddings, learned positions   normal, deviation d_model^-0.5
     biases                      0
     layer norms                 gain 1, bias 0
@@ -77,8 +78,7 @@ class Transformer(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
             elif isinstance(module, MultiHeadAttention):
-                for part in module.projection.split(module.sizes):
-                    nn.init.xavier_uniform_(part)
+                nn.init.xavier_uniform_(module.projection)
                 if module.kind == "additive":
                     nn.init.xavier_uniform_(module.v_HE)
             elif isinstance(module, Positions) and module.learned:
