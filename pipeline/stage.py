@@ -1,6 +1,7 @@
-"""What every stage's command line shares: an error is one line and exit status 1, never a traceback."""
+"""What every stage's command line shares: an error or an interrupt is one line and an exit status, no traceback."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 
@@ -24,6 +25,11 @@ def run(
     except (UserError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         status = 1
+    except KeyboardInterrupt:  # all but a training, which saves its state, begins anew
+        print(
+            f"{parser.prog}: interrupted; it published nothing, and the same command begins it again", file=sys.stderr
+        )
+        status = 128 + signal.SIGINT
     sys.exit(status)
 
 

@@ -123,6 +123,20 @@ def test_a_signal_saves_says_so_and_is_resumed(project, number):
     assert content(project, TRAIN) == before
 
 
+def test_an_interrupted_decoding_says_so_in_a_line_and_publishes_nothing(project):
+    stage = f"decode@{RUN}"
+    before = content(project, stage)
+    process = subprocess.Popen(**command(project, stage), stderr=subprocess.PIPE, text=True)
+    wait_for(".translations.*.partial", project.root / "scores" / RUN, process)
+    process.send_signal(signal.SIGINT)
+    _, output = process.communicate()
+    assert process.returncode == 130, output
+    assert output.splitlines()[-1].startswith("decode: interrupted") and "Traceback" not in output
+    assert not list((project.root / "scores" / RUN).glob(".translations.*.partial"))
+    finished(project, stage)
+    assert content(project, stage) == before
+
+
 def test_a_full_disk_is_one_line_and_loses_nothing_that_was_saved(project):
     """Files may not grow past what the log takes, so that the first state cannot be written."""
     before = content(project, TRAIN)
