@@ -14,10 +14,8 @@ input's length, 27 pieces. A peer that is not installed is a dash.
 import argparse
 import dataclasses
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,122 +23,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.export import ctranslate2_spec, marian_config, tensors_of
+from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
+from pipeline.decode import lines_of
 from pipeline.machine import processor
 from pipeline.params import load, section
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import batches_by_length, translate_batches
-from transformer.layout import pad
+from transformer.decoding import batches_by_length
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
 # With random weights. Peers know only one limit a batch, so all sentences are as long as WMT14's mean.
 VOCABULARY, LENGTH = 37000, 27
 GPU_BATCH_TOKENS = 65536  # few sentences leave a GPU waiting for its host
-
-Batch = list[list[int]]
-"""Sources, or their translations, as pieces."""
-
-Translate = Callable[[list[Batch]], list[Batch]]
-"""The translations of some batches."""
-
-
-def ours(model: Transformer, config: DecodingConfig) -> Translate:
-    def translations(batches: list[Batch]) -> list[Batch]:
-        return [[result.ids for result in results] for results in translate_batches(model, batches, config)]
-
-    return translations
-
-
-def hugging_face(model: Transformer, config: DecodingConfig) -> Callable[[Batch], Batch]:
-    from transformers import MarianConfig, MarianMTModel
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    ids = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS}
-    peer = MarianMTModel(MarianConfig(**marian_config(model.config, len(model.embedding)), **ids)).eval()
-    missing = peer.load_state_dict(tensors_of(model), strict=False)
-    assert not missing.unexpected_keys, missing
-    peer.tie_weights()
-    device = model.embedding.device
-    peer.to(device, getattr(torch, config.precision))
-
-    @torch.inference_mode()
-    def translations(sources: Batch) -> Batch:
-        rows = pad([[*source, EOS] for source in sources]).to(device)
-        limit = max(map(len, sources)) + config.extra_length
-        out = peer.generate(
-            input_ids=rows,
-            attention_mask=(rows != PAD).long(),
-            num_beams=config.beam,
-            length_penalty=0.0,
-            max_new_tokens=limit,
-        )
-        return [[token for token in row if token not in (PAD, BOS, EOS)] for row in out.tolist()]
-
-    return translations
-
-
-def one_by_one(model: Transformer, config: DecodingConfig) -> Translate:
-    generate = hugging_face(model, config)
-    return lambda batches: list(map(generate, batches))
-
-
-def by_threads(model: Transformer, config: DecodingConfig) -> Translate:
-    generate = hugging_face(model, config)
-
-    def translations(batches: list[Batch]) -> list[Batch]:
-        with ThreadPoolExecutor(config.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(generate, batches))
-
-    return translations
-
-
-def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
-    import ctranslate2
-
-    pieces = [f"<{number}>" for number in range(len(model.embedding))]
-    for number, name in ((BOS, "<s>"), (EOS, "</s>"), (PAD, "<pad>"), (1, "<unk>")):
-        pieces[number] = name
-    number_of = {piece: number for number, piece in enumerate(pieces)}
-    device = model.embedding.device.type
-    batches_at_once = config.threads if device == "cpu" else 1
-    with tempfile.TemporaryDirectory() as folder:
-        ctranslate2_spec(model.cpu(), pieces).save(folder)
-        model.to(device)
-        peer = ctranslate2.Translator(
-            folder, device=device, inter_threads=batches_at_once, intra_threads=1, compute_type=config.precision
-        )
-
-    def start(sources: Batch) -> list:
-        return peer.translate_batch(
-            [[pieces[token] for token in source] for source in sources],
-            beam_size=config.beam,
-            length_penalty=0.0,
-            min_decoding_length=0,
-            max_decoding_length=max(map(len, sources)) + config.extra_length,
-            asynchronous=True,
-        )
-
-    def translations(batches: list[Batch]) -> list[Batch]:
-        started = [start(sources) for sources in batches]
-        return [[[number_of[p] for p in one.result().hypotheses[0]] for one in results] for results in started]
-
-    return translations
-
-
-BY_THREADS = "Hugging Face generate, called by threads"
-IN_ORDER = "Hugging Face generate, 32 lines in order"
-SYSTEMS = {
-    "ours": ours,
-    "Hugging Face generate": one_by_one,
-    BY_THREADS: by_threads,
-    IN_ORDER: one_by_one,
-    "CTranslate2": ctranslate2,
-}
 
 
 def available(
@@ -227,9 +123,7 @@ def text_task(
 ) -> tuple[Transformer, Task]:
     model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
     vocabulary = Vocabulary(folder / "vocabulary.model")
-    pairs = list(
-        zip(*(path.read_text(encoding="utf-8").splitlines()[:sentences] for path in (text, reference or text)))
-    )
+    pairs = list(zip(*(lines_of(path)[:sentences] for path in (text, reference or text)), strict=True))
     sources, references = vocabulary.encode([line for line, _ in pairs]), [line for _, line in pairs]
     kept = [number for number, source in enumerate(sources) if source]  # an empty line is nothing to translate
     bleu = scorer(vocabulary, [references[number] for number in kept]) if reference else lambda _: "–"

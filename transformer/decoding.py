@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,7 @@ from transformer.layout import pad
 from transformer.model import Transformer
 from transformer.precision import autocast
 
+Item, Result = TypeVar("Item"), TypeVar("Result")
 Step = Callable[[Tensor, Tensor], Tensor]
 """Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call
 (0 to its B x K - 1) that it goes on from; at the first call K is 1, and the rows are numbered as they stand."""
@@ -223,13 +225,18 @@ def translate_batches(
     well.
     """
     at_once = 1 if model.embedding.is_cuda else min(config.threads, AT_ONCE)
-    threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (config.threads // at_once,))
+    return by_threads(lambda sources: translate(model, sources, config), batches, at_once, config.threads // at_once)
+
+
+def by_threads(work: Callable[[Item], Result], items: Sequence[Item], at_once: int, threads: int) -> Iterator[Result]:
+    """What `work` makes of each item, in their order; `at_once` of them at a time, each with so many of torch's threads."""
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (threads,))
     try:
-        yield from pool.map(lambda sources: translate(model, sources, config), batches)
+        yield from pool.map(work, items)
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # for threads to come, which have what was set last
+        torch.set_num_threads(before)  # for threads to come, which have what was set last
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
