@@ -6,7 +6,7 @@ CORES ?= all
 STUDY ?=
 RUN ?=
 KILLS ?= 20
-STAGES ?= download normalise learn_bpe binarise train average decode score flops layer_costs report
+STAGES ?=
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
@@ -41,13 +41,13 @@ plan: $(INSTALLED)  ## what `make reproduce` would do
 	snakemake --dry-run
 
 check: $(INSTALLED)  ## is params.yaml right?
-	python -m pipeline.check
+	python -m pipeline.commands.check
 
 test: $(INSTALLED)  ## all tests
 	python -m pytest -q
 
 kill: $(INSTALLED)  ## every stage killed at KILLS random moments and run again
-	python -m tests.kill_everything --kills $(KILLS) --stages $(STAGES)
+	python -m tests.kill_everything --kills $(KILLS) $(if $(STAGES),--stages $(STAGES))
 
 lint: $(INSTALLED)  ## style and mistakes
 	ruff check .
@@ -66,11 +66,11 @@ bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goa
 	python -m benchmarks.workflow
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
-	python -m pipeline.study $(STUDY)
+	python -m pipeline.commands.study $(STUDY)
 
 record: $(INSTALLED)  ## RUN=... keeps a run's scores in results/, in git
 	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
-	python -m pipeline.record $(RUN)
+	python -m pipeline.commands.record $(RUN)
 
 sbom: $(INSTALLED)  ## sbom.json: what the environment is made of, as CycloneDX
 	$(PYTHON) -m venv .sbom

@@ -16,10 +16,10 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 
 sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
 
-from pipeline.check import check
-from pipeline.lock_file import keep_or_put_back, remove_damaged_rwlock
-from pipeline.params import load
-from pipeline.termination import handled_in_a_thread
+from pipeline.settings.check import check
+from pipeline.workflow.lock_file import keep_or_put_back, remove_damaged_rwlock
+from pipeline.settings.params import load
+from pipeline.workflow.termination import handled_in_a_thread
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # no name of a run starts with a dot

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from pipeline.export import ctranslate2_spec, marian_config, tensors_of
+from pipeline.commands.export import ctranslate2_spec, marian_config, tensors_of
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import by_threads, translate_batches

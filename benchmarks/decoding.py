@@ -25,8 +25,8 @@ import torch
 
 from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
 from pipeline.decode import lines_of
-from pipeline.machine import processor
-from pipeline.params import load, section
+from pipeline.settings.params import load, section
+from pipeline.workflow.hardware import processor
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

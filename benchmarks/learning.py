@@ -28,7 +28,7 @@ from torch import nn
 
 from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_loss
 from pipeline.decode import Decoder, lines_of
-from pipeline.params import load, section
+from pipeline.settings.params import load, section
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.compilation import compiles

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.workload import LogNormalPairs
-from pipeline.params import load, section
+from pipeline.settings.params import load, section
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches

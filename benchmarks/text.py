@@ -26,7 +26,7 @@ import numpy as np
 from ruamel.yaml import YAML
 
 from benchmarks.corpus import write_corpus
-from pipeline.params import PARAMS, load
+from pipeline.settings.params import PARAMS, load
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = ("xx", "yy")

@@ -25,9 +25,10 @@ from torch import Tensor, nn
 from benchmarks import peers
 from benchmarks.profile import print_profile
 from benchmarks.workload import LogNormalPairs
-from pipeline.flops import rate, rates
-from pipeline.machine import processor
-from pipeline.params import load, section
+from pipeline.flops import rate
+from pipeline.settings.params import load, section
+from pipeline.settings.rates import rates
+from pipeline.workflow.hardware import processor
 from transformer.compilation import compiles, hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig

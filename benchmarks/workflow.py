@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
         for place in ("demo", "paper"):
             (folder / place).mkdir()
         demo, paper = StubProject.new(folder / "demo"), StubProject.new(folder / "paper")
-        paper.run("python", "-m", "pipeline.study", "paper")
+        paper.run("python", "-m", "pipeline.commands.study", "paper")
         for command in (ONE_CORE, DVC):
             times = [per_stage(demo, command, folder / f"{command[0]}-{turn}") for turn in rounds]
             print(row("a stage run", command, 3, times), flush=True)

@@ -10,8 +10,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-from pipeline import stage
-from pipeline.params import entry, load, section
+from pipeline.settings.params import entry, load, section
+from pipeline.workflow import stage
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
 from transformer.config.reading import UserError
 from transformer.config.training import AveragingConfig

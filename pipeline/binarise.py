@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipeline import params, stage
 from pipeline.corpora.lines import clean_blocks, progress
 from pipeline.corpora.sets import find_sets, require_aligned
+from pipeline.settings import params
+from pipeline.workflow import stage
 from transformer.binarised import SIDES, id_type, write_description, write_side
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json

@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from pipeline import machine, stage
-from pipeline.params import entry, languages, load, section
+from pipeline.settings.machine import machine
+from pipeline.settings.params import entry, languages, load, section
+from pipeline.workflow import hardware, stage
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -192,13 +193,13 @@ def main(arguments: argparse.Namespace) -> None:
     run = entry(params, "runs", arguments.run)
     pair = languages(params, run["corpus"])
     config = section(params, "models", run["model"], "decoding", DecodingConfig)
-    device = machine.torch_device(machine.machine(params), config.threads)
+    device = hardware.torch_device(machine(params), config.threads)
     vocabulary = arguments.average / "vocabulary.model"
     last = decoder_of(step_files(arguments.checkpoints)[-1][1], vocabulary, config, device)
     average = decoder_of(arguments.average / "model.safetensors", vocabulary, config, device)
     with atomic_folder(arguments.out) as folder:
         times = work(last, average, arguments.text, pair, folder)
-    write_json(arguments.timing, {**times, "precision": config.precision, **machine.hardware(device)})
+    write_json(arguments.timing, {**times, "precision": config.precision, **hardware.hardware(device)})
 
 
 if __name__ == "__main__":

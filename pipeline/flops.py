@@ -22,11 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline import stage, tracking
-from pipeline.entries import count, entry, within
-from pipeline.params import load
+from pipeline.settings.params import load
+from pipeline.settings.rates import rates
+from pipeline.settings.score_files import count, entry, within
+from pipeline.tracking import client as tracking
+from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, keys, read, require
+from transformer.config.reading import keys, read, require
 from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
 
@@ -51,15 +53,6 @@ class Timing:
 def estimate(seconds: float, gpus: int, tflops: float) -> float:
     """The paper's estimate of a training's operations: time x GPUs x sustained TFLOPS of one (6.1, footnote 5)."""
     return seconds * gpus * tflops * 1e12
-
-
-def rates(params: Mapping[str, Any], block: str) -> dict[str, float]:
-    """TFLOPS by GPU, from params.yaml's block `hardware` or `peak_tflops`; none where the block is not there."""
-    table = convert(dict[str, float], params.get(block, {}), f"params.yaml: {block}")
-    for name, value in table.items():
-        if value <= 0:
-            raise UserError(f"params.yaml: {block}.{name}: {value!r} is not possible; TFLOPS above 0 are expected")
-    return table
 
 
 def rate(table: Mapping[str, float], hardware: str, precision: str) -> float | None:

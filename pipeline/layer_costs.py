@@ -3,7 +3,7 @@
     python -m pipeline.layer_costs --out scores/layer-costs.json
 
 A study beside the stages from corpus to report: it needs no data and no other stage. Reads params.yaml (layer_costs,
-machine.device). Writes {"machine", "settings", "layers"}, where a layer's entry is pipeline/table1/costs.py's LayerCost.
+machine.device). Writes {"machine", "settings", "layers"}, where a layer's entry is pipeline/costs/growth.py's LayerCost.
 
 Times differ from run to run; everything else is the same. A copy of the file in results/layer-costs/, for example of
 a machine with a GPU, is shown by every later report beside this machine's.
@@ -17,11 +17,13 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline import stage
-from pipeline.machine import commit, hardware, machine, torch_device
-from pipeline.params import load
-from pipeline.table1 import costs
-from pipeline.table1.costs import Growth, LayerCost, LayerCostsConfig, Point, upper
+from pipeline.costs.growth import Growth, LayerCost, Point, upper
+from pipeline.settings import layer_costs as settings
+from pipeline.settings.layer_costs import LayerCostsConfig
+from pipeline.settings.machine import machine
+from pipeline.settings.params import load
+from pipeline.workflow import stage
+from pipeline.workflow.hardware import commit, hardware, torch_device
 from transformer.files import write_json
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
     """
     import torch
 
-    from pipeline.table1.layers import COUNTS, layer
-    from pipeline.table1.measuring import kept_bytes, seconds
+    from pipeline.costs.layers import COUNTS, layer
+    from pipeline.costs.measuring import kept_bytes, seconds
 
     by_kind: dict[str, dict[tuple[int, int], Point]] = {kind: {} for kind in COUNTS}
     for _ in range(config.repeats):
@@ -53,9 +55,9 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
 
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
     """What was measured of a layer, how it grows, and what follows from the layer's connectivity."""
-    from pipeline.table1.connectivity import path_length, sequential_operations
-    from pipeline.table1.layers import COUNTS
-    from pipeline.table1.measuring import power_law
+    from pipeline.costs.connectivity import path_length, sequential_operations
+    from pipeline.costs.layers import COUNTS
+    from pipeline.costs.measuring import power_law
 
     lengths, widths, k, r = upper(config.lengths), upper(config.widths), config.kernel, config.neighbourhood
     large = [point for point in points if point.n in lengths and point.d in widths]
@@ -76,7 +78,7 @@ def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    config = costs.config(params)
+    config = settings.config(params)
     device = torch_device(machine(params), threads=1)
     layers = {kind: layer_cost(kind, points, config) for kind, points in measure(config, device).items()}
     made_on = {**hardware(device), "commit": commit()}

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from pipeline import params, stage
 from pipeline.corpora.lines import clean_blocks, progress
+from pipeline.settings import params
+from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic

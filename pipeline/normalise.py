@@ -16,36 +16,20 @@ import operator
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tqdm import tqdm
 
-from pipeline import params, stage
 from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.lines import blocks, progress
 from pipeline.corpora.sets import find_sets, require_aligned
-from transformer.config.reading import UserError, require
+from pipeline.settings import params
+from pipeline.settings.normalise import NormaliseConfig
+from pipeline.workflow import stage
+from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
 
 COUNTS = ("changed", "empty", "invalid")  # what is counted of each side's lines
-
-
-@dataclass(frozen=True)
-class NormaliseConfig:
-    nfc: bool
-    punctuation: bool
-    entities: bool
-    invalid_utf8: Literal["refuse", "replace"]
-    max_words: int
-    max_ratio: float
-    deduplicate: bool
-
-    def __post_init__(self) -> None:
-        require(self.max_words >= 0, "max_words", self.max_words, "0 (no limit) or a number of words is expected")
-        possible = self.max_ratio == 0 or self.max_ratio >= 1
-        require(possible, "max_ratio", self.max_ratio, "0 (no limit) or a number from 1 is expected")
 
 
 class Side:

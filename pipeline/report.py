@@ -12,8 +12,6 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline import stage
-from pipeline.params import load
 from pipeline.reporting import cost_tables, evidence, layers, paper_tables, run_tables
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.evidence import Evidence
@@ -23,6 +21,8 @@ from pipeline.reporting.layers import Measured
 from pipeline.reporting.page import count, page
 from pipeline.reporting.studies import Study, studies
 from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
+from pipeline.settings.params import load
+from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
 

@@ -1,4 +1,4 @@
-"""Score: a run's translations by every measure of pipeline/bleu.py, with 95% intervals and signatures.
+"""Score: a run's translations by every measure of pipeline/scoring/bleu.py, with 95% intervals and signatures.
 
     python -m pipeline.score RUN --translations scores/RUN/translations --raw data/CORPUS/raw --out scores/RUN/score.json
 
@@ -13,48 +13,16 @@ reference is scored like any other, as one of length 0: leaving it out would giv
 import argparse
 import sys
 from collections import defaultdict, deque
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import stage, tracking
 from pipeline.corpora.sets import require_aligned
-from pipeline.params import entry, languages, load
-from transformer.config.reading import UserError, read, require
+from pipeline.scoring.segments import aligned, lines
+from pipeline.settings.params import entry, languages, load
+from pipeline.settings.scoring import ScoringConfig, scoring
+from pipeline.tracking import client as tracking
+from pipeline.workflow import stage
+from transformer.config.reading import UserError
 from transformer.files import write_json
-
-
-@dataclass(frozen=True)
-class ScoringConfig:
-    bootstrap: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        require(self.bootstrap >= 0, "bootstrap", self.bootstrap, "a number of resamples, or 0 for none, is expected")
-        # sacreBLEU's paired test takes a seed of 0 for none at all
-        require(self.seed > 0, "seed", self.seed, "a whole number above 0 is expected")
-
-
-def scoring(params: Mapping) -> ScoringConfig:
-    return read(ScoringConfig, entry(params, "base", "scoring"), "params.yaml: base.scoring")
-
-
-def lines(path: Path) -> list[str]:
-    """The segments of a text file; they end at "\\n" only, any other line separator is part of one."""
-    try:
-        segments = path.read_bytes().decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is not UTF-8; the file is to be UTF-8 text") from None
-    return segments if segments[-1] else segments[:-1]
-
-
-def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
-    """The segments of both files, of which there must be as many in one as in the other."""
-    hypotheses, references = lines(translation), lines(reference)
-    require_aligned(translation, len(hypotheses), reference, len(references))
-    if not references:
-        raise UserError(f"{reference} is empty; there is nothing to score {translation} against")
-    return hypotheses, references
 
 
 def places(filtered: Path, full: Path) -> list[int]:
@@ -72,7 +40,7 @@ def places(filtered: Path, full: Path) -> list[int]:
 
 
 def scores(hypotheses: list[str], references: list[str], language: str, settings: ScoringConfig) -> dict:
-    from pipeline.bleu import matrix  # numpy and sacreBLEU, which a reader of the settings does without
+    from pipeline.scoring.bleu import matrix  # numpy and sacreBLEU, which a reader of the settings does without
 
     metrics = matrix(hypotheses, references, language, settings.bootstrap, settings.seed)
     return {"pairs": len(references), "metrics": metrics}

@@ -21,9 +21,13 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from pipeline import energy, machine, outcome, stage, tracking, workers, workspace
-from pipeline.params import load
-from pipeline.runs import run_settings
+from pipeline.settings.digest import digest
+from pipeline.settings.machine import MachineConfig, machine
+from pipeline.settings.params import load
+from pipeline.settings.selection import run_settings
+from pipeline.tracking import client as tracking
+from pipeline.training import energy, outcome, workers, workspace
+from pipeline.workflow import hardware, stage
 from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
 from transformer.compilation import hindrance
@@ -48,13 +52,13 @@ def trainer(
     config: TrainingConfig,
     arguments: argparse.Namespace,
     place: Path,
-    options: machine.MachineConfig,
+    options: MachineConfig,
     group: Alone,
 ) -> Trainer:
     """The training as it stands in `place`, or a new one."""
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
-    device = machine.torch_device(options, config.threads)
+    device = hardware.torch_device(options, config.threads)
     precision = precision_of(config.precision, device)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
     longest = max(int(dev_set.lengths(side).max()) for side in SIDES)
@@ -72,8 +76,8 @@ def trainer(
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     network = Transformer(model, describe(data)["vocabulary_size"])
-    hardware = machine.hardware(device)["hardware"]
-    identity = {"device": device.type, "hardware": hardware, "precision": precision, "threads": config.threads}
+    made_on = hardware.hardware(device)["hardware"]
+    identity = {"device": device.type, "hardware": made_on, "precision": precision, "threads": config.threads}
     identity |= {"settings and data": place.name}
     store = (Reader if group.rank else Store)(place, config.keep, identity)
     state = new_state(network, config, device)
@@ -140,7 +144,7 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
         write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
 
 
-def lead(arguments: argparse.Namespace, options: machine.MachineConfig, group: Alone) -> int:
+def lead(arguments: argparse.Namespace, options: MachineConfig, group: Alone) -> int:
     """Train as the first worker, or the only one: the one that writes."""
     params, run, started = load(), arguments.run, outcome.now()
     _, model, config = run_settings(params, run)
@@ -163,7 +167,7 @@ def lead(arguments: argparse.Namespace, options: machine.MachineConfig, group: A
     return 0
 
 
-def assist(arguments: argparse.Namespace, options: machine.MachineConfig, group: Alone) -> int:
+def assist(arguments: argparse.Namespace, options: MachineConfig, group: Alone) -> int:
     """Train as another worker, from the state that the first has found. What goes wrong for all, the first says."""
     _, model, config = run_settings(load(), arguments.run)
     group.wait()
@@ -179,15 +183,15 @@ def assist(arguments: argparse.Namespace, options: machine.MachineConfig, group:
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
     """The settings of a training, and what its work folder is named by."""
     settings = {"model": vars(model), "training": vars(config)}
-    return settings, workspace.digest([settings, binarised["sum"]])
+    return settings, digest([settings, binarised["sum"]])
 
 
 def main(arguments: argparse.Namespace) -> int:
-    options = machine.machine(load())
+    options = machine(load())
     if options.processes > 1 and not workers.launched():
         return workers.start(options.processes)
     try:
-        with workers.joined(machine.device_type(options)) as group:
+        with workers.joined(hardware.device_type(options)) as group:
             return (assist if group.rank else lead)(arguments, options, group)
     except WorkerLost:
         return workers.LOST

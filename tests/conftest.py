@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 
-from pipeline.params import load, section
+from pipeline.settings.params import load, section
 from tests.stubs import StubProject
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

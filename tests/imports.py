@@ -8,23 +8,18 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 ROOT = Path(__file__).parent.parent
-STAGES = (
-    "download",
-    "normalise",
-    "learn_bpe",
-    "binarise",
-    "train",
-    "average",
-    "decode",
-    "score",
-    "flops",
-    "layer_costs",
-    "report",
-)
+STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
 # These can refuse, report or watch, but change no result: an edit to them retrains nothing.
-CHANGE_NO_RESULT = {"pipeline/__init__.py", "pipeline/check.py", "pipeline/stage.py", "pipeline/tracking.py"}
+CHANGE_NO_RESULT = {
+    "pipeline/__init__.py",
+    "pipeline/settings/check.py",
+    "pipeline/tracking/client.py",
+    "pipeline/workflow/stage.py",
+}
 
 
 def imports(path: Path, root: Path = ROOT) -> set[str]:
@@ -34,7 +29,7 @@ def imports(path: Path, root: Path = ROOT) -> set[str]:
         parts = name.split(".")
         if parts[0] not in ("pipeline", "transformer"):
             continue
-        # `from pipeline import params` names a module, `from pipeline.params import load` a module and what is in it
+        # `from pipeline import params` names a module, `from pipeline.settings.params import load` a module and what is in it
         for length in range(1, len(parts) + 1):
             place = root.joinpath(*parts[:length])
             for module in (place.with_suffix(".py"), place / "__init__.py"):

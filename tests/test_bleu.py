@@ -8,7 +8,7 @@ import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF
 
-from pipeline import bleu
+from pipeline.scoring import bleu
 
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import study
-from pipeline.check import check
-from pipeline.params import parse
+from pipeline.commands import study
+from pipeline.settings.check import check
+from pipeline.settings.params import parse
 from tests.imports import ROOT
 from transformer.config.reading import UserError
 
@@ -305,7 +305,7 @@ ALIASES = "\n".join(
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
-    done = command(tmp_path, "-m", "pipeline.check")
+    done = command(tmp_path, "-m", "pipeline.commands.check")
     assert done.returncode == 1
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
@@ -363,7 +363,7 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
 
 
 def test_the_check_needs_nothing_heavy():
-    script = "import sys, pipeline.check; print([m for m in sys.modules if '.' not in m])"
+    script = "import sys, pipeline.settings.check; print([m for m in sys.modules if '.' not in m])"
     modules = json.loads(command(ROOT, "-c", script).stdout.replace("'", '"'))
     assert not {"torch", "mlflow", "matplotlib", "pyarrow", "sacremoses", "sacrebleu", "sentencepiece"} & set(modules)
 
@@ -416,14 +416,14 @@ def test_blocks_written_otherwise_are_found(text, runs, corpora):
 
 def test_the_command_lists_and_selects(tmp_path, text):
     shutil.copy(ROOT / "params.yaml", tmp_path)
-    listed = command(tmp_path, "-m", "pipeline.study").stdout
+    listed = command(tmp_path, "-m", "pipeline.commands.study").stdout
     assert "# selected\ndemo:\n" in listed
     assert "  wmt14-en-de-h32: {corpus: wmt14-en-de, model: base, h: 32, d_k: 16, d_v: 16}\n" in listed
-    refused = command(tmp_path, "-m", "pipeline.study", "papr")
+    refused = command(tmp_path, "-m", "pipeline.commands.study", "papr")
     assert refused.returncode == 1
     assert "did you mean 'paper'?" in refused.stderr
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == text
-    assert command(tmp_path, "-m", "pipeline.study", "table2").returncode == 0
+    assert command(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
 
 

@@ -29,9 +29,11 @@ from pipeline import download
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out, order
 from pipeline.corpora.transfer import Patience
-from pipeline.download import DownloadConfig, pieces, work
-from pipeline.normalise import NormaliseConfig, normalise_set
-from pipeline.params import load
+from pipeline.download import work
+from pipeline.normalise import normalise_set
+from pipeline.settings.download import DownloadConfig, pieces
+from pipeline.settings.normalise import NormaliseConfig
+from pipeline.settings.params import load
 from transformer.config.reading import UserError, read
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline import workspace
+from pipeline.training import workspace
 from tests.projects import Project
 from tests.shortened import FROM_TIMES, OUTPUTS, RUN, TRAIN, command, content, shortened
 
@@ -160,7 +160,7 @@ def test_a_state_of_other_code_is_neither_adopted_nor_lost_in_silence(project):
         refused = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False)
         assert refused.returncode == 1
         assert "adopt" in refused.stderr and "anew" in refused.stderr and "Traceback" not in refused.stderr
-        project.run("python", "-m", "pipeline.workspace", RUN, "adopt")
+        project.run("python", "-m", "pipeline.commands.adopt", RUN, "adopt")
         assert "resuming at step" in finished(project, TRAIN)
     finally:
         code.write_text(text)
@@ -189,7 +189,11 @@ def test_wrong_settings_are_refused_by_both_tools_in_one_line(project, old, new,
     project.edit("params.yaml", old, new)
     try:
         stage = command(project, f"score@{RUN}")
-        for start in (project.command("snakemake", "-n"), project.command("python", "-m", "pipeline.check"), stage):
+        for start in (
+            project.command("snakemake", "-n"),
+            project.command("python", "-m", "pipeline.commands.check"),
+            stage,
+        ):
             done = subprocess.run(**start, capture_output=True, text=True, check=False)
             assert done.returncode == 1 and says in done.stderr and "Traceback" not in done.stderr
     finally:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pipeline import energy
+from pipeline.training import energy
 
 GPU = torch.device("cuda")
 

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from pipeline.export import require_exportable
-from pipeline.params import section
+from pipeline.commands.export import require_exportable
+from pipeline.settings.params import section
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -62,7 +62,7 @@ def folder(params, tmp_path_factory):
 
 
 def export(folder, out, kind):
-    command = [sys.executable, "-m", "pipeline.export", str(folder), str(out), "--format", kind]
+    command = [sys.executable, "-m", "pipeline.commands.export", str(folder), str(out), "--format", kind]
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 

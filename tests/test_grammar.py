@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.demonstration import frames, lexicon
-from pipeline.demonstration.clauses import (
+from pipeline.corpora.demonstration import frames, lexicon
+from pipeline.corpora.demonstration.clauses import (
     Clause,
     Complement,
     Nominal,
@@ -22,10 +22,10 @@ from pipeline.demonstration.clauses import (
     subject_question,
     subordinate,
 )
-from pipeline.demonstration.dice import Dice
-from pipeline.demonstration.events import relative_clause
-from pipeline.demonstration.grammar import GeneratorConfig, generate
-from pipeline.demonstration.inflection import (
+from pipeline.corpora.demonstration.dice import Dice
+from pipeline.corpora.demonstration.events import relative_clause
+from pipeline.corpora.demonstration.grammar import generate
+from pipeline.corpora.demonstration.inflection import (
     ACCUSATIVE,
     DATIVE,
     GENITIVE,
@@ -38,11 +38,12 @@ from pipeline.demonstration.inflection import (
     with_an,
     with_s,
 )
-from pipeline.demonstration.lexicon import BARE, EVERY, NO, NOT_ANY, THE, THESE, THIS, A
-from pipeline.demonstration.phrases import it, noun_phrase, personal
-from pipeline.demonstration.predicates import directed, handing
-from pipeline.demonstration.questions import WHO
-from pipeline.demonstration.sentences import sentence
+from pipeline.corpora.demonstration.lexicon import BARE, EVERY, NO, NOT_ANY, THE, THESE, THIS, A
+from pipeline.corpora.demonstration.phrases import it, noun_phrase, personal
+from pipeline.corpora.demonstration.predicates import directed, handing
+from pipeline.corpora.demonstration.questions import WHO
+from pipeline.corpora.demonstration.sentences import sentence
+from pipeline.settings.download import GeneratorConfig
 from transformer.config.reading import UserError, read
 
 SMALL = GeneratorConfig(seed=1, train=300, dev=20, test=50)

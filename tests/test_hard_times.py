@@ -18,7 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from pipeline.termination import handled_in_a_thread
+from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
 

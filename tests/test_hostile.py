@@ -14,8 +14,9 @@ from ruamel.yaml import YAML
 
 from pipeline import average, binarise, decode, download, flops, learn_bpe, normalise, report, score, train
 from pipeline.corpora.cleaning import cleaner
-from pipeline.demonstration.grammar import GeneratorConfig, generate
-from pipeline.params import load
+from pipeline.corpora.demonstration.grammar import generate
+from pipeline.settings.download import GeneratorConfig
+from pipeline.settings.params import load
 from tests.imports import ROOT
 from transformer.binarised import open_binarised
 from transformer.config.reading import UserError

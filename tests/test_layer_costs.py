@@ -9,13 +9,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import layer_costs, report
+from pipeline.costs.connectivity import path_length, reads, sequential_operations
+from pipeline.costs.layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.costs.measuring import kept_bytes, power_law, seconds
 from pipeline.reporting import layers as reporting
 from pipeline.reporting.layer_figures import layer_times
 from pipeline.reporting.published import TABLE1
-from pipeline.table1 import costs
-from pipeline.table1.connectivity import path_length, reads, sequential_operations
-from pipeline.table1.layers import COUNTS, RestrictedSelfAttention, layer
-from pipeline.table1.measuring import kept_bytes, power_law, seconds
+from pipeline.settings import layer_costs as settings
 from transformer.attention import attention_weights, position_mask
 from transformer.config.reading import UserError
 
@@ -191,7 +191,7 @@ def scores(params, tmp_path, monkeypatch):
 )
 def test_settings_that_cannot_be_are_refused(params, key, value, expected):
     with pytest.raises(UserError, match=rf"^params\.yaml: layer_costs\.{key}.*{expected}"):
-        costs.config({"layer_costs": params["layer_costs"] | {key: value}})
+        settings.config({"layer_costs": params["layer_costs"] | {key: value}})
 
 
 def test_the_stage_measures_the_whole_grid(scores):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pipeline.params import section
+from pipeline.settings.params import section
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.layers import sinusoids

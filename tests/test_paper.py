@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from pipeline.flops import estimate
-from pipeline.params import section
 from pipeline.reporting.published import (
     BASE,
     BIG_EN_FR_IN_THE_TEXT,
@@ -17,7 +16,8 @@ from pipeline.reporting.published import (
     TRAININGS,
     table3_row,
 )
-from pipeline.runs import run_settings
+from pipeline.settings.params import section
+from pipeline.settings.selection import run_settings
 from transformer.attention import position_mask
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

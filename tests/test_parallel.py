@@ -18,8 +18,9 @@ from test_data import Pairs
 from test_training import build
 from torch.multiprocessing import start_processes
 
-from pipeline import stage, workers
-from pipeline.params import load
+from pipeline.settings.params import load
+from pipeline.training import workers
+from pipeline.workflow import stage
 from tests.imports import ROOT
 from transformer import parallel
 from transformer.binarised import id_type, write_description, write_side

@@ -27,6 +27,17 @@ LAYERS = [
     {"training"},
 ]
 
+# The rooms of the pipeline; each may import those above it, and none of its own line.
+ROOMS = [
+    {"settings"},
+    {"workflow"},
+    {"corpora", "training", "costs", "tracking"},
+    {"scoring"},
+    {"reporting"},
+    {"a stage"},
+    {"commands"},
+]
+
 
 def stages(root: Path = ROOT) -> dict:
     """DVC's stages by name."""
@@ -66,7 +77,7 @@ def test_closure_follows_every_form_of_import(tmp_path):
         "pipeline/work.py": "import pipeline.one\nfrom pipeline import two, check\n\n\ndef late():\n    from transformer.three import x",
         "pipeline/one.py": "import transformer.package",
         "pipeline/two.py": "",
-        "pipeline/check.py": "import pipeline.other",
+        "pipeline/settings/check.py": "import pipeline.other",
         "pipeline/other.py": "x = 1",
         "transformer/three.py": "import pipeline.work",
         "transformer/package/__init__.py": "x = 1",
@@ -104,7 +115,7 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
 def test_the_check_stands_before_each_command_that_holds_a_name():
     """DVC puts names into commands that a shell reads; it stops at the first command of a stage that fails."""
     for name, stage in stages().items():
-        first = ["python -m pipeline.check"] * ("@" in name)
+        first = ["python -m pipeline.commands.check"] * ("@" in name)
         assert commands(stage)[:-1] == first, name
 
 
@@ -137,6 +148,21 @@ def test_modules_of_transformer_stand_in_their_order():
         below |= layer
     files = {path.stem for path in (ROOT / "transformer").glob("*.py")} - {"__init__"}
     assert files == below, "LAYERS names each module"
+
+
+def room(path: str) -> str:
+    """The folder of a module of the pipeline."""
+    folders = path.split("/")[1:-1]
+    return folders[0] if folders else "a stage"
+
+
+def test_rooms_of_the_pipeline_import_one_way():
+    order = {name: place for place, names in enumerate(ROOMS) for name in names}
+    for path in (ROOT / "pipeline").rglob("*.py"):
+        here = path.relative_to(ROOT).as_posix()
+        for module in imports(path) - {"pipeline/__init__.py"}:
+            if module.startswith("pipeline/") and room(module) != room(here):
+                assert order[room(module)] < order[room(here)], f"{here} imports {module}"
 
 
 def test_readme_tree_names_what_is_there():
@@ -215,11 +241,11 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
         ("transformer/optimisation.py", {"train"}),
         ("transformer/perplexity.py", {"train", "decode"}),
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
-        ("pipeline/bleu.py", {"score"}),
-        ("pipeline/table1/layers.py", {"layer_costs"}),
-        ("pipeline/demonstration/lexicon.py", {"download"}),
-        ("pipeline/stage.py", set()),
-        ("pipeline/tracking.py", set()),
+        ("pipeline/scoring/bleu.py", {"score"}),
+        ("pipeline/costs/layers.py", {"layer_costs"}),
+        ("pipeline/corpora/demonstration/lexicon.py", {"download"}),
+        ("pipeline/workflow/stage.py", set()),
+        ("pipeline/tracking/client.py", set()),
     ],
 )
 def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, stages_of):
@@ -355,7 +381,7 @@ def test_metrics_parameters_and_experiments(project):
 
 def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
     project = StubProject.new(tmp_path)
-    project.run("python", "-m", "pipeline.study", "paper")
+    project.run("python", "-m", "pipeline.commands.study", "paper")
     planned = project.planned()
     assert sum(name.startswith("train@") for name in planned) == 22
     assert planned == sorted(stages(tmp_path))

@@ -14,15 +14,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pipeline import record, report
+from pipeline import report
+from pipeline.commands import record
 from pipeline.reporting import cost_tables, evidence, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.page import page
 from pipeline.reporting.published import TABLE2, TABLE3
 from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import RENDERINGS, Column, Table, comma_separated, duration, latex, markdown
-from pipeline.runs import run_settings
-from pipeline.workspace import digest
+from pipeline.settings.digest import digest
+from pipeline.settings.selection import run_settings
 from tests import browser
 from transformer.config.reading import UserError
 from transformer.files import write_json

@@ -6,8 +6,8 @@ import pytest
 import torch
 from test_data import Pairs
 
-from pipeline.params import load
-from pipeline.runs import run_settings
+from pipeline.settings.params import load
+from pipeline.settings.selection import run_settings
 from transformer.data import Batches
 from transformer.layout import padded
 from transformer.model import Transformer

@@ -10,11 +10,13 @@ import pytest
 import sacrebleu
 from ruamel.yaml import YAML
 
-from pipeline import compare
-from pipeline.bleu import matrix, measures
-from pipeline.compare import common_corpus, paired
-from pipeline.params import load
-from pipeline.score import ScoringConfig, aligned, lines, places, score, scoring
+from pipeline.commands import compare
+from pipeline.commands.compare import common_corpus, paired
+from pipeline.score import places, score
+from pipeline.scoring.bleu import matrix, measures
+from pipeline.scoring.segments import aligned, lines
+from pipeline.settings.params import load
+from pipeline.settings.scoring import ScoringConfig, scoring
 from transformer.config.reading import UserError
 
 ROOT = Path(__file__).parent.parent
@@ -164,7 +166,7 @@ def test_comparison_gives_what_sacrebleus_command_gives(tmp_path):
     project(tmp_path)
     project(tmp_path, degraded(3), "two")
     params_file(tmp_path, bootstrap=200, seed=5)
-    ours = command(tmp_path, "pipeline.compare", "one", "two")
+    ours = command(tmp_path, "pipeline.commands.compare", "one", "two")
     assert (ours.returncode, ours.stderr) == (0, "")
     files = [f"scores/{run}/translations/test.average.txt" for run in ("one", "two")]
     arguments = ["data/demo/raw/test.de", "-i", *files, "-m", "bleu", "--paired-bs", "--paired-bs-n", "200"]
@@ -202,7 +204,7 @@ def test_a_file_stands_for_a_system_and_every_measure_is_comparable(tmp_path):
     project(tmp_path)
     params_file(tmp_path)
     write(tmp_path / "other.txt", degraded(2))
-    result = command(tmp_path, "pipeline.compare", "one", "other.txt", "--metric", "bleu-paper-normalised")
+    result = command(tmp_path, "pipeline.commands.compare", "one", "other.txt", "--metric", "bleu-paper-normalised")
     assert (result.returncode, result.stderr) == (0, "")
     assert "compound:split|ref:normalised" in result.stdout
     assert result.stdout.splitlines()[2].split()[:2] == ["one", "70.86"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import tracking
-from pipeline.mirror import follower, store
-from pipeline.mirror.runs import Sources, mirror_live, mirror_run, read_curve
+from pipeline.tracking import client as tracking
+from pipeline.tracking import follower, store
+from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, read_curve
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0}}
 DESCRIPTION = {"model": "tiny", "settings": SETTINGS, "data_sum": "0a1b"}
@@ -77,7 +77,7 @@ def write_scores(folder: Path) -> None:
 
 TWO_AT_ONCE = f"""
 from pathlib import Path
-from pipeline import tracking
+from pipeline.tracking import client as tracking
 log = Path("training.jsonl")
 with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", log, {DESCRIPTION}):
     pass
@@ -238,7 +238,7 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     mirror(project / "scores/tiny")
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
-    answer = run_python("-m", "pipeline.tracking")
+    answer = run_python("-m", "pipeline.commands.track")
     assert answer.stdout == f"1 runs of scores are mirrored in sqlite:///{project}/rebuilt.db\n" and not answer.stderr
     assert content() == mirrored_live
 
@@ -257,7 +257,7 @@ def test_the_follower_of_a_killed_training_ends(project: Path) -> None:
     training = f"""
 import os
 from pathlib import Path
-from pipeline import tracking
+from pipeline.tracking import client as tracking
 with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
     os.kill(os.getpid(), 9)
 """
@@ -279,7 +279,7 @@ def test_a_failing_store_is_one_line_however_often_it_fails(
     threading.Timer(2, ended.set).start()
     follower.follow("tiny", log, DESCRIPTION, ended)
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.tracking" in said
+    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.tracking.client" in said
     holder.rollback()
     live(log, last=True)
     assert content()[0]["points"] == points_of(records(40))
@@ -389,7 +389,7 @@ def test_a_half_written_line_and_what_is_no_number_are_left_out(tmp_path: Path) 
 
 
 def test_telemetry_is_off_before_mlflow_is_imported() -> None:
-    code = "import os, sys, pipeline.mirror.follower; print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
+    code = "import os, sys, pipeline.tracking.follower; print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
     plain = {key: value for key, value in tracking.environment().items() if key != "MLFLOW_DISABLE_TELEMETRY"}
     answer = run_python("-c", code, env=plain)
     assert answer.stdout == "False true\n"

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from pipeline.settings.addresses import tar_suffix
 from transformer.config.reading import UserError
 
 CHUNK = 1 << 20
@@ -22,7 +23,6 @@ HARMLESS = 1 << 24  # bytes; less than this is never called a bomb
 LARGEST_RATIO = 100  # text packs 3 to 20 times smaller
 LARGEST = 1 << 36  # bytes; 64 GiB, ten times the longest side of WMT14
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
-TARS = {".tar": "", ".tgz": ".gz", ".tar.gz": ".gz", ".txz": ".xz", ".tar.xz": ".xz"}
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
 
 
@@ -90,14 +90,6 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
     for name in sorted(wanted):
         near = difflib.get_close_matches(name, seen, n=3, cutoff=0.3) or seen[:3]
         raise UserError(f"{archive}: {name} is not in it; near names are {', '.join(near) or 'none: it is empty'}")
-
-
-def tar_suffix(name: str) -> str:
-    """How the tar file `name` is packed."""
-    for ending, suffix in TARS.items():
-        if name.endswith(ending):
-            return suffix
-    raise UserError(f"{name}: not the name of an archive; it ends in {', '.join(TARS)}")
 
 
 def safe_name(member: tarfile.TarInfo, archive: Path) -> str:

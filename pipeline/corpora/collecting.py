@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from pipeline.corpora.archives import members, unpacked
-from pipeline.corpora.fetching import Fetcher, Sum
+from pipeline.corpora.demonstration.grammar import generate
+from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out
 from pipeline.corpora.segments import parquet_pairs, text
 from pipeline.corpora.sets import require_aligned
 from pipeline.corpora.transfer import say
-from pipeline.demonstration.grammar import GeneratorConfig, generate
+from pipeline.settings.addresses import Sum
+from pipeline.settings.download import GeneratorConfig
 from transformer.config.reading import UserError
 
 if TYPE_CHECKING:
-    from pipeline.download import Archive, Part
+    from pipeline.settings.download import Archive, Part
 
 Languages = tuple[str, str]
 Files = tuple[IO[bytes], IO[bytes]]

@@ -15,15 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.corpora.transfer import Patience, Unavailable, record_path, say, transfer
+from pipeline.settings.addresses import Sum, file_name, is_url, on_the_web
 from transformer.config.reading import UserError
 from transformer.files import read_json, sync_folder, write_json
-
-
-@dataclass(frozen=True)
-class Sum:
-    kind: str  # sha256 or md5
-    value: str
-    origin: str  # the file that holds us to it
 
 
 @dataclass(frozen=True)
@@ -88,36 +82,6 @@ class Fetcher:
         with locked(self.downloads / "checksums.lock"):
             write_json(self.checksums, dict(sorted({**read_sums(self.checksums), url: value}.items())))
         say(f"{url}: sha256 {value} recorded in {self.checksums}")
-
-
-def is_url(address: str) -> bool:
-    """True for a file's URL, False for a path; what `on_the_web` refuses is refused, and an URL without a file name."""
-    if not on_the_web(address):
-        return False
-    if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
-        raise UserError(f"{address!r} is refused; an URL ends in a file name, as in .../dev.tgz")
-    return True
-
-
-def on_the_web(address: str) -> bool:
-    """True for http and https, False for a path; any other scheme (file:, ftp:, ...) and a broken URL are refused."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
-    if scheme is None:
-        return False
-    if scheme[1].lower() not in ("http", "https"):
-        raise UserError(f"{address!r}: {scheme[1]}: is refused; an address is http://, https:// or a plain path")
-    try:
-        parts = urllib.parse.urlsplit(address)
-        valid = parts.hostname and parts.port != 0 and ".." not in parts.path.split("/")
-    except ValueError:
-        valid = False  # brackets that are no IPv6 address, a port that is no number
-    if not valid:
-        raise UserError(f"{address!r} is refused; an URL has a host and no .., as in https://host/dev.tgz")
-    return True
-
-
-def file_name(url: str) -> str:
-    return urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1]
 
 
 def folder_name(url: str) -> str:

@@ -11,9 +11,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pipeline.entries import entry
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from pipeline.settings.score_files import entry
 from transformer.config.reading import UserError
 from transformer.files import read_json
 

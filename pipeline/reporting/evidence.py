@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.entries import entry, mapping, within
-from pipeline.runs import run_settings
-from pipeline.workspace import digest
+from pipeline.settings.digest import digest
+from pipeline.settings.score_files import entry, mapping, within
+from pipeline.settings.selection import run_settings
 from transformer.config.reading import UserError, convert
 from transformer.files import read_json
 
@@ -199,7 +199,7 @@ def records(results: Path) -> list[Evidence]:
 
 
 def of_record(path: Path) -> Evidence:
-    """A file that pipeline/record.py wrote. It holds no text of the corpus: no samples, no attention."""
+    """A file that pipeline/commands/record.py wrote. It holds no text of the corpus: no samples, no attention."""
     record = read(path)
     if within(record, "run") != path.stem:
         raise UserError(f"{path}: a record of the run {path.stem!r} is expected, as `make record` writes it")

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.entries import entry
+from pipeline.costs.growth import LayerCost, PowerLaw, upper
 from pipeline.reporting import evidence
 from pipeline.reporting.published import TABLE1, Table1Row
 from pipeline.reporting.tables import Column, Table
-from pipeline.table1.costs import LayerCost, LayerCostsConfig, PowerLaw, upper
+from pipeline.settings.layer_costs import LayerCostsConfig
+from pipeline.settings.score_files import entry
 from transformer.config.reading import UserError
 
 NOTES = [

@@ -1,6 +1,6 @@
 """What others published, as data: the paper's Tables 1 to 3, and toolkits' results on the same test sets.
 
-None stands for a blank cell. BLEU of the paper is tokenised, with compounds split for German: see pipeline/bleu.py.
+None stands for a blank cell. BLEU of the paper is tokenised, with compounds split for German: see pipeline/scoring/bleu.py.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,203 @@
+"""Export a model folder (what average writes), so that it can be used without this project.
+
+    python -m pipeline.commands.export MODEL_FOLDER OUT --format marian|ctranslate2
+
+marian: a folder for Hugging Face's MarianMTModel and MarianTokenizer. ctranslate2: one for CTranslate2's Translator,
+which is given the pieces of vocabulary.model, beside it. Both hold the paper's architecture and few of its variations.
+"""
+
+import argparse
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.workflow import stage
+from transformer.checkpoint import load_model
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK
+from transformer.files import atomic, atomic_folder, write_json
+from transformer.layers import DecoderLayer, EncoderLayer, sinusoids
+from transformer.model import Transformer
+from transformer.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from ctranslate2.specs import TransformerSpec
+
+HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
+
+
+def require_exportable(config: ModelConfig, folder: Path) -> None:
+    """Raises UserError where the formats cannot say what the model computes."""
+    for key, held in HELD.items():
+        if getattr(config, key) != held:
+            raise UserError(f"{folder}: {key} is {getattr(config, key)!r}; the export formats hold only {held!r}")
+    for key in ("d_k", "d_v"):
+        if config.h * getattr(config, key) != config.d_model:
+            values = f"h x {key} is {config.h} x {getattr(config, key)} and d_model {config.d_model}"
+            raise UserError(f"{folder}: {values}; the export formats hold only models where these are equal")
+
+
+def tensors_of(model: Transformer) -> dict[str, Tensor]:
+    """The weights by their names in MarianMTModel.
+
+    Its sinusoids are all sines, then all cosines, and ours take turns; so every axis of d_model is put into that order.
+    The bias of the logits rules out the pieces that are never predicted.
+    """
+    order = halves(model.config.d_model)
+    never = torch.zeros(1, len(model.embedding))
+    never[:, [PAD, BOS]] = float("-inf")
+    tensors = {"model.shared.weight": model.embedding[:, order], "final_logits_bias": never}
+    for stack in ("encoder", "decoder"):
+        for number, layer in enumerate(getattr(model, stack)):
+            for name, tensor in layer_tensors(layer, order).items():
+                tensors[f"model.{stack}.layers.{number}.{name}"] = tensor
+    return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+
+
+def halves(d_model: int) -> Tensor:
+    """The order in which what stands at even places comes first."""
+    return torch.arange(d_model).view(-1, 2).T.flatten()
+
+
+def layer_tensors(layer: EncoderLayer | DecoderLayer, order: Tensor) -> dict[str, Tensor]:
+    attentions = {"self_attn": layer.self_attention}
+    if isinstance(layer, DecoderLayer):
+        attentions["encoder_attn"] = layer.cross_attention
+    tensors: dict[str, Tensor] = {}
+    for name, attention in attentions.items():
+        parts = (attention.projection.split(attention.sizes), attention.projection_bias.split(attention.sizes))
+        for part, weight, bias in zip("qkv", *parts):
+            tensors |= {f"{name}.{part}_proj.weight": weight[:, order], f"{name}.{part}_proj.bias": bias}
+        tensors |= written(f"{name}.out_proj", attention.output, order)
+    for name, residual in zip([*attentions, "final"], layer.residuals):
+        tensors |= written(f"{name}_layer_norm" if name != "final" else "final_layer_norm", residual.norm, order)
+    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
+    tensors |= {"fc1.weight": inner.weight[:, order], "fc1.bias": inner.bias}
+    return tensors | written("fc2", outer, order)
+
+
+def written(name: str, module: torch.nn.Module, order: Tensor) -> dict[str, Tensor]:
+    """The weights of a module whose output is a vector of d_model."""
+    return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
+
+
+def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
+    from safetensors.torch import save
+
+    pieces = Vocabulary(vocabulary)
+    ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
+    with atomic(folder / "model.safetensors") as file:
+        file.write(save(tensors_of(model), {"format": "pt"}))
+    write_json(folder / "config.json", marian_config(model.config, pieces.size) | ids)
+    write_json(folder / "generation_config.json", ids | {"num_beams": 4, "max_length": model.config.max_positions})
+    write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(pieces.pieces(range(pieces.size)))})
+    for name in ("source.spm", "target.spm"):
+        shutil.copyfile(vocabulary, folder / name)
+    names = dict(zip(("pad_token", "unk_token", "eos_token"), pieces.pieces([PAD, UNK, EOS])))
+    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": model.config.max_positions}
+    write_json(folder / "tokenizer_config.json", tokenizer | names)
+
+
+def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
+    sides = {}
+    for side in ("encoder", "decoder"):
+        sides |= {f"{side}_layers": config.N, f"{side}_attention_heads": config.h, f"{side}_ffn_dim": config.d_ff}
+    return sides | {
+        "model_type": "marian",
+        "architectures": ["MarianMTModel"],
+        "vocab_size": vocabulary_size,
+        "decoder_vocab_size": vocabulary_size,
+        "d_model": config.d_model,
+        "activation_function": "relu",
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.relu_dropout,
+        "scale_embedding": True,
+        "static_position_embeddings": True,
+        "max_position_embeddings": config.max_positions,
+        "share_encoder_decoder_embeddings": True,
+        "tie_word_embeddings": True,
+        "forced_eos_token_id": None,
+    }
+
+
+def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path) -> None:
+    if importlib.util.find_spec("ctranslate2") is None:
+        raise UserError("--format ctranslate2 needs the package of that name: pip install ctranslate2")
+    pieces = Vocabulary(vocabulary)
+    ctranslate2_spec(model, pieces.pieces(range(pieces.size))).save(str(folder))
+    shutil.copyfile(vocabulary, folder / "vocabulary.model")
+
+
+def ctranslate2_spec(model: Transformer, pieces: list[str]) -> "TransformerSpec":
+    """The model as CTranslate2 describes one."""
+    from ctranslate2.specs import TransformerSpec
+
+    spec = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False)
+    fill(spec, {name: tensor.numpy() for name, tensor in tensors_of(model).items()})
+    positions = sinusoids(model.config.max_positions, model.config.d_model)[:, halves(model.config.d_model)].numpy()
+    spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = positions
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces)
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize()
+    return spec
+
+
+def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
+    """Put the weights, by their names in MarianMTModel, into CTranslate2's specification."""
+
+    def put(target: Any, *names: str) -> None:
+        weights = [(tensors[f"{name}.weight"], tensors[f"{name}.bias"]) for name in names]
+        if hasattr(target, "gamma"):
+            ((target.gamma, target.beta),) = weights
+        else:
+            target.weight, target.bias = (np.concatenate(parts) for parts in zip(*weights))
+
+    embedding = tensors["model.shared.weight"]
+    spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = embedding
+    spec.decoder.projection.bias = tensors["final_logits_bias"][0]
+    for stack in ("encoder", "decoder"):
+        for number, layer in enumerate(getattr(spec, stack).layer):
+            at = f"model.{stack}.layers.{number}"
+            own = f"{at}.self_attn"
+            put(layer.self_attention.linear[0], *(f"{own}.{part}_proj" for part in "qkv"))
+            put(layer.self_attention.linear[1], f"{own}.out_proj")
+            put(layer.self_attention.layer_norm, f"{own}_layer_norm")
+            if stack == "decoder":
+                cross = f"{at}.encoder_attn"
+                put(layer.attention.linear[0], f"{cross}.q_proj")
+                put(layer.attention.linear[1], f"{cross}.k_proj", f"{cross}.v_proj")
+                put(layer.attention.linear[2], f"{cross}.out_proj")
+                put(layer.attention.layer_norm, f"{cross}_layer_norm")
+            put(layer.ffn.linear_0, f"{at}.fc1")
+            put(layer.ffn.linear_1, f"{at}.fc2")
+            put(layer.ffn.layer_norm, f"{at}.final_layer_norm")
+
+
+FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    model, _ = load_model(arguments.model / "model.safetensors", torch.device("cpu"))
+    require_exportable(model.config, arguments.model)
+    if arguments.out.exists():
+        raise UserError(f"{arguments.out} exists already; name a folder that does not")
+    with atomic_folder(arguments.out) as folder:
+        FORMATS[arguments.format](model, arguments.model / "vocabulary.model", folder)
+    print(f"{arguments.model} as {arguments.format} in {arguments.out}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="export", description=__doc__.split("\n\n")[0])
+    parser.add_argument("model", type=Path, help="a model folder: model.safetensors, settings.json, vocabulary.model")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--format", choices=FORMATS, required=True)
+    stage.run(main, parser, checked=False)

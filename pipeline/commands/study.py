@@ -1,0 +1,72 @@
+"""Select a study of params.yaml's catalogue: its runs and their corpora become what is built.
+
+python -m pipeline.commands.study            lists the studies
+python -m pipeline.commands.study NAME       rewrites the blocks runs and corpora_in_use; every other byte stays
+"""
+
+import argparse
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from pipeline.settings import params
+from pipeline.settings.check import check
+from pipeline.settings.selection import run_settings
+from pipeline.workflow import stage
+from transformer.config.reading import UserError
+from transformer.files import atomic
+
+# A block is its key's line and, after it, lines that are set in, with blank lines and comments only between them.
+BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]*(?:\n|\Z))*"
+
+
+def select(text: str, name: str) -> str:
+    """The text of params.yaml with the study `name` selected."""
+    settings = params.parse(text)
+    runs = params.entry(settings, "studies", name)
+    corpora = list(dict.fromkeys(run_settings({**settings, "runs": runs}, run)[0] for run in runs))
+    for key, value in (("runs", dict(runs)), ("corpora_in_use", corpora)):
+        blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
+        if len(blocks) != 1:
+            raise UserError(f"params.yaml: {key}: one block of lines is expected, not {len(blocks)}; edit it by hand")
+        text = text.replace(blocks[0], block(key, value))
+    check(params.parse(text))
+    return text
+
+
+def block(key: str, value: Mapping | list) -> str:
+    """A block as it is written by hand: a line a run; a list on the key's own line."""
+    yaml, out = YAML(typ="safe"), io.StringIO()
+    yaml.default_flow_style = None  # only what is innermost stands on one line
+    yaml.sort_base_mapping_type_on_output, yaml.width = False, 10_000
+    yaml.dump({key: value}, out)
+    return out.getvalue()
+
+
+def listing(settings: Mapping) -> str:
+    """The studies with their runs, the selected one marked."""
+    shown = []
+    for name in settings.get("studies", {}):
+        runs = params.entry(settings, "studies", name)
+        mark = "# selected\n" if runs == settings.get("runs") else ""
+        shown.append(mark + block(name, dict(runs)))
+    return "\n".join(shown).rstrip("\n")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    path: Path = params.PARAMS
+    if arguments.name is None:
+        return print(listing(params.load()))
+    before = path.read_bytes().decode("utf-8")
+    with atomic(path) as file:
+        file.write(select(before, arguments.name).encode("utf-8"))
+    print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `snakemake -n` plans it")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="study", description="List the studies of params.yaml, or select one")
+    parser.add_argument("name", nargs="?", help="a study")
+    stage.run(main, parser, checked=False)

@@ -1,0 +1,55 @@
+"""What one layer takes, forward and backward, and the powers of n and d that it grows with."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pipeline.costs.growth import PowerLaw
+
+
+def seconds(layer: nn.Module, x_BND: Tensor) -> float:
+    """The time of a forward and a backward pass: of one thread of the processor, or of the GPU.
+
+    On a processor it is the time that this process had, so that what runs beside it is not measured with it.
+    """
+    gradient, inputs = torch.ones_like(x_BND), [x_BND, *layer.parameters()]
+    start = clock(x_BND.device)
+    torch.autograd.grad(layer(x_BND), inputs, gradient)
+    return clock(x_BND.device) - start
+
+
+def clock(device: torch.device) -> float:
+    if device.type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
+    """The memory that the forward pass keeps for the backward pass, beside the weights: exact, on any device."""
+    kept: dict[int, int] = {}  # by address, for two tensors may share one memory
+
+    def keep(tensor: Tensor) -> Tensor:
+        memory = tensor.untyped_storage()
+        kept[memory.data_ptr()] = memory.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        y_BND = layer(x_BND)  # its graph holds what is kept, so that no address is used twice
+    for weight in layer.parameters():
+        kept.pop(weight.untyped_storage().data_ptr(), None)
+    assert y_BND.requires_grad
+    return sum(kept.values())
+
+
+def power_law(places: Sequence[tuple[int, int]], costs: Iterable[float]) -> PowerLaw:
+    """The powers of n and d by which the costs at these (n, d) grow, by least squares on the logarithms."""
+    logs, (lengths, widths) = np.log(np.array(list(costs), dtype=np.float64)), np.log(np.array(places, np.float64)).T
+    factors = np.stack([np.ones_like(lengths), lengths, widths], axis=1)
+    solution, *_ = np.linalg.lstsq(factors, logs, rcond=None)
+    residual, total = ((logs - factors @ solution) ** 2).sum(), ((logs - logs.mean()) ** 2).sum()
+    return PowerLaw(math.exp(solution[0]), *map(float, solution[1:]), r_squared=float(1 - residual / total))

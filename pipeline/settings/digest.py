@@ -1,0 +1,10 @@
+"""The hash by which settings are known: in the names of work folders, in score files and in MLflow."""
+
+import hashlib
+import json
+from typing import Any
+
+
+def digest(value: Any) -> str:
+    """sha256 of `value` as canonical JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

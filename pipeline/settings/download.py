@@ -1,0 +1,124 @@
+"""Where a corpus comes from: the block `download` of a corpus."""
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pipeline.settings.addresses import Sum, file_name, is_url, tar_suffix
+from transformer.config.reading import UserError, require, unknown
+
+SETS = ("train", "dev", "test", "test_filtered")
+DIGITS = {"sha256": 64, "md5": 32}
+SUMS = {"source_sha256", "target_sha256"}
+FORMS = ({"source", "target"}, {"archive", "source", "target"}, {"parquet"}, {"hold_out"})
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    seed: int
+    train: int
+    dev: int
+    test: int
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        for key in ("train", "dev", "test"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A tar file, plain or packed, and its published sum; without one the first download is recorded."""
+
+    url: str  # or a path
+    sha256: str | None
+    md5: str | None
+
+    def __post_init__(self) -> None:
+        tar_suffix(file_name(self.url) if is_url(self.url) else self.url)
+        check_sums(self, "sha256", "md5")
+        require(not (self.sha256 and self.md5), "md5", self.md5, "one sum is enough, sha256 or md5")
+
+    @property
+    def sum(self) -> Sum | None:
+        return pinned("sha256", self.sha256) or pinned("md5", self.md5)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Parallel text: two files, two members of an archive, parquet files, or so many pairs held out of train."""
+
+    archive: str | None
+    source: str | None  # a path or URL, or a member of the archive; .gz, .xz and .sgm are unpacked
+    target: str | None
+    source_sha256: str | None
+    target_sha256: str | None
+    parquet: tuple[str, ...] | None  # paths or URLs; `a-*-of-00003.parquet` stands for its three files
+    hold_out: int | None
+
+    def __post_init__(self) -> None:
+        given = {field.name for field in fields(self) if getattr(self, field.name) is not None}
+        if given not in FORMS and given - SUMS != {"source", "target"}:
+            raise UserError(
+                f"source: {', '.join(sorted(given)) or 'nothing'} together are no part of a corpus; valid are source "
+                "and target (with source_sha256, target_sha256), archive with source and target, parquet, hold_out"
+            )
+        for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
+            if address is not None:
+                is_url(address)  # refuses what is neither URL nor path
+        check_sums(self, *SUMS)
+        require(self.hold_out is None or self.hold_out > 0, "hold_out", self.hold_out, "a number above 0 is expected")
+        require(self.parquet != (), "parquet", [], "at least one path or URL is expected")
+
+    @property
+    def parquet_files(self) -> list[str]:
+        """Every file, in order: the hub splits large tables and says in each name into how many."""
+        return [file for address in self.parquet or () for file in pieces(address)]
+
+
+@dataclass(frozen=True)
+class DownloadConfig:
+    """Where a corpus comes from: `generate`, or a list of parts for each set."""
+
+    generate: GeneratorConfig | None
+    archives: dict[str, Archive] | None
+    train: tuple[Part, ...] | None
+    dev: tuple[Part, ...] | None
+    test: tuple[Part, ...] | None
+    test_filtered: tuple[Part, ...] | None
+
+    def __post_init__(self) -> None:
+        if self.generate is not None:
+            others = [field.name for field in fields(self)[1:] if getattr(self, field.name) is not None]
+            require(not others, "generate", others, "these do not go with it: it makes every set")
+            return
+        for name in SETS:
+            parts = getattr(self, name)
+            require(parts is not None or name == "test_filtered", name, parts, "where the set comes from is expected")
+            require(parts != (), name, [], "at least one part is expected")
+            for part in parts or ():
+                self.check_part(name, part)
+
+    def check_part(self, name: str, part: Part) -> None:
+        archives = self.archives or {}
+        if part.archive is not None and part.archive not in archives:
+            raise UserError(unknown(part.archive, list(archives), "archives"))
+        alone = name in ("dev", "test") and len(getattr(self, name)) == 1
+        require(part.hold_out is None or alone, name, part.hold_out, "hold_out is for dev and test, as their only part")
+
+
+def pieces(address: str) -> list[str]:
+    """The files that an address with `*-of-NNNNN` stands for; any other is one file."""
+    count = re.search(r"\*-of-(\d{5})\b", address)
+    return [address.replace("*", f"{number:05}", 1) for number in range(int(count[1]))] if count else [address]
+
+
+def check_sums(config: Any, *names: str) -> None:
+    for name in names:
+        value, digits = getattr(config, name), DIGITS[name.rpartition("_")[2]]
+        valid = value is None or re.fullmatch(f"[0-9a-fA-F]{{{digits}}}", value)
+        require(bool(valid), name, value, f"{digits} hexadecimal digits are expected")
+
+
+def pinned(kind: str, value: str | None) -> Sum | None:
+    return None if value is None else Sum(kind, value.lower(), "params.yaml")

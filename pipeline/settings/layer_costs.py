@@ -1,0 +1,36 @@
+"""The block `layer_costs`: the sizes at which the layers of Table 1 are measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from transformer.config.reading import read, require
+
+
+@dataclass(frozen=True)
+class LayerCostsConfig:
+    """params.yaml's block `layer_costs`: the grid of n and d, and how it is measured."""
+
+    lengths: tuple[int, ...]  # n
+    widths: tuple[int, ...]  # d
+    kernel: int  # k
+    neighbourhood: int  # r
+    batch: int
+    repeats: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for key in ("lengths", "widths"):
+            sizes = list(getattr(self, key))
+            rising = len(sizes) > 2 and sizes[0] > 0 and all(a < b for a, b in pairwise(sizes))
+            require(rising, key, sizes, "three or more rising numbers above 0 are expected")
+        for key in ("neighbourhood", "batch", "repeats"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        odd = self.kernel > 1 and self.kernel % 2 == 1
+        require(odd, "kernel", self.kernel, "an odd number above 1 is expected, as many positions on either side")
+        require(self.seed >= 0, "seed", self.seed, "a whole number, 0 or more, is expected")
+
+
+def config(params: Mapping[str, Any]) -> LayerCostsConfig:
+    return read(LayerCostsConfig, params.get("layer_costs"), "params.yaml: layer_costs")

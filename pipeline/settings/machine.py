@@ -1,0 +1,28 @@
+"""The block `machine`: where and how the work is done. These settings change no result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from transformer.config.reading import read, require
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """params.yaml's block `machine`: settings that change no result."""
+
+    device: Literal["auto", "cpu", "cuda"]
+    processes: int
+    mirror: str | None
+    save_every_minutes: float
+    time_limit_minutes: float | None
+
+    def __post_init__(self) -> None:
+        require(self.processes > 0, "processes", self.processes, "a whole number above 0 is expected")
+        for key in ("save_every_minutes", "time_limit_minutes"):
+            value = getattr(self, key)
+            require(value is None or value > 0, key, value, "a number of minutes above 0 is expected")
+
+
+def machine(params: Mapping[str, Any]) -> MachineConfig:
+    return read(MachineConfig, params.get("machine"), "params.yaml: machine")

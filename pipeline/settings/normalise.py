@@ -1,0 +1,22 @@
+"""How text is cleaned and training pairs are filtered: `base.normalise` and a corpus's own block of that name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.config.reading import require
+
+
+@dataclass(frozen=True)
+class NormaliseConfig:
+    nfc: bool
+    punctuation: bool
+    entities: bool
+    invalid_utf8: Literal["refuse", "replace"]
+    max_words: int
+    max_ratio: float
+    deduplicate: bool
+
+    def __post_init__(self) -> None:
+        require(self.max_words >= 0, "max_words", self.max_words, "0 (no limit) or a number of words is expected")
+        possible = self.max_ratio == 0 or self.max_ratio >= 1
+        require(possible, "max_ratio", self.max_ratio, "0 (no limit) or a number from 1 is expected")

@@ -1,0 +1,22 @@
+"""How scores are taken: `base.scoring`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.settings.params import entry
+from transformer.config.reading import read, require
+
+
+@dataclass(frozen=True)
+class ScoringConfig:
+    bootstrap: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        require(self.bootstrap >= 0, "bootstrap", self.bootstrap, "a number of resamples, or 0 for none, is expected")
+        # sacreBLEU's paired test takes a seed of 0 for none at all
+        require(self.seed > 0, "seed", self.seed, "a whole number above 0 is expected")
+
+
+def scoring(params: Mapping) -> ScoringConfig:
+    return read(ScoringConfig, entry(params, "base", "scoring"), "params.yaml: base.scoring")

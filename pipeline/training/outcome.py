@@ -1,0 +1,50 @@
+"""What a training came to: training.json, the same wherever it ran, and timing.json, which is the machine's."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline.settings.digest import digest
+from pipeline.workflow import hardware
+from transformer.training import Trainer
+
+
+def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
+    state = training.state
+    records = [json.loads(line) for line in training.store.records()]
+    last = [record for record in records if "dev_loss" in record][-1]
+    return {
+        "steps": state.step,
+        "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
+        "dev_loss": last["dev_loss"],
+        "dev_perplexity": last["dev_perplexity"],
+        **state.sums,
+        "pairs_left_out": training.batches.left_out,
+        "batches_an_epoch": len(training.batches),
+        "settings": settings,
+        "settings_sha256": digest(settings),
+        "data_sum": data_sum,
+    }
+
+
+def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str, Any]:
+    """`started` is of this start, `seconds` and the energy are of all of them."""
+    state = training.state
+    return {
+        "seconds": round(state.seconds, 3),
+        "tokens_per_second": round((state.sums["source_tokens"] + state.sums["target_tokens"]) / state.seconds, 1),
+        "steps_per_second": round(state.step / state.seconds, 4),
+        "energy_joules": state.joules and round(state.joules, 1),
+        "precision": training.precision,
+        "threads": training.config.threads,
+        "processes": training.workers.number,
+        **hardware.hardware(training.device, training.workers.number),
+        "commit": hardware.commit(),
+        "adopted_from_code": earlier_code,
+        "started": started,
+        "ended": now(),
+    }
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,71 @@
+"""The folder in which a training lives until it is published: `work/<run>/<key>/`, unknown to git and DVC.
+
+The key is a hash of the settings and the data, so another setting starts another training and an edit undone finds the
+old one again. When only code changed the old state is neither adopted nor thrown away in silence:
+
+    python -m pipeline.commands.adopt RUN adopt     go on from the old state with the new code; the model's settings say so
+    python -m pipeline.commands.adopt RUN anew      throw the old state away
+"""
+
+import fcntl
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.settings.digest import digest
+from transformer.config.reading import UserError, convert
+from transformer.files import read_json, write_json
+
+WORK = Path("work")
+
+
+def code_digest(modules: list[str]) -> str:
+    """sha256 over these source files."""
+    return digest({Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in sorted(modules)})
+
+
+def folder(run: str, key: str) -> Path:
+    return WORK / run / key[:16]
+
+
+@contextmanager
+def lock(run: str) -> Iterator[None]:
+    """Hold the run's folder: a trainer whose DVC was killed lives on, and a second must not write beside it."""
+    (WORK / run).mkdir(parents=True, exist_ok=True)
+    with open(WORK / run / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"run {run!r} is being trained by another process (it holds {file.name}); wait or stop it"
+            ) from None
+        yield
+
+
+def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
+    """The run's folder, and the digests of code that worked in it before; refuses a state of other code."""
+    place = folder(run, key)
+    history = history_of(place) if (place / "code.json").exists() else []
+    if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
+        raise UserError(
+            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run} adopt` goes on from it "
+            f"with today's code, `python -m pipeline.commands.adopt {run} anew` throws it away"
+        )
+    earlier = [entry for entry in history if entry not in (code, "adopt")]
+    write_json(place / "code.json", [*earlier, code])
+    return place, earlier
+
+
+def history_of(place: Path) -> list[str]:
+    """The digests of code that worked there, and where one was adopted."""
+    path = place / "code.json"
+    return list(convert(tuple[str, ...], read_json(path), str(path)))
+
+
+def release(run: str) -> None:
+    """Remove what is left of the run's trainings once one is published: an edit must not resume a finished one."""
+    for path in (WORK / run).iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)

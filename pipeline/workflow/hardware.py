@@ -1,0 +1,71 @@
+"""The machine that a stage runs on: its device, its hardware, and the commit of the code."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.settings.machine import MachineConfig
+from transformer.config.reading import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def torch_device(config: MachineConfig, threads: int) -> "torch.device":
+    """The device to work on, with the processor's threads set, on which results depend there."""
+    import torch
+
+    torch.set_num_threads(threads)
+    return torch.device(device_type(config))
+
+
+def device_type(config: MachineConfig) -> str:
+    import torch
+
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is")
+    return "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
+    """What the work is done on, for the record beside every time that was measured; each process has a GPU."""
+    import torch
+
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {
+        "device": device.type,
+        "hardware": gpu or processor(),
+        "gpus": processes if gpu else 0,
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def processor() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n")
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def commit() -> str | None:
+    """The git commit of the code, marked where the code was edited since; None outside git.
+
+    params.yaml may differ from the commit's: what a run was made with is recorded beside it.
+    """
+    try:
+        head = git("rev-parse", "HEAD")
+        return f"{head}-edited" if git("status", "--porcelain", "--", "pipeline", "transformer") else head
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
