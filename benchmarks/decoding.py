@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
-from pipeline.decode import lines_of
+from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
 from pipeline.workflow.hardware import processor
 from transformer.checkpoint import WEIGHTS, load_model
@@ -123,7 +123,7 @@ def text_task(
 ) -> tuple[Transformer, Task]:
     model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
     vocabulary = Vocabulary(folder / "vocabulary.model")
-    pairs = list(zip(*(lines_of(path)[:sentences] for path in (text, reference or text)), strict=True))
+    pairs = list(zip(*(read_lines(path)[:sentences] for path in (text, reference or text)), strict=True))
     sources, references = vocabulary.encode([line for line, _ in pairs]), [line for _, line in pairs]
     kept = [number for number, source in enumerate(sources) if source]  # an empty line is nothing to translate
     bleu = scorer(vocabulary, [references[number] for number in kept]) if reference else lambda _: "–"

@@ -27,7 +27,7 @@ from sacrebleu.metrics import BLEU
 from torch import nn
 
 from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_loss
-from pipeline.decode import Decoder, lines_of
+from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
@@ -44,6 +44,7 @@ from transformer.precision import autocast, precision_of
 from transformer.prefetch import Prefetch
 from transformer.store import Store
 from transformer.training import AHEAD, Trainer, new_state, seed_step
+from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary
 
 ENDLESS = 10**9  # steps
@@ -159,8 +160,8 @@ def dev_loss(model: nn.Module, study: Study) -> float:
 
 def bleu(model: Transformer, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
     """sacreBLEU of a translation, with its signature."""
-    metric, (source, reference) = BLEU(), map(lines_of, texts)
-    decoder = Decoder(model.eval(), Vocabulary(vocabulary), decoding, {})
+    metric, (source, reference) = BLEU(), map(read_lines, texts)
+    decoder = Translator(model.eval(), Vocabulary(vocabulary), decoding, {})
     hypotheses = decoder.text(decoder.translate(source, texts[0].name))
     return f"{metric.corpus_score(hypotheses, [reference]).score:.2f} sacreBLEU on {texts[1]}, {metric.get_signature()}"
 

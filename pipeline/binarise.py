@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> None:
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     words = WordTable(vocabulary, config.threads)
-    sets = find_sets(arguments.text, languages)
+    sets = find_sets(arguments.text, languages, ("train", "dev"))
     bar = progress(itertools.chain(*sets.values()), f"binarise {arguments.corpus}")
     with bar, atomic_folder(arguments.out) as out:
         counts = {name: binarise_set(sets[name], name, words, out, bar) for name in sets}

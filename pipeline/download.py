@@ -1,11 +1,12 @@
 """Stage 1: a corpus as plain text, from files, from archives on the web, or made here.
 
-    python -m pipeline.download CORPUS --out data/CORPUS/raw
+    python -m pipeline.download CORPUS --out data/CORPUS/raw --test data/CORPUS/test
 
 Reads params.yaml (corpora.CORPUS.languages and .download, machine.mirror), the files and archives named there, and
-what was downloaded before (work/downloads). Writes {train,dev,test[,test_filtered]}.LANGUAGE into the folder --out:
-UTF-8 as the source has it, one segment a line, line n of one language the translation of line n of the other.
-Records sums that were never published in checksums.json.
+what was downloaded before (work/downloads). Writes {train,dev}.LANGUAGE into the folder --out and {test[,test_filtered]}
+.LANGUAGE into the folder --test, so that an edit of the test set trains nothing: UTF-8 as the source has it, one segment
+a line, line n of one language the translation of line n of the other. Sums that were never published are recorded in
+checksums.json.
 """
 
 import argparse
@@ -23,9 +24,9 @@ from transformer.config.reading import UserError, read
 from transformer.files import atomic_folder
 
 
-def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path) -> None:
-    """Fill the folder `out`, all of it or nothing."""
-    with atomic_folder(out) as folder:
+def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path, test: Path) -> None:
+    """Fill the folders `out` (train and dev) and `test` (the corpus's own test set), each whole or not at all."""
+    with atomic_folder(test) as test_folder, atomic_folder(out) as folder:
         if config.generate is not None:
             pairs = make(config.generate, codes, folder)
         else:
@@ -34,8 +35,11 @@ def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: 
         for name, count in pairs.items():
             if count == 0:
                 raise UserError(f"{name} holds no pair; a corpus without one is of no use")
+        for path in folder.glob("test*"):
+            path.rename(test_folder / path.name)
     for name, count in pairs.items():
-        say(f"{out / name}.{{{','.join(codes)}}}: {count:,} pairs")
+        folder = test if name.startswith("test") else out
+        say(f"{folder / name}.{{{','.join(codes)}}}: {count:,} pairs")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -47,11 +51,12 @@ def main(arguments: argparse.Namespace) -> None:
     for code in codes:
         require_name(code, f"params.yaml: corpora.{arguments.corpus}.languages")
     fetcher = Fetcher(Path("work/downloads"), Path("checksums.json"), machine(params).mirror, PATIENT)
-    work(config, codes, fetcher, arguments.out)
+    work(config, codes, fetcher, arguments.out, arguments.test)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="download", description=__doc__.split("\n\n")[0])
     parser.add_argument("corpus", help="a corpus of params.yaml")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="folder for train and dev")
+    parser.add_argument("--test", type=Path, required=True, help="folder for the corpus's own test set")
     stage.run(main, parser)

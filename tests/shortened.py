@@ -9,23 +9,31 @@ from tests.projects import Project
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
+DECODING = "demo-beam1"
 SMALLER = {
     "train: 40000, dev: 500, test: 1000": "train: 1500, dev: 30, test: 40",
     "vocabulary: {size: 2000}": "vocabulary: {size: 600}",
     f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, d_model: 32, "
     "d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
+    "\ndecodings: {}\n": f"\ndecodings:\n  {DECODING}: {{model: {RUN}/average, set: demo-test, beam: 1}}\n",
     "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
     "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
 }
 OUTPUTS = {
-    "download@demo": ["data/demo/raw"],
-    "normalise@demo": ["data/demo/normalised", "scores/corpora/demo/normalise.json"],
+    "download@demo": ["data/demo/raw", "data/demo/test"],
+    "normalise@demo": [
+        "data/demo/normalised",
+        "data/sets/demo-dev",
+        "data/sets/demo-test",
+        "scores/corpora/demo/normalise.json",
+    ],
     "learn_bpe@demo": ["data/demo/vocabulary.model"],
     "binarise@demo": ["data/demo/binarised", "scores/corpora/demo/binarise.json"],
     TRAIN: [f"models/{RUN}/checkpoints", *(f"scores/{RUN}/{name}" for name in ("training.jsonl", "training.json"))],
     f"average@{RUN}": [f"models/{RUN}/average"],
     f"decode@{RUN}": [f"scores/{RUN}/translations"],
+    f"decoding@{DECODING}": [f"scores/decodings/{DECODING}"],
     f"score@{RUN}": [f"scores/{RUN}/score.json"],
     f"flops@{RUN}": [f"scores/{RUN}/flops.json"],
     "layer_costs": ["scores/layer-costs.json"],

@@ -25,7 +25,8 @@ from ruamel.yaml import YAML
 name, _, key = os.environ["DVC_STAGE"].partition("@")
 params, dvc = (YAML(typ="safe").load(Path(path).read_text()) for path in ("params.yaml", "dvc.yaml"))
 stage = dvc["stages"][name].get("do") or dvc["stages"][name]
-item = params["runs"].get(key, {}) if "runs" in str(dvc["stages"][name].get("foreach")) else {}
+block = re.sub(r"\\W", "", dvc["stages"][name].get("foreach", ""))
+item = params[block].get(key, {}) if isinstance(params.get(block), dict) else {}
 
 def filled(entry):
     text = next(iter(entry)) if isinstance(entry, dict) else entry

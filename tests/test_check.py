@@ -36,13 +36,12 @@ def params(params) -> dict[str, Any]:
 def small(params: dict) -> dict:
     """params.yaml without most of its catalogue, which repeats itself."""
     corpora, models = ("demo", "multi30k", "wmt14-en-fr"), ("base", "big", "tiny")
+    table3 = params["studies"]["demo-table3"]["runs"]
     return {
         **params,
         "corpora": {name: params["corpora"][name] for name in corpora},
         "models": {name: params["models"][name] for name in models},
-        "studies": {
-            "demo-table3": {name: params["studies"]["demo-table3"][name] for name in ("demo-tiny", "demo-tiny-h1")}
-        },
+        "studies": {"demo-table3": {"runs": {name: table3[name] for name in ("demo-tiny", "demo-tiny-h1")}}},
     }
 
 
@@ -227,8 +226,24 @@ def test_every_key_of_base_must_be_there(params):
         ("models.tiny.model.h", 3, "a multiple of h (3)"),
         ("models.tiny.averaging.checkpoints", 6, "averaging.checkpoints 6 is not possible with training.keep 5"),
         ("models.tiny.training.checkpoint_every", 400, "the 3 checkpoints that 1200 steps write"),
-        ("studies.demo.demo-tiny.h", 3, "studies.demo.demo-tiny.d_model: 128"),
-        ("studies.demo", {}, "studies.demo is empty"),
+        ("studies.demo.runs.demo-tiny.h", 3, "studies.demo.runs.demo-tiny.d_model: 128"),
+        ("studies.demo.runs", {}, "studies.demo.runs is empty"),
+        ("studies.demo.runz", {}, "studies.demo.runz: unknown key; did you mean 'runs'?"),
+        (
+            "studies.demo.decodings",
+            {"d": {"model": "demo-h1/average", "set": "demo-test"}},
+            "there are demo-tiny/average",
+        ),
+        ("sets.demo-test", {"corpus": "demo", "source": "a", "target": "b"}, "the corpus demo's own"),
+        ("sets.new", {"corpus": "dmo", "source": "a", "target": "b"}, "did you mean 'demo'?"),
+        ("sets.new", {"source": "a", "target": "b"}, "sets.new.corpus: None is not possible"),
+        ("sets.new", {"corpus": "demo", "hold_out": 3}, "nothing is held out for a set"),
+        ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev: unknown key"),
+        ("decodings.d", {"model": "demo-tiny", "set": "demo-test"}, "there are demo-tiny/average"),
+        ("decodings.d", {"model": "demo-tiny/average", "set": "test"}, "there are demo-dev, demo-test"),
+        ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set: None is not possible"),
+        ("decodings.d", {"model": "demo-tiny/average", "set": "demo-test", "beam": 0}, "decodings.d.beam: 0"),
+        ("decodings.d", {"model": "demo-tiny/average", "set": "demo-test", "bean": 2}, "did you mean 'beam'?"),
         ("runs", {}, "runs is empty"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
@@ -352,7 +367,7 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
     (tmp_path / "params.yaml").write_text(text.replace("    nfc: true", "    nfd: true"), encoding="utf-8")
     options = {
-        "score": ("--translations", "t", "--raw", "r", "--out", "o"),
+        "score": ("--translations", "t", "--dev", "d", "--test", "e", "--out", "o"),
         "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s"),
     }
     done = command(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
@@ -376,18 +391,33 @@ def text() -> str:
     return (ROOT / "params.yaml").read_text(encoding="utf-8")
 
 
-def test_selecting_a_study_changes_its_two_blocks_and_no_other_byte(text):
+SELECTED = ("runs", "corpora_in_use", "sets", "decodings")
+
+
+def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):
     selected = study.select(text, "paper")
     before, after = parse(text), parse(selected)
-    assert after["runs"] == before["studies"]["paper"]
+    assert after["runs"] == before["studies"]["paper"]["runs"]
     assert set(after["corpora_in_use"]) == {"wmt14-en-de", "wmt14-en-fr"}
-    assert {key: value for key, value in after.items() if key not in ("runs", "corpora_in_use")} == {
-        key: value for key, value in before.items() if key not in ("runs", "corpora_in_use")
+    assert {key: value for key, value in after.items() if key not in SELECTED} == {
+        key: value for key, value in before.items() if key not in SELECTED
     }
     head, tail = text[: text.index("\nruns:")], text[text.index("\n# Where the work is done") :]
     assert selected.startswith(head)
     assert selected.endswith(tail)
     assert study.select(selected, "demo") == text
+
+
+def test_a_study_selects_its_sets_and_decodings(text):
+    own = (
+        "  mine:\n    runs:\n      demo-tiny: {corpus: demo, model: tiny}\n"
+        '    sets:\n      new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}\n'
+        "    decodings:\n      beam-1: {model: demo-tiny/average, set: new, beam: 1}\n"
+    )
+    with_own = text.replace("studies:\n", f"studies:\n{own}", 1)
+    after = parse(study.select(with_own, "mine"))
+    assert list(after["sets"]) == ["new"] and after["decodings"]["beam-1"]["beam"] == 1
+    assert study.select(study.select(with_own, "mine"), "demo") == with_own
 
 
 def test_every_study_can_be_selected(text):
@@ -417,7 +447,7 @@ def test_blocks_written_otherwise_are_found(text, runs, corpora):
 def test_the_command_lists_and_selects(tmp_path, text):
     shutil.copy(ROOT / "params.yaml", tmp_path)
     listed = command(tmp_path, "-m", "pipeline.commands.study").stdout
-    assert "# selected\ndemo:\n" in listed
+    assert "# selected\ndemo:\n  runs:\n    demo-tiny:" in listed
     assert "  wmt14-en-de-h32: {corpus: wmt14-en-de, model: base, h: 32, d_k: 16, d_v: 16}\n" in listed
     refused = command(tmp_path, "-m", "pipeline.commands.study", "papr")
     assert refused.returncode == 1

@@ -28,9 +28,9 @@ from tqdm import tqdm
 from pipeline import download
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out, order
+from pipeline.corpora.normalising import normalise_set
 from pipeline.corpora.transfer import Patience
 from pipeline.download import work
-from pipeline.normalise import normalise_set
 from pipeline.settings.download import DownloadConfig, pieces
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
@@ -48,8 +48,9 @@ def collect(tmp_path):
         fetcher = Fetcher(tmp_path / "downloads", tmp_path / "checksums.json", mirror, patience)
         config = read(DownloadConfig, settings, "params.yaml: corpora.x.download")
         out = tmp_path / "data" / name
-        work(config, languages, fetcher, out)
-        return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+        test = tmp_path / "data" / f"{name}-test"
+        work(config, languages, fetcher, out, test)
+        return {path.name: path.read_bytes() for folder in (out, test) for path in sorted(folder.iterdir())}
 
     return run
 
@@ -188,8 +189,9 @@ def test_a_damaged_archive_leaves_the_corpus_as_it_was(published, collect, tmp_p
         file.unlink()
     with pytest.raises(UserError, match="europarl-v7.tgz: its sha256 is"):
         collect(settings, languages, mirror=site.url())
-    assert {file.name: file.read_bytes() for file in (tmp_path / "data" / "raw").iterdir()} == expected
-    assert [folder.name for folder in (tmp_path / "data").iterdir()] == ["raw"]
+    made = [file for file in (tmp_path / "data").rglob("*") if file.is_file()]
+    assert {file.name: file.read_bytes() for file in made} == expected
+    assert {folder.name for folder in (tmp_path / "data").iterdir()} == {"raw", "raw-test"}
 
 
 def on_the_hub(pairs, languages, files):
@@ -230,11 +232,12 @@ def test_the_hub_s_bytes_that_are_no_utf_8_are_left_to_normalise(collect, tmp_pa
     part = {"parquet": [str(tmp_path / "a.parquet")]}
     collect({"train": part, "dev": part, "test": part})
     paths, bar = [tmp_path / "data" / "raw" / f"train.{code}" for code in ("en", "de")], tqdm(disable=True)
+    out = [tmp_path / path.name for path in paths]
     settings = load(ROOT / "params.yaml")["base"]["normalise"]
     refuse, replace = (read(NormaliseConfig, settings | {"invalid_utf8": w}, "x") for w in ("refuse", "replace"))
     with pytest.raises(UserError, match=r"train\.en: line 2, byte 2 \(0xfc\) is not UTF-8"):
-        normalise_set(paths, tmp_path, "train", ("en", "de"), refuse, bar)
-    normalise_set(paths, tmp_path, "train", ("en", "de"), replace, bar)
+        normalise_set(paths, out, ("en", "de"), refuse, bar, True)
+    normalise_set(paths, out, ("en", "de"), replace, bar, True)
     assert (tmp_path / "train.de").read_text(encoding="utf-8") == "a\nf\ufffdr\n"
 
 
@@ -428,7 +431,9 @@ def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     before = snapshot(tmp_path)
     for corpus in [*NAMES, "own"]:
         with pytest.raises(UserError, match="is no name"):
-            download.main(argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw")))
+            download.main(
+                argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw"), test=pathlib.Path("data/test"))
+            )
     assert snapshot(tmp_path) == before
 
 
@@ -444,10 +449,10 @@ def test_a_corpus_of_one_s_own_is_two_files_and_four_lines(tmp_path):
     project(tmp_path, {"mine": {"languages": ["en", "de"], "download": own, "normalise": {}, "vocabulary": {}}})
     for name in files.values():
         (tmp_path / name).write_bytes(lines(*range(20)))
-    run = command(tmp_path, "mine", "--out", "data/mine/raw")
+    run = command(tmp_path, "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
     assert run.returncode == 0 and "data/mine/raw/train.{en,de}: 15 pairs" in run.stderr
     (tmp_path / "mine.de").write_bytes(lines(*range(19)))
-    run = command(tmp_path, "mine", "--out", "data/mine/raw")
+    run = command(tmp_path, "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
     assert (run.returncode, run.stderr.splitlines()[-1]) == (
         1,
         "download: mine.en has 20 lines and mine.de has 19; they must match line by line",

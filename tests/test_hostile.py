@@ -66,14 +66,14 @@ def write_params() -> None:
 
 
 PATHS = {
-    "download": {"out": "raw"},
-    "normalise": {"raw": "raw", "out": "text", "report": "scores/corpora/own/normalise.json"},
+    "download": {"out": "raw", "test": "test"},
+    "normalise": {"raw": "raw", "test": "test", "out": "text", "sets": "sets", "report": "scores/corpora/own/normalise.json"},
     "learn_bpe": {"text": "text", "out": "vocabulary.model"},
     "binarise": {"text": "text", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
     "train": {"data": "ids", "vocabulary": "vocabulary.model", "out": "checkpoints", "scores": "scores/run"},
     "average": {"checkpoints": "checkpoints", "vocabulary": "vocabulary.model", "out": "average"},
-    "decode": {"checkpoints": "checkpoints", "average": "average", "text": "text", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
-    "score": {"translations": "scores/run/translations", "raw": "raw", "out": "scores/run/score.json"},
+    "decode": {"checkpoints": "checkpoints", "average": "average", "dev": "sets/own-dev", "test": "sets/own-test", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
+    "score": {"translations": "scores/run/translations", "dev": "sets/own-dev", "test": "sets/own-test", "out": "scores/run/score.json"},
     "flops": {"training": "scores/run/training.json", "timing": "scores/run/timing.json", "corpus": "scores/corpora/own/binarise.json", "out": "scores/run/flops.json"},
     "report": {"scores": "scores", "results": "results", "out": "reports"},
 }  # fmt: skip
@@ -116,7 +116,7 @@ def lines(path: Path) -> list[str]:
 
 def test_every_line_of_strangers_becomes_ids_and_comes_back(folder):
     vocabulary = Vocabulary(Path("vocabulary.model"))
-    for name in ("train", "dev", "test"):
+    for name in ("train", "dev"):
         pairs = open_binarised(Path("ids"), name)
         for side, language in enumerate(LANGUAGES):
             ids = [pairs.pair(number)[side].tolist() for number in range(len(pairs))]
@@ -124,7 +124,7 @@ def test_every_line_of_strangers_becomes_ids_and_comes_back(folder):
                 line.replace("\u2581", " ") for line in lines(Path(f"text/{name}.{language}"))
             ]
     clean = cleaner(entities=True, nfc=True, punctuation=False, language="en")
-    assert lines(Path("text/test.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
+    assert lines(Path("sets/own-test/normalised.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
     counts = json.loads(Path("scores/corpora/own/normalise.json").read_text())["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 69
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
@@ -155,7 +155,7 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_before_the_hours_it
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for language in LANGUAGES:
-        with open(f"text/{name}.{language}", "a") as file:
+        with open(f"text/dev.{language}" if name == "dev" else f"sets/own-test/normalised.{language}", "a") as file:
             file.write(f"{LONG}\n")
     run("binarise")
     with pytest.raises(UserError, match=says):
@@ -212,7 +212,7 @@ def other_vocabulary(path: Path) -> None:
         ("decode", "average/model.safetensors", cut),
         ("decode", "average/vocabulary.model", as_pickle),
         ("decode", "average/settings.json", other_vocabulary),
-        ("decode", "text/test.en", as_pickle),
+        ("decode", "sets/own-test/normalised.en", as_pickle),
         ("score", "scores/run/translations/test.average.txt", as_pickle),
         ("score", "scores/run/translations/test.average.txt", cut),
         ("flops", "scores/run/training.json", as_pickle),

@@ -18,9 +18,12 @@ from tqdm import tqdm
 from pipeline import normalise
 from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.duplicates import Seen
-from pipeline.corpora.sets import REQUIRED, find_sets
+from pipeline.corpora.normalising import normalise_set
+from pipeline.corpora.sets import find_sets
+from pipeline.settings.normalise import NormaliseConfig
 from transformer.config.reading import UserError, read
 
+SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder that each stands in
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
 SETTINGS = {"nfc": True, "punctuation": False, "entities": True, "invalid_utf8": "refuse", "max_words": 0}
 SETTINGS |= {"max_ratio": 0.0, "deduplicate": False}
@@ -39,17 +42,22 @@ def corpus(tmp_path, monkeypatch):
     """Normalises sets of the test's making in an empty folder; the report and the lines that came out."""
 
     def run(settings=None, **sets) -> tuple[dict, dict[str, list[str]]]:
-        for name, (source, target) in ({key: zip(*PAIRS) for key in REQUIRED} | sets).items():
+        for name, (source, target) in ({key: zip(*PAIRS) for key in ("train", "dev", "test")} | sets).items():
             for language, lines in (("en", source), ("de", target)):
-                (tmp_path / "raw" / f"{name}.{language}").write_bytes(content(lines))
+                (tmp_path / SETS[name] / f"{name}.{language}").write_bytes(content(lines))
         base, own = {"normalise": SETTINGS}, {"languages": ["en", "de"], "normalise": settings or {}}
         (tmp_path / "params.yaml").write_text(json.dumps({"base": base, "corpora": {"c": own}}))
-        normalise.main(Namespace(corpus="c", raw=Path("raw"), out=Path("out"), report=Path("report.json")))
+        paths = {"raw": Path("raw"), "test": Path("test"), "out": Path("out"), "sets": Path("sets")}
+        normalise.main(Namespace(corpus="c", report=Path("report.json"), **paths))
         texts = {path.name: path.read_bytes().decode() for path in Path("out").iterdir()}
+        for path in Path("sets/c-test").glob("[nf]*.*"):
+            name = path.name.replace("normalised", "test").replace("filtered", "test_filtered")
+            texts[name] = path.read_bytes().decode()
         assert all(text.endswith("\n") for text in texts.values())
         return json.loads(Path("report.json").read_text())["sets"], {k: v[:-1].split("\n") for k, v in texts.items()}
 
     (tmp_path / "raw").mkdir()
+    (tmp_path / "test").mkdir()
     monkeypatch.chdir(tmp_path)
     return run
 
@@ -151,7 +159,8 @@ def test_no_line_of_another_set_is_dropped(corpus):
     held_out = (["", "the same", "the same", "a b c d"], ["leer", "", "", "1"])
     limits = {"max_words": 2, "max_ratio": 1.5, "deduplicate": True}
     report, texts = corpus(limits, dev=held_out, test=held_out, test_filtered=held_out)
-    for name in ("dev", "test", "test_filtered"):
+    assert [texts["test_filtered.en"], texts["test_filtered.de"]] == list(held_out), "references, as they are"
+    for name in ("dev", "test"):
         assert [texts[f"{name}.en"], texts[f"{name}.de"]] == list(held_out)
         assert report[name]["read"] == report[name]["kept"] == 4
         assert report[name]["empty"] == {"en": 1, "de": 2}
@@ -217,15 +226,15 @@ def test_an_empty_corpus_is_refused(corpus):
 
 def test_a_missing_side_or_set_is_named(corpus):
     corpus(test_filtered=zip(*PAIRS))
-    assert list(find_sets(Path("raw"), ("en", "de"))) == ["train", "dev", "test", "test_filtered"]
-    Path("raw/test_filtered.en").unlink()
-    with pytest.raises(UserError, match=r"raw/test_filtered.en is missing"):
-        find_sets(Path("raw"), ("en", "de"))
-    Path("raw/test.de").unlink()
-    with pytest.raises(UserError, match=r"raw/test.de is missing"):
-        find_sets(Path("raw"), ("en", "de"))
+    assert list(find_sets(Path("test"), ("en", "de"), ("test",))) == ["test", "test_filtered"]
+    Path("test/test_filtered.en").unlink()
+    with pytest.raises(UserError, match=r"test/test_filtered.en is missing"):
+        find_sets(Path("test"), ("en", "de"), ("test",))
+    Path("raw/dev.de").unlink()
+    with pytest.raises(UserError, match=r"raw/dev.de is missing"):
+        find_sets(Path("raw"), ("en", "de"), ("train", "dev"))
     with pytest.raises(UserError, match=r"nowhere/train.en is missing"):
-        find_sets(Path("nowhere"), ("en", "de"))
+        find_sets(Path("nowhere"), ("en", "de"), ("train", "dev"))
 
 
 def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a_kill(corpus):
@@ -236,7 +245,7 @@ def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a
     left.mkdir()
     before = {path: path.read_bytes() for path in Path("out").iterdir()}
     with pytest.raises(UserError):
-        corpus(test=(["one"], ["eins", "zwei"]))
+        corpus(dev=(["one"], ["eins", "zwei"]))
     assert before == {path: path.read_bytes() for path in Path("out").iterdir()}
     assert not left.exists()
     other = Path(f".out.{os.getppid()}.partial")  # of a process that lives
@@ -248,14 +257,14 @@ def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 1 << 14)
-    config, peaks = read(normalise.NormaliseConfig, SETTINGS, "here"), []
+    config, peaks = read(NormaliseConfig, SETTINGS, "here"), []
     for pairs in (2000, 40000):
         paths = [tmp_path / f"train.{language}" for language in ("en", "de")]
         for path in paths:
             path.write_bytes(b"one line like any other, &quot;quoted&quot;\n" * pairs)
         (out := tmp_path / str(pairs)).mkdir()
         tracemalloc.start()
-        normalise.normalise_set(paths, out, "train", ("en", "de"), config, tqdm(disable=True))
+        normalise_set(paths, [out / path.name for path in paths], ("en", "de"), config, tqdm(disable=True), True)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -267,18 +276,19 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
 )
 def test_an_impossible_setting_is_refused(key, value):
     with pytest.raises(UserError, match=rf"here\.{key}: {value!r}"):
-        read(normalise.NormaliseConfig, SETTINGS | {key: value}, "here")
+        read(NormaliseConfig, SETTINGS | {key: value}, "here")
 
 
 def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
-    arguments = ["demo", "--raw", folder, "--out", folder / "out", "--report", folder / "report.json"]
+    folders = ["--raw", folder, "--test", folder, "--out", folder / "out", "--sets", folder / "sets"]
+    arguments = ["demo", *folders, "--report", folder / "report.json"]
     command = [sys.executable, "-m", "pipeline.normalise", *arguments]
     root = Path(__file__).parents[1]
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, **options)
 
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path):
-    for name in REQUIRED:
+    for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.en").write_bytes(b"one\ntwo\n")
         (tmp_path / f"{name}.de").write_bytes(b"eins\n")
     result = run_command(tmp_path)
@@ -287,7 +297,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path):
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
-    for name, language in itertools.product(REQUIRED, ("en", "de")):
+    for name, language in itertools.product(("train", "dev", "test"), ("en", "de")):
         (tmp_path / f"{name}.{language}").write_bytes(b"a line\n" * 1000)
     before = sorted(tmp_path.iterdir())
     result = run_command(tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))

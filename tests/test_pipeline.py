@@ -22,7 +22,7 @@ LAYERS = [
     {"layers", "accumulation"},
     {"model"},
     {"checkpoint", "decoding", "perplexity"},
-    {"store"},
+    {"store", "translator"},
     {"divergence"},
     {"training"},
 ]
@@ -93,11 +93,9 @@ def test_closure_follows_every_form_of_import(tmp_path):
     ]
 
 
-def test_the_eleven_stages_and_no_other():
-    names = [name.partition("@")[0] for name in stages()]
-    assert sorted(set(names)) == sorted(STAGES)
-    for name in STAGES:
-        assert (ROOT / f"pipeline/{name}.py").exists()
+def test_each_stage_is_a_script_and_no_other_module_stands_beside_them():
+    assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"} == set(STAGES)
+    assert {name.partition("@")[0] for name in stages()} <= set(STAGES)
 
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
@@ -307,6 +305,23 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
     assert set(project.planned()) == new | {"report"}
     assert set(project.planned("train@demo-h1")) == {"train@demo-h1"}, "a target is the name of a stage"
     assert times == {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
+
+
+NEW_SET = 'sets: {new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}}'
+NEW_DECODINGS = """\
+decodings:
+  on-new: {model: demo-tiny/average, set: new}
+  beam-1: {model: demo-tiny/average, set: demo-test, beam: 1}
+"""
+
+
+@pytest.mark.parametrize(("tool", "other"), [("snakemake", "repro"), ("repro", "snakemake")])
+def test_a_set_and_decodings_run_themselves_and_the_report_alone(project, tool, other):
+    project.edit("params.yaml", "\nsets: {}\n", f"\n{NEW_SET}\n")
+    project.edit("params.yaml", "\ndecodings: {}\n", f"\n{NEW_DECODINGS}")
+    ran = getattr(project, tool)()
+    assert sorted(ran) == ["decoding@beam-1", "decoding@on-new", "fetch_set@new", "report"]
+    assert getattr(project, other)() == []
 
 
 def test_an_output_that_is_gone_or_was_edited_comes_back(project):

@@ -12,9 +12,11 @@ from ruamel.yaml import YAML
 
 from pipeline.commands import compare
 from pipeline.commands.compare import common_corpus, paired
-from pipeline.score import places, score
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.corpora.evaluation import read_lines as lines
+from pipeline.score import score
 from pipeline.scoring.bleu import matrix, measures
-from pipeline.scoring.segments import aligned, lines
+from pipeline.scoring.of_sets import aligned, places
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
 from transformer.config.reading import UserError
@@ -32,15 +34,18 @@ def write(path: Path, segments: list[str]) -> Path:
     return path
 
 
-def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one") -> tuple[Path, Path]:
-    """Translations and raw text as decode and download leave them."""
-    raw, translations = folder / "data" / "demo" / "raw", folder / "scores" / run / "translations"
+def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one") -> tuple[Path, dict]:
+    """Translations as decode leaves them, and evaluation sets as normalise does."""
+    sets, translations = {}, folder / "scores" / run / "translations"
     for name in ("dev", "test"):
-        write(raw / f"{name}.en", SOURCES)
-        write(raw / f"{name}.de", REFERENCES)
+        place = folder / f"data/sets/demo-{name}"
+        write(place / "raw.en", SOURCES)
+        write(place / "raw.de", REFERENCES)
+        (place / "set.json").write_text(json.dumps({"corpus": "demo", "languages": ["en", "de"], "pairs": 30}))
+        sets[name] = EvaluationSet.open(place)
     for name in ("dev.last", "dev.average", "test.average"):
         write(translations / f"{name}.txt", translation)
-    return translations, raw
+    return translations, sets
 
 
 def params_file(folder: Path, **changed) -> None:
@@ -59,7 +64,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(full, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-STAGE = "pipeline.score one --translations scores/one/translations --raw data/demo/raw --out scores/one/score.json"
+STAGE = "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test --out scores/one/score.json"  # fmt: skip
 
 
 def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
@@ -80,7 +85,7 @@ def test_other_line_counts_are_one_line_that_names_both_files_and_counts(tmp_pat
     result = command(tmp_path, *STAGE.split())
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
-    for part in ("dev.average.txt has 29 lines", "data/demo/raw/dev.de has 30"):
+    for part in ("dev.average.txt has 29 lines", "data/sets/demo-dev/raw.de has 30"):
         assert part in result.stderr
     assert not (tmp_path / "scores/one/score.json").exists()
 
@@ -120,29 +125,29 @@ def test_nothing_to_score_is_refused(tmp_path):
 
 
 def test_an_empty_reference_is_kept_and_told(tmp_path, capsys):
-    translations, raw = project(tmp_path)
-    write(raw / "test.de", [*REFERENCES[:-1], ""])
-    table = score(translations, raw, ("en", "de"), SETTINGS)
+    translations, sets = project(tmp_path)
+    path = write(sets["test"].folder / "raw.de", [*REFERENCES[:-1], ""])
+    table = score(translations, sets, SETTINGS)
     assert table["test"]["average"]["pairs"] == 30
-    assert capsys.readouterr().err == f"score: {raw / 'test.de'}: 1 empty lines, scored as they are\n"
+    assert capsys.readouterr().err == f"score: {path}: 1 empty lines, scored as they are\n"
 
 
 def test_filtered_set_is_scored_from_the_translation_of_the_full_one(tmp_path):
-    translations, raw = project(tmp_path)
+    translations, sets = project(tmp_path)
     chosen = [2, 3, 5, 29]
-    write(raw / "test_filtered.en", [SOURCES[number] for number in chosen])
-    write(raw / "test_filtered.de", [REFERENCES[number] for number in chosen])
-    table = score(translations, raw, ("en", "de"), SETTINGS)
+    write(sets["test"].folder / "filtered.en", [SOURCES[number] for number in chosen])
+    write(sets["test"].folder / "filtered.de", [REFERENCES[number] for number in chosen])
+    table = score(translations, sets, SETTINGS)
     by_hand = [[segments[number] for number in chosen] for segments in (HYPOTHESES, REFERENCES)]
     assert table["test_filtered"]["average"] == {"pairs": 4, "metrics": matrix(*by_hand, "de", 20, 1)}
 
 
 def test_a_filtered_set_of_unequal_sides_is_refused(tmp_path):
-    translations, raw = project(tmp_path)
-    write(raw / "test_filtered.en", SOURCES[:3])
-    write(raw / "test_filtered.de", REFERENCES[:2])
-    with pytest.raises(UserError, match="test_filtered.en has 3 lines and .*test_filtered.de has 2;"):
-        score(translations, raw, ("en", "de"), SETTINGS)
+    translations, sets = project(tmp_path)
+    write(sets["test"].folder / "filtered.en", SOURCES[:3])
+    write(sets["test"].folder / "filtered.de", REFERENCES[:2])
+    with pytest.raises(UserError, match="filtered.en has 3 lines and .*filtered.de has 2;"):
+        score(translations, sets, SETTINGS)
 
 
 def test_equal_segments_are_found_in_their_order(tmp_path):
@@ -169,7 +174,7 @@ def test_comparison_gives_what_sacrebleus_command_gives(tmp_path):
     ours = command(tmp_path, "pipeline.commands.compare", "one", "two")
     assert (ours.returncode, ours.stderr) == (0, "")
     files = [f"scores/{run}/translations/test.average.txt" for run in ("one", "two")]
-    arguments = ["data/demo/raw/test.de", "-i", *files, "-m", "bleu", "--paired-bs", "--paired-bs-n", "200"]
+    arguments = ["data/sets/demo-test/raw.de", "-i", *files, "-m", "bleu", "--paired-bs", "--paired-bs-n", "200"]
     environment = {**os.environ, "SACREBLEU_SEED": "5"}
     theirs = subprocess.run(
         [sys.executable, "-m", "sacrebleu", *arguments, "-f", "json"],
@@ -217,7 +222,7 @@ def test_a_file_stands_for_a_system_and_every_measure_is_comparable(tmp_path):
         (["one", "one"], "one is compared with itself"),
         (["one", "two", "--metric", "bleu"], "valid keys are bleu-13a,"),
         (["one", "french"], "runs of two corpora cannot be compared: one of demo, french of europarl-en-fr"),
-        (["params.yaml", "data/demo/raw/test.de"], "are both files"),
+        (["params.yaml", "data/sets/demo-test/raw.de"], "are both files"),
     ],
 )
 def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, arguments, said):
@@ -237,7 +242,7 @@ def test_the_run_says_which_test_set_it_is(tmp_path):
 
 
 def test_headline_is_sacrebleus_own_number(tmp_path):
-    translations, raw = project(tmp_path)
-    table = score(translations, raw, ("en", "de"), SETTINGS)
+    translations, sets = project(tmp_path)
+    table = score(translations, sets, SETTINGS)
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
     assert table["test"]["average"]["metrics"]["bleu-13a"]["score"] == round(expected.score, 4)

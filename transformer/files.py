@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,6 +49,11 @@ def write_json(path: Path, value: Any) -> None:
     with atomic(path, "w") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    with atomic(path, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def read_json(path: Path) -> Any:

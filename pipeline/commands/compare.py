@@ -6,8 +6,8 @@ A system is a run or, for one from elsewhere, a file with a translation of each 
 is a run and says which test set that is. The test is sacreBLEU's paired bootstrap (Koehn 2004): how often, over
 resamples of the segments, the two scores differ by as much as they do, were there nothing between them.
 
-Reads params.yaml (base.scoring, runs, corpora.CORPUS.languages), scores/RUN/translations/test.average.txt and
-data/CORPUS/raw/test.TARGET. Prints a table; writes nothing.
+Reads params.yaml (base.scoring, runs), scores/RUN/translations/test.average.txt and
+data/sets/CORPUS-test. Prints a table; writes nothing.
 """
 
 import argparse
@@ -15,9 +15,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, Measure, measures
-from pipeline.scoring.segments import aligned
-from pipeline.settings.params import entry, languages, load
+from pipeline.scoring.of_sets import aligned
+from pipeline.settings.params import entry, load
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, unknown
@@ -68,12 +69,13 @@ def main(arguments: argparse.Namespace) -> None:
     if systems[0] == systems[1]:
         raise UserError(f"{systems[0]} is compared with itself; two systems are expected")
     corpus, settings = common_corpus(params, systems), scoring(params)
-    _, target = languages(params, corpus)
+    test = EvaluationSet.open(Path("data/sets") / f"{corpus}-test")
+    target = test.languages[1]
     if arguments.metric not in measures(target):
         raise UserError(unknown(arguments.metric, list(measures(target)), "--metric"))
-    segments, reference = {}, Path("data", corpus, "raw", f"test.{target}")
+    segments: dict[str, list[str]] = {}
     for system in systems:
-        segments[system], references = aligned(translation(system), reference)
+        segments[system], references = aligned(translation(system), test.path("raw", "target"))
     os.environ["SACREBLEU_SEED"] = str(settings.seed)  # the only way in that PairedTest has
     signature, results = paired(segments, references, measures(target)[arguments.metric], settings.bootstrap)
     print(f"test set of {corpus}, {len(references):,} pairs, {signature}")

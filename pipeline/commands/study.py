@@ -1,7 +1,7 @@
-"""Select a study of params.yaml's catalogue: its runs and their corpora become what is built.
+"""Select a study of params.yaml's catalogue: its runs, their corpora, its sets and its decodings become what is built.
 
 python -m pipeline.commands.study            lists the studies
-python -m pipeline.commands.study NAME       rewrites the blocks runs and corpora_in_use; every other byte stays
+python -m pipeline.commands.study NAME       rewrites the blocks runs, corpora_in_use, sets and decodings; every other byte stays
 """
 
 import argparse
@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline.settings import params
 from pipeline.settings.check import check
-from pipeline.settings.selection import run_settings
+from pipeline.settings.selection import STUDY, study
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
@@ -25,14 +25,11 @@ BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]
 
 def select(text: str, name: str) -> str:
     """The text of params.yaml with the study `name` selected."""
-    settings = params.parse(text)
-    runs = params.entry(settings, "studies", name)
-    corpora = list(dict.fromkeys(run_settings({**settings, "runs": runs}, run)[0] for run in runs))
-    for key, value in (("runs", dict(runs)), ("corpora_in_use", corpora)):
+    for key, value in study(params.parse(text), name).items():
         blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
         if len(blocks) != 1:
             raise UserError(f"params.yaml: {key}: one block of lines is expected, not {len(blocks)}; edit it by hand")
-        text = text.replace(blocks[0], block(key, value))
+        text = text.replace(blocks[0], block(key, value if isinstance(value, list) else dict(value)))
     check(params.parse(text))
     return text
 
@@ -50,9 +47,9 @@ def listing(settings: Mapping) -> str:
     """The studies with their runs, the selected one marked."""
     shown = []
     for name in settings.get("studies", {}):
-        runs = params.entry(settings, "studies", name)
-        mark = "# selected\n" if runs == settings.get("runs") else ""
-        shown.append(mark + block(name, dict(runs)))
+        chosen = study(settings, name)
+        mark = "# selected\n" if all(settings.get(key) == value for key, value in chosen.items()) else ""
+        shown.append(mark + block(name, {key: dict(chosen[key]) for key in STUDY if chosen[key]}))
     return "\n".join(shown).rstrip("\n")
 
 

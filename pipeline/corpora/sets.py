@@ -5,15 +5,16 @@ from pathlib import Path
 
 from transformer.config.reading import UserError
 
-REQUIRED = ("train", "dev", "test")
 
+def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...]) -> dict[str, list[Path]]:
+    """Both sides' files of each set in `folder`, the `required` ones first.
 
-def find_sets(folder: Path, languages: tuple[str, str]) -> dict[str, list[Path]]:
-    """Both sides' files of each set in `folder`, train first; UserError where a set or a side is missing."""
+    Raises UserError if a required set or one side of a set is missing.
+    """
     files = [path.name for path in folder.glob("*") if not path.name.startswith(".")] if folder.is_dir() else []
     ends = {f".{language}" for language in languages}
     found = {file.removesuffix(end) for file, end in itertools.product(files, ends) if file.endswith(end)}
-    names = [*REQUIRED, *sorted(found - set(REQUIRED))]
+    names = [*required, *sorted(found - set(required))]
     for name, language in itertools.product(names, languages):
         if f"{name}.{language}" not in files:
             raise UserError(

@@ -45,8 +45,9 @@ def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]
     """
     trained = {run.run: run for run in sorted(known, key=lambda run: not run.recorded) if run.curve}
     found: dict[frozenset[str], Study] = {}
-    for name, entries in [*params.get("studies", {}).items(), ("selection", params["runs"])]:
-        members = [trained[run] for run in entries if run in trained]
+    chosen = {name: entries.get("runs", {}) for name, entries in params.get("studies", {}).items()}
+    for name, runs_of in [*chosen.items(), ("selection", params["runs"])]:
+        members = [trained[run] for run in runs_of if run in trained]
         corpora = list(dict.fromkeys(run.corpus for run in members))
         for corpus in corpora:
             runs = tuple(run for run in members if run.corpus == corpus)

@@ -1,5 +1,6 @@
 """The check of the whole of params.yaml. It can refuse but changes no result, so no stage depends on it."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import entry, languages, section
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
-from pipeline.settings.selection import run_settings
+from pipeline.settings.selection import run_settings, study
+from pipeline.settings.sets import OWN, decoding_run, set_config
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read, shown, unknown
@@ -29,6 +31,8 @@ OF_MODEL = {
 BLOCKS = (
     "runs",
     "corpora_in_use",
+    "sets",
+    "decodings",
     "machine",
     "base",
     "corpora",
@@ -39,7 +43,12 @@ BLOCKS = (
     "studies",
 )
 
-TAKEN = {"corpora": "scores/corpora holds the corpora's own", "downloads": "work/downloads holds the archives"}
+TAKEN = {
+    "corpora": "scores/corpora holds the corpora's own",
+    "decodings": "scores/decodings holds those of `decodings`",
+    "downloads": "work/downloads holds the archives",
+    "times": "work/times holds what was timed",
+}
 
 
 def check(params: Mapping[str, Any]) -> None:
@@ -56,6 +65,10 @@ def check(params: Mapping[str, Any]) -> None:
         check_model(params, name)
     check_runs(params)
     check_corpora_in_use(params)
+    for name in names(params, "sets"):
+        check_set(params, name)
+    for name in names(params, "decodings"):
+        check_decoding(params, name)
     for name in names(params, "studies"):
         check_study(params, name)
 
@@ -150,10 +163,41 @@ def check_corpora_in_use(params: Mapping) -> None:
             raise UserError(f"params.yaml: corpora_in_use: remove {shown(name)}, {why} (`make study` does it)")
 
 
+def check_set(params: Mapping, name: str) -> None:
+    """A set must not have the name of a corpus's own set, whose folder it would overwrite."""
+    set_config(params, name)
+    own = {f"{corpus}-{part}": corpus for corpus in params["corpora"] for part in OWN}
+    if name in own:
+        raise UserError(f"params.yaml: sets: a set cannot be named {name!r}: it is the corpus {own[name]}'s own")
+
+
+def check_decoding(params: Mapping, name: str) -> None:
+    """A decoding needs a run that is selected, and a set in the languages of that run's corpus."""
+    where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
+    models = [f"{run}/average" for run in params["runs"]]
+    if decoding.model not in models:
+        raise UserError(f"{where}.model: {shown(decoding.model)} is no model of `runs`; there are {', '.join(models)}")
+    corpora = {set_name: entry(params, "sets", set_name)["corpus"] for set_name in params["sets"]}
+    corpora |= {f"{corpus}-{part}": corpus for corpus in params["corpora_in_use"] for part in OWN}
+    if decoding.set not in corpora:
+        raise UserError(f"{where}.set: {shown(decoding.set)} is no set; there are {', '.join(corpora)}")
+    of_run = languages(params, params["runs"][decoding.run]["corpus"])
+    of_set = languages(params, corpora[decoding.set])
+    if of_run != of_set:
+        pairs = [" to ".join(pair) for pair in (of_run, of_set)]
+        raise UserError(f"{where}: the model translates {pairs[0]}, and the set {decoding.set} is {pairs[1]}")
+
+
 def check_study(params: Mapping, name: str) -> None:
     """A study is checked as what it would be once it is selected."""
-    runs = entry(params, "studies", name)
     try:
-        check_runs({**params, "runs": runs})
+        chosen = study(params, name)
+        selected = {**params, **chosen}
+        check_runs(selected)
+        for set_name in names(selected, "sets"):
+            check_set(selected, set_name)
+        for decoding in names(selected, "decodings"):
+            check_decoding(selected, decoding)
     except UserError as error:
-        raise UserError(str(error).replace("params.yaml: runs", f"params.yaml: studies.{name}", 1)) from None
+        said = re.sub(r"params\.yaml: (runs|sets|decodings)", rf"params.yaml: studies.{name}.\1", str(error), count=1)
+        raise UserError(said) from None

@@ -7,6 +7,8 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown, unknown
 from transformer.config.training import TrainingConfig
 
+STUDY = ("runs", "sets", "decodings")  # what a study holds; the last two may be left out
+
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
     """The corpus, the model and the training of run `name`, its own differences applied."""
@@ -24,3 +26,18 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
         section(params, "models", run["model"], "model", ModelConfig, name),
         section(params, "models", run["model"], "training", TrainingConfig, name),
     )
+
+
+def study(params: Mapping, name: str) -> dict:
+    """The blocks that the study `name` selects: its runs with their corpora, its sets and its decodings."""
+    where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
+    for key in chosen:
+        if key not in STUDY:
+            raise UserError(unknown(key, list(STUDY), where))
+    blocks = {key: chosen.get(key, {}) for key in STUDY}
+    for key, block in blocks.items():
+        if not isinstance(block, Mapping):
+            raise UserError(f"{where}.{key}: {shown(block)} is not a mapping")
+    runs = blocks["runs"]
+    corpora = dict.fromkeys(run_settings({**params, "runs": runs}, run)[0] for run in runs)
+    return {"runs": runs, "corpora_in_use": list(corpora), "sets": blocks["sets"], "decodings": blocks["decodings"]}

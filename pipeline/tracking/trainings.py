@@ -45,7 +45,8 @@ class Sources:
 
     def names(self, run: str) -> dict[str, str]:
         """The run's corpus and model, also where no more than a study names it."""
-        for runs in (self.params.get("runs", {}), *self.params.get("studies", {}).values()):
+        studies = self.params.get("studies", {}).values()
+        for runs in (self.params.get("runs", {}), *(study.get("runs", {}) for study in studies)):
             if run in runs:
                 return {key: runs[run][key] for key in ("corpus", "model")}
         return {}

@@ -1,0 +1,164 @@
+"""Normalising: cleaning the lines of a set, and filtering training pairs.
+
+Memory does not grow with the corpus; de-duplication, if it is on, takes 16 bytes a pair.
+"""
+
+import itertools
+import operator
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from tqdm import tqdm
+
+from pipeline.corpora.cleaning import cleaner
+from pipeline.corpora.evaluation import DESCRIPTION
+from pipeline.corpora.lines import blocks
+from pipeline.corpora.sets import require_aligned
+from pipeline.settings.normalise import NormaliseConfig
+from transformer.config.reading import UserError
+from transformer.files import write_json
+
+COUNTS = ("changed", "empty", "invalid")  # what is counted of each side's lines
+
+
+class Side:
+    """One file of a set on its way: bytes in, clean lines out, and the count of lines that this changed."""
+
+    def __init__(self, path: Path, language: str, config: NormaliseConfig) -> None:
+        self.path, self.replace = path, config.invalid_utf8 == "replace"
+        options = {"entities": config.entities, "nfc": config.nfc, "punctuation": config.punctuation}
+        self.clean = cleaner(**options, language=language)
+        self.read = self.changed = self.invalid = self.empty = 0
+
+    def lines(self, raw: list[bytes]) -> list[str]:
+        """The clean lines that follow those given before."""
+        if not raw:
+            return []
+        text = self.decode(b"".join(raw).removesuffix(b"\n") + b"\n")
+        clean = self.clean(text)
+        lines = clean[:-1].split("\n")
+        if clean != text:
+            self.changed += sum(map(operator.ne, lines, text[:-1].split("\n")))
+        self.read += len(lines)
+        self.empty += lines.count("")
+        return lines
+
+    def decode(self, data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            line, byte = before.count(b"\n"), error.start - before.rfind(b"\n")
+            if not self.replace:
+                raise UserError(
+                    f"{self.path}: line {self.read + line + 1}, byte {byte} (0x{data[error.start]:02x}) is not UTF-8; "
+                    "normalise.invalid_utf8: replace puts U+FFFD in its place"
+                ) from None
+        text = data.decode(errors="replace")
+        kept = zip(data[:-1].split(b"\n"), text[:-1].split("\n"), strict=True)
+        self.invalid += sum(line != decoded.encode() for line, decoded in kept)
+        return text
+
+
+class Filter:
+    """Which training pairs are kept, and how many were dropped for which reason."""
+
+    def __init__(self, config: NormaliseConfig) -> None:
+        self.max_words, self.max_ratio = config.max_words, config.max_ratio
+        self.dropped = Counter({"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0})
+        self.seen = None
+        if config.deduplicate:
+            from pipeline.corpora.duplicates import Seen  # numpy
+
+            self.seen = Seen()
+
+    def __call__(self, sources: list[str], targets: list[str]) -> tuple[list[str], list[str]]:
+        if self.max_words or self.max_ratio or "" in sources or "" in targets:
+            reasons = [self.reason(*pair) for pair in zip(sources, targets, strict=True)]
+            self.dropped.update(filter(None, reasons))
+            sources, targets = selected(sources, targets, [not reason for reason in reasons])
+        if self.seen is not None:
+            new = self.seen.new(sources, targets)
+            self.dropped["deduplicate"] += len(new) - int(new.sum())
+            sources, targets = selected(sources, targets, new)
+        return sources, targets
+
+    def reason(self, source: str, target: str) -> str | None:
+        """Why this pair is dropped, if it is."""
+        if not source or not target:
+            return "empty"
+        shorter, longer = sorted((source.count(" ") + 1, target.count(" ") + 1))
+        if self.max_words and longer > self.max_words:
+            return "max_words"
+        return "max_ratio" if self.max_ratio and longer > self.max_ratio * shorter else None
+
+
+def selected(sources: list[str], targets: list[str], keep) -> tuple[list[str], list[str]]:
+    return list(itertools.compress(sources, keep)), list(itertools.compress(targets, keep))
+
+
+def paired_blocks(paths: list[Path], bar: tqdm) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Lines of both files, the same number of them, a block at a time; UserError where one file ends first."""
+    first, second = paths
+    sources, read = blocks(first, bar), 0
+    with open(second, "rb") as targets:
+        for lines in sources:
+            others = list(itertools.islice(targets, len(lines)))
+            bar.update(sum(map(len, others)))
+            if len(others) < len(lines):
+                longer = read + len(lines) + sum(map(len, sources))
+                require_aligned(first, longer, second, read + len(others))
+            read += len(lines)
+            yield lines, others
+        require_aligned(first, read, second, read + sum(1 for _ in targets))
+
+
+def normalise_set(
+    paths: list[Path],
+    out: list[Path],
+    languages: tuple[str, str],
+    config: NormaliseConfig,
+    bar: tqdm,
+    training: bool = False,
+) -> dict:
+    """Clean the two files of a set into the two files `out`. Returns the counts for the report.
+
+    Only a `training` set loses pairs: line numbers of the others are those of the references.
+    """
+    sides = [Side(path, language, config) for path, language in zip(paths, languages)]
+    select = Filter(config) if training else None
+    kept = 0
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(open(path, "wb")) for path in out]
+        for raw_lines in paired_blocks(paths, bar):
+            both = [side.lines(lines) for side, lines in zip(sides, raw_lines)]
+            both = select(*both) if select else both
+            kept += len(both[0])
+            for output, lines in zip(outputs, both):
+                output.write("\n".join([*lines, ""]).encode())
+    if not kept:
+        raise UserError(f"{paths[0]} and {paths[1]}: no pair in them, or none that is kept")
+    counts = {key: {la: getattr(side, key) for la, side in zip(languages, sides)} for key in COUNTS}
+    return {"read": sides[0].read, "kept": kept, **({"dropped": dict(select.dropped)} if select else {}), **counts}
+
+
+def write_set(
+    folder: Path,
+    corpus: str,
+    languages: tuple[str, str],
+    raw: list[Path],
+    config: NormaliseConfig,
+    bar: tqdm,
+    filtered: list[Path] | tuple[()] = (),
+) -> dict:
+    """Write the evaluation set of two `raw` files into `folder`. Returns the counts of its normalisation."""
+    for form, paths in (("raw", raw), ("filtered", filtered)):
+        for path, language in zip(paths, languages):
+            if path != folder / f"{form}.{language}":
+                shutil.copyfile(path, folder / f"{form}.{language}")
+    counts = normalise_set(raw, [folder / f"normalised.{code}" for code in languages], languages, config, bar)
+    write_json(folder / DESCRIPTION, {"corpus": corpus, "languages": list(languages), "pairs": counts["kept"]})
+    return counts

@@ -1,0 +1,76 @@
+"""Translate a set with a trained model and score it: one line of `decodings` in params.yaml.
+
+    python -m pipeline.decoding NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME
+
+Reads params.yaml (base.decoding with what decodings.NAME changes, base.scoring), the model folder and the evaluation
+set. Writes translation.txt, a line a segment; decoding.json with the settings; and score.json. It trains nothing.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.of_sets import filtered_scores, set_scores
+from pipeline.settings.machine import machine
+from pipeline.settings.params import load
+from pipeline.settings.scoring import ScoringConfig, scoring
+from pipeline.settings.sets import DecodingRun, decoding_run
+from pipeline.workflow import hardware, stage
+from transformer.files import atomic_folder, write_json, write_lines
+from transformer.translator import Translator
+
+
+def work(translator: Translator, name: str, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
+    """Write the translation and what made it into `out`. Returns the time it took."""
+    lines, _ = chosen.lines("normalised")
+    started = time.monotonic()
+    with tqdm(total=sum(map(bool, lines)), desc=f"decoding {name}", unit="sentence") as bar:
+        translations = translator.translate(lines, decoding.set, bar.update)
+    seconds = time.monotonic() - started
+    write_lines(out / "translation.txt", translator.text(translations))
+    pieces = sum(len(translation.ids) + 1 for translation in translations)
+    description = {
+        "model": decoding.model,
+        "set": decoding.set,
+        "corpus": chosen.corpus,
+        "languages": chosen.languages,
+        "sentences": len(translations),
+        "pieces": pieces,
+        "settings": {"averaging": translator.description, "decoding": vars(translator.config)},
+    }
+    write_json(out / "decoding.json", description)
+    return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
+
+
+def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
+    """What score.json holds: the scores of the set and, if it has one, of its filtered part."""
+    table = {"set": set_scores(translation, chosen, settings)}
+    if chosen.is_filtered:
+        table["filtered"] = filtered_scores(translation, chosen, settings)
+    return table
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params, name = load(), arguments.name
+    decoding = decoding_run(params, name)
+    device = hardware.torch_device(machine(params), decoding.settings.threads)
+    translator = Translator.of_folder(arguments.model, decoding.settings, device)
+    chosen = EvaluationSet.open(arguments.set)
+    with atomic_folder(arguments.out) as folder:
+        times = work(translator, name, chosen, decoding, folder)
+        table = score(folder / "translation.txt", chosen, scoring(params))
+        write_json(folder / "score.json", table)
+    times |= {"precision": decoding.settings.precision, **hardware.hardware(device)}
+    write_json(Path("work/times/decodings") / f"{name}.json", times)
+    print(f"{arguments.out}: {table['set']['metrics']['bleu-13a']['score']:.2f} sacreBLEU on {decoding.set}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="decoding", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="a decoding of params.yaml")
+    for name in ("--model", "--set", "--out"):
+        parser.add_argument(name, type=Path, required=True)
+    stage.run(main, parser)

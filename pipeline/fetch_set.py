@@ -1,0 +1,50 @@
+"""Fetch a test set that belongs to no corpus's own sets, and normalise it.
+
+    python -m pipeline.fetch_set NAME --out data/sets/NAME
+
+Reads params.yaml (sets.NAME; the corpus it names: languages, archives, normalise) and the files or archives named there.
+Writes an evaluation set (pipeline/corpora/evaluation.py). It trains nothing.
+"""
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+
+from pipeline.corpora.collecting import append
+from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.lines import progress
+from pipeline.corpora.normalising import write_set
+from pipeline.corpora.transfer import PATIENT
+from pipeline.settings.download import Archive
+from pipeline.settings.machine import machine
+from pipeline.settings.normalise import NormaliseConfig
+from pipeline.settings.params import entry, languages, load, section
+from pipeline.settings.sets import set_config
+from pipeline.workflow import stage
+from transformer.config.reading import convert
+from transformer.files import atomic_folder
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params, name = load(), arguments.name
+    chosen = set_config(params, name)
+    codes = languages(params, chosen.corpus)
+    config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
+    where = f"params.yaml: corpora.{chosen.corpus}.download"
+    archives = entry(params, "corpora", chosen.corpus)["download"].get("archives") or {}
+    fetcher = Fetcher(Path("work/downloads"), Path("checksums.json"), machine(params).mirror, PATIENT)
+    with atomic_folder(arguments.out) as folder:
+        raw = [folder / f"raw.{code}" for code in codes]
+        with ExitStack() as stack:
+            files = tuple(stack.enter_context(open(path, "wb")) for path in raw)
+            append(chosen.part, convert(dict[str, Archive], archives, f"{where}.archives"), codes, fetcher, files)
+        with progress(raw, f"normalise {name}") as bar:
+            counts = write_set(folder, chosen.corpus, codes, raw, config, bar)
+    print(f"{arguments.out}: {counts['kept']:,} pairs")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="fetch_set", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="a set of params.yaml")
+    parser.add_argument("--out", type=Path, required=True)
+    stage.run(main, parser)

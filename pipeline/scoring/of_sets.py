@@ -1,0 +1,63 @@
+"""The scores of translations of an evaluation set, by every measure of bleu.py."""
+
+import sys
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.corpora.evaluation import EvaluationSet, read_lines
+from pipeline.corpora.sets import require_aligned
+from pipeline.settings.scoring import ScoringConfig
+from transformer.config.reading import UserError
+
+
+def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
+    """The segments of both files, of which there must be as many in one as in the other."""
+    hypotheses, references = read_lines(translation), read_lines(reference)
+    require_aligned(translation, len(hypotheses), reference, len(references))
+    if not references:
+        raise UserError(f"{reference} is empty; there is nothing to score {translation} against")
+    return hypotheses, references
+
+
+def scores(hypotheses: Sequence[str], references: Sequence[str], language: str, settings: ScoringConfig) -> dict:
+    """{"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}."""
+    from pipeline.scoring.bleu import matrix  # numpy and sacreBLEU, which a reader of the settings does without
+
+    metrics = matrix(hypotheses, references, language, settings.bootstrap, settings.seed)
+    return {"pairs": len(references), "metrics": metrics}
+
+
+def set_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
+    """The scores of the translation of a whole set.
+
+    An empty reference is scored like any other, as one of length 0: leaving it out would give another test set the same
+    name.
+    """
+    reference = chosen.path("raw", "target")
+    hypotheses, references = aligned(translation, reference)
+    if empty := sum(not segment.strip() for segment in references):
+        print(f"score: {reference}: {empty:,} empty lines, scored as they are", file=sys.stderr)
+    return scores(hypotheses, references, chosen.languages[1], settings)
+
+
+def filtered_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
+    """The scores on the set's filtered part, whose segments are picked out of the translation of the whole set."""
+    hypotheses = read_lines(translation)
+    _, references = chosen.lines("filtered")
+    numbers = places(chosen.path("filtered", "source"), chosen.path("raw", "source"))
+    return scores([hypotheses[number] for number in numbers], references, chosen.languages[1], settings)
+
+
+def places(filtered: Path, full: Path) -> list[int]:
+    """Where each segment of the filtered test set's source stands in the full one's, equal segments in their order."""
+    numbers = defaultdict(deque)
+    for number, segment in enumerate(read_lines(full)):
+        numbers[" ".join(segment.split())].append(number)
+    found = []
+    for number, segment in enumerate(read_lines(filtered), 1):
+        candidates = numbers[" ".join(segment.split())]
+        if not candidates:
+            raise UserError(f"{filtered}, line {number}: {segment!r} is not in {full}, or not as often")
+        found.append(candidates.popleft())
+    return found
