@@ -279,7 +279,7 @@ def test_a_failing_store_is_one_line_however_often_it_fails(
     threading.Timer(2, ended.set).start()
     follower.follow("tiny", log, DESCRIPTION, ended)
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.tracking.client" in said
+    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.commands.track" in said
     holder.rollback()
     live(log, last=True)
     assert content()[0]["points"] == points_of(records(40))
