@@ -1,4 +1,4 @@
-"""The segments of translations and references, one a line."""
+"""Reads the segments of translations and references, one per line."""
 
 from pathlib import Path
 
@@ -7,16 +7,16 @@ from transformer.config.reading import UserError
 
 
 def lines(path: Path) -> list[str]:
-    """The segments of a text file; they end at "\\n" only, any other line separator is part of one."""
+    """The segments of a text file. Only "\\n" ends a segment; any other line separator is part of it."""
     try:
         segments = path.read_bytes().decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is not UTF-8; the file is to be UTF-8 text") from None
+        raise UserError(f"{path}: byte {error.start} is not UTF-8; the file must be UTF-8 text") from None
     return segments if segments[-1] else segments[:-1]
 
 
 def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
-    """The segments of both files, of which there must be as many in one as in the other."""
+    """The segments of both files, which must have the same number of lines."""
     hypotheses, references = lines(translation), lines(reference)
     require_aligned(translation, len(hypotheses), reference, len(references))
     if not references:

@@ -136,7 +136,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def prepare(path: Path) -> None:
-    """Create the database if it does not exist. Raises if it cannot be written, which MLflow would retry for minutes."""
+    """Create the database if it does not exist. Raises if it cannot be written; MLflow would retry for minutes."""
     if not exists(path):
         create(path)
     with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection:

@@ -42,7 +42,7 @@ def to_place(dice: Dice, kinds: Sequence[str]) -> Pair:
 
 
 def surface(dice: Dice, case: int) -> Pair:
-    """On the table. German takes the dative for a location (auf dem Tisch), the accusative for a direction (auf den Tisch)."""
+    """On the table. A location has the dative (auf dem Tisch), a direction the accusative (auf den Tisch)."""
     return thing(dice, ["surface"], simple=True).after(*dice.choose(ON), case)
 
 

@@ -146,7 +146,7 @@ def gerund(clause: Clause) -> Pair:
 
 
 def spoken(clause: Clause) -> Clause:
-    """The clause with the perfect for the past, as in spoken German. A passive, a modal verb, be and have keep the past."""
+    """The clause with the perfect for the past, as in spoken German. Passives, modals, be and have keep the past."""
     keeps = clause.passive or clause.modal or clause.verb.english.base in ("be", "have")
     return replace(clause, tense="perfect") if clause.tense == "past" and not keeps else clause
 
@@ -212,7 +212,7 @@ def second(clause: Clause) -> tuple[str, str]:
 
 
 def inverted(clause: Clause) -> str:
-    """The German words after a verb that precedes the subject: gestern freute sich der Lehrer, gestern freute er sich."""
+    """The words after a verb that precedes its subject: gestern freute sich der Lehrer, gestern freute er sich."""
     subject = clause.subject
     if subject.pronoun:
         return join(subject.german[0], middle(clause))

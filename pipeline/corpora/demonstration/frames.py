@@ -30,7 +30,7 @@ class Frame(NamedTuple):
 
 
 class Modal(NamedTuple):
-    """A verb that precedes an infinitive: an auxiliary without inflection ("can"), or an inflected verb ("wants to")."""
+    """A verb before an infinitive: an auxiliary without inflection ("can") or an inflected verb ("wants to")."""
 
     auxiliary: str
     verb: EnglishVerb | None
@@ -41,7 +41,7 @@ class Modal(NamedTuple):
 
 
 def frames(table: dict[str, str], subjects: str = "person", stative: bool = False) -> list[Frame]:
-    """Read a table from kinds of objects to verbs. A German preposition and its case may precede them: `auf acc: text`."""
+    """Read a table from kinds of objects to verbs. A German preposition and a case may come first: `auf acc: text`."""
     made = []
     for key, text in table.items():
         governed, _, kinds = key.rpartition(":")

@@ -128,7 +128,7 @@ class Verb(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Determiner:
-    """An article, a possessive or a quantity. `endings` is its own declension, `adjectives` that of adjectives after it."""
+    """An article, possessive or quantity. `endings` is its own declension, `adjectives` that of adjectives after it."""
 
     english: str
     german: str

@@ -47,7 +47,7 @@ def noun_phrase(
     very: bool = False,
     tail: Pair = NONE,
 ) -> Nominal:
-    """The noun with its determiner and adjectives, inflected for all cases. `tail` is a relative clause or a genitive."""
+    """The noun with determiner and adjectives, inflected for all cases. `tail` is a relative clause or a genitive."""
     gender = "p" if plural else noun.gender
     words = [noun.english_plural if plural else noun.english]
     words = ["very"] * very + [adjective.english for adjective in adjectives] + words
@@ -124,7 +124,7 @@ def thing(
     known: bool = False,
     tail: Callable[[Dice, Noun, bool], Pair] | None = None,
 ) -> Nominal:
-    """A noun phrase of one of the kinds. If `negated`, an indefinite article becomes kein. `tail` draws what follows."""
+    """A noun phrase of one of the kinds. If `negated`, an indefinite article becomes kein. `tail` draws its ending."""
     noun = word(dice, kinds)
     determiner, plural = determined(dice, noun, simple or known, known)
     if negated:

@@ -72,7 +72,7 @@ def giving(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def handing(verb: Verb, gift: Nominal, receiver: Nominal, backwards: bool, negated: bool) -> Predicate:
-    """With `backwards`, English says "it to him". German puts the direct object first if both are pronouns: gab es ihm."""
+    """With `backwards`, English says "it to him". Of two German pronouns the direct object is first: gab es ihm."""
     english = join(gift.objective, "to", receiver.objective) if backwards else join(receiver.objective, gift.objective)
     given = accusative(gift, negated, english)
     if receiver.pronoun:
