@@ -39,7 +39,7 @@ def mirror_scores(run: str, scores: Path) -> None:
 
 @contextlib.contextmanager
 def follower(*arguments: str) -> Iterator[None]:
-    """Run the follower beside the block. It ends after its standard input, which the death of this process closes."""
+    """Run the follower while the block runs. It ends once its standard input closes, also if this process is killed."""
     process = start(arguments)
     try:
         yield
