@@ -1,4 +1,4 @@
-"""A parallel corpus of any size, out of one that is not as long."""
+"""Writes a parallel corpus of any size from a smaller one."""
 
 import gzip
 import lzma
@@ -8,14 +8,14 @@ from pathlib import Path
 from random import Random
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
-# So often a pair brings a new word on each side. By Heaps' law, with the exponents of Europarl's first 800,000 pairs
-# (0.55 for English, 0.6 for French), it would be 0.07 and 0.10 times a pair from there to 8 million.
+# The share of pairs that add a new word on each side. Heaps' law, with the exponents of the first 800,000 pairs of
+# Europarl (0.55 for English, 0.6 for French), gives 0.07 and 0.10 new words per pair from there to 8 million pairs.
 NEW_WORDS = 0.1
 Pair = tuple[str, str]
 
 
 def write_corpus(paths: list[Path], pairs: int, folder: Path) -> None:
-    """`pairs` training pairs; dev and test are needed, but nothing is to be measured on them."""
+    """Write `pairs` training pairs, and small dev and test sets, which the stages require."""
     folder.mkdir(parents=True)
     for name, size in (("train", pairs), ("dev", 10), ("test", 10)):
         with (
@@ -28,7 +28,7 @@ def write_corpus(paths: list[Path], pairs: int, folder: Path) -> None:
 
 
 def extended(paths: list[Path]) -> Iterator[Pair]:
-    """The corpus, and then the corpus retold again and again."""
+    """Yields the corpus, and then variations of it without end."""
     for turn in count():
         files = [OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") for path in paths]
         pairs = (tuple(line.removesuffix("\n") for line in pair) for pair in zip(*files))
@@ -38,10 +38,10 @@ def extended(paths: list[Path]) -> Iterator[Pair]:
 
 
 def retold(pairs: Iterable[Pair], turn: int) -> Iterator[Pair]:
-    """Other pairs of the same words: each side begins `turn` words later and ends with those left out.
+    """Yields other pairs of the same words: each side is rotated by `turn` words.
 
-    To some pairs a word is added on each side that was nowhere before, the first half of its longest word with the
-    second half of another pair's, so that the vocabulary goes on growing as that of new text would.
+    Some pairs get a new word on each side: the first half of their longest word and the second half of another pair's.
+    The vocabulary therefore continues to grow, as it does in new text.
     """
     random, ends = Random(turn), ("", "")
     for pair in pairs:

@@ -1,6 +1,6 @@
-"""Systems that translate with the weights of ours: our own, Hugging Face's generate in three ways, CTranslate2.
+"""Systems that translate with the weights of our model: ours, generate of Hugging Face in three ways, and CTranslate2.
 
-A maker imports its peer when it is called, and raises ImportError where it is not installed.
+Each function imports its library when called, and raises ImportError if the library is not installed.
 """
 
 import functools
@@ -17,10 +17,10 @@ from transformer.layout import pad
 from transformer.model import Transformer
 
 Batch = list[list[int]]
-"""Sources, or their translations, as pieces."""
+"""Source sentences or their translations, as ids of pieces."""
 
 Translate = Callable[[list[Batch]], list[Batch]]
-"""The translations of some batches."""
+"""A function from batches of sources to batches of translations."""
 
 
 def ours(model: Transformer, config: DecodingConfig) -> Translate:
@@ -30,7 +30,7 @@ def ours(model: Transformer, config: DecodingConfig) -> Translate:
     return translations
 
 
-@functools.lru_cache(1)  # the same for all ways to call it
+@functools.lru_cache(1)  # all ways to call generate share one model
 def hugging_face(model: Transformer, config: DecodingConfig) -> Callable[[Batch], Batch]:
     from transformers import MarianConfig, MarianMTModel
     from transformers.utils import logging

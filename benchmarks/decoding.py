@@ -1,14 +1,18 @@
-"""Decoding beside Hugging Face's generate and CTranslate2: the same weights, sentences and batches, turn by turn.
+"""Decoding speed compared with Hugging Face's generate and CTranslate2, on the same weights, sentences and batches.
 
     python -m benchmarks.decoding MODEL_FOLDER SOURCE_TEXT [--reference TEXT] [--sentences 500] [--rounds 3]
     python -m benchmarks.decoding --shape base [--sentences 64] [--rounds 3]
 
-Beam 4, no length penalty, float32; on a GPU once more in bfloat16. Prints target tokens a second as medians over the
-rounds, the ratios, how many translations are the same as ours, and sacreBLEU where there is a reference. Batches are
-ours, sorted by length. On a processor we and CTranslate2 give each thread a batch of its own; generate, which has no
-such thing, is shown as it comes, and called by as many threads; and, as it sorts nothing, with 32 lines at a time in
-the text's order. The second form takes random weights, which rarely end a sentence: all go on to the limit, here the
-input's length, 27 pieces. A peer that is not installed is a dash.
+The beam is 4, without a length penalty, in float32 and on a GPU also in bfloat16. The systems take turns. The table has
+the median of target tokens per second over the rounds, its ratio to ours, the share of translations equal to ours, and
+sacreBLEU if there is a reference. A system that is not installed has dashes and the reason.
+
+All systems get our batches, which are sorted by length. On a CPU, our decoder and CTranslate2 translate one batch per
+thread. generate has no such mode, so it is also called from as many threads. It does not sort sentences, so it is also
+measured on 32 lines at a time in the order of the text.
+
+The second form uses random weights. They rarely end a sentence, so every translation reaches the limit, which is here
+the length of the input, 27 pieces.
 """
 
 import argparse
@@ -34,22 +38,22 @@ from transformer.decoding import batches_by_length
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
-# With random weights. Peers know only one limit a batch, so all sentences are as long as WMT14's mean.
+# For random weights. Other systems have one length limit per batch, so all sentences have the mean length of WMT14.
 VOCABULARY, LENGTH = 37000, 27
-GPU_BATCH_TOKENS = 65536  # few sentences leave a GPU waiting for its host
+GPU_BATCH_TOKENS = 65536  # with smaller batches, a GPU waits for its host
 
 
 def available(
     names: Iterable[str], model: Transformer, config: DecodingConfig, sources: Batch
 ) -> tuple[dict[str, Translate], dict[str, str]]:
-    """The systems that are installed and translate `sources` here, and why the others do not."""
+    """The systems that can translate `sources` on this machine, and for each other system the reason."""
     systems, reasons = {}, {}
     for name in names:
         try:
             systems[name] = SYSTEMS[name](model, config)
             systems[name]([sources])
         except (ImportError, RuntimeError, ValueError) as error:
-            # CTranslate2 may lack CUDA's libraries, and says so as late as at its first batch.
+            # CTranslate2 reports missing CUDA libraries only at its first batch.
             if name == "ours":
                 raise
             systems.pop(name, None)
@@ -58,8 +62,8 @@ def available(
 
 
 def run(system: Translate, sources: Batch, batches: list[list[int]], threads: int) -> tuple[Batch, float]:
-    """The translations in the sources' order and the seconds they took."""
-    torch.set_num_threads(threads)  # CTranslate2 sets those of the whole process
+    """The translations, in the order of `sources`, and the time in seconds."""
+    torch.set_num_threads(threads)  # CTranslate2 changes the setting of the process
     results: Batch = [[]] * len(sources)
     started = time.perf_counter()
     translations = system([[sources[number] for number in numbers] for numbers in batches])
@@ -71,15 +75,15 @@ def run(system: Translate, sources: Batch, batches: list[list[int]], threads: in
 
 @dataclass
 class Task:
-    """What all systems translate."""
+    """The sentences that all systems translate."""
 
     label: str
     sources: Batch
     rounds: int
-    bleu: Callable[[Batch], str]  # of translations in the sources' order
+    bleu: Callable[[Batch], str]  # takes translations in the order of `sources`
 
     def compare(self, names: list[str], model: Transformer, config: DecodingConfig) -> list[str]:
-        """Rows of the table for the systems of these names."""
+        """The rows of the table for these systems."""
         systems, reasons = available(names, model, config, self.sources[:1])
         count, tokens = len(self.sources), max(1, config.batch_tokens // config.beam)
         by_length = batches_by_length([len(source) for source in self.sources], tokens)
@@ -89,7 +93,7 @@ class Task:
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
                 batches = in_order if system == IN_ORDER else by_length
-                # The first round warms up, on the longest and the shortest.
+                # The first round is a warm-up on the batches with the longest and the shortest sentences.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
                 if number:
@@ -125,24 +129,24 @@ def text_task(
     vocabulary = Vocabulary(folder / "vocabulary.model")
     pairs = list(zip(*(read_lines(path)[:sentences] for path in (text, reference or text)), strict=True))
     sources, references = vocabulary.encode([line for line, _ in pairs]), [line for _, line in pairs]
-    kept = [number for number, source in enumerate(sources) if source]  # an empty line is nothing to translate
+    kept = [number for number, source in enumerate(sources) if source]  # without empty lines
     bleu = scorer(vocabulary, [references[number] for number in kept]) if reference else lambda _: "–"
     return model, Task(str(folder), [sources[number] for number in kept], rounds, bleu)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.decoding", description=__doc__.split("\n\n")[0])
-    parser.add_argument("model", type=Path, nargs="?", help="a model folder, as average writes it")
+    parser.add_argument("model", type=Path, nargs="?", help="a model folder, as written by average")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
-    parser.add_argument("--reference", type=Path, help="a file of their translations")
-    parser.add_argument("--shape", choices=("tiny", "base", "big"), help="random weights of this shape instead")
+    parser.add_argument("--reference", type=Path, help="a file of reference translations")
+    parser.add_argument("--shape", choices=("tiny", "base", "big"), help="use random weights of this shape instead")
     parser.add_argument("--sentences", type=int, default=500)
-    parser.add_argument("--batch-tokens", type=int, help="source pieces x beam; else params.yaml's, on a GPU 65,536")
+    parser.add_argument("--batch-tokens", type=int, help="source pieces x beam (default: params.yaml; GPU: 65,536)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     if bool(arguments.shape) == bool(arguments.text):
-        parser.error("either a model folder and a text, or --shape")
+        parser.error("give either a model folder and a text, or --shape")
     torch.set_num_threads(arguments.threads)
     cuda = torch.cuda.is_available()
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
@@ -150,7 +154,7 @@ def main() -> None:
     config = dataclasses.replace(config, alpha=0.0, threads=arguments.threads, batch_tokens=tokens)
     names = [name for name in SYSTEMS if not (cuda and name == BY_THREADS)]
     if arguments.shape:
-        names.remove(IN_ORDER)  # all are as long
+        names.remove(IN_ORDER)  # all sentences have the same length
         config = dataclasses.replace(config, extra_length=0)
         model, task = random_task(arguments.shape, arguments.sentences, arguments.rounds)
     else:

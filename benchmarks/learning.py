@@ -1,13 +1,14 @@
-"""Learning: dev loss against time of our trainer and of a compiled torch.nn.Transformer, on the same batches.
+"""Learning curves of our trainer and of torch.nn.Transformer: dev loss against time, on the same batches.
 
     python -m benchmarks.learning DATA [--model base] [--minutes 3] [--every 250] [--out learning.svg]
                                        [--test SOURCE REFERENCE] [--keep FOLDER]
 
-DATA is a folder that binarise wrote, such as data/CORPUS/binarised. Each trains for so many minutes, one after the
-other, from its first step, compilation and all; measuring the dev loss, every --every steps, is left out of the time.
-Prints the losses, and how long ours took to the peer's last loss; draws both curves; with --test translates SOURCE by
-ours, as it stands at the end, and prints its BLEU; with --keep it becomes a model folder, as average writes them. A
-processor compiles nothing.
+DATA is a folder written by binarise, such as data/CORPUS/binarised. Each trainer runs for --minutes, one after the
+other. The time includes compilation, which happens on a GPU only, and excludes the dev losses, one every --every steps.
+
+Prints the losses and the time that our trainer took to reach the last loss of the other, and draws both curves. --test
+translates SOURCE with the last weights of our model and prints BLEU. --keep writes them as a model folder, in the
+format of average.
 """
 
 import argparse
@@ -57,7 +58,7 @@ class Point(NamedTuple):
 
 
 class Clock:
-    """Time since it was made, without that between `stop` and `go_on`."""
+    """The time since construction, excluding the intervals between `stop` and `go_on`."""
 
     def __init__(self) -> None:
         self.started, self.stopped = time.perf_counter(), 0.0
@@ -71,7 +72,7 @@ class Clock:
 
 
 class Study(NamedTuple):
-    """What both have in common."""
+    """The settings and the data that both trainers share."""
 
     model: ModelConfig
     config: TrainingConfig
@@ -86,7 +87,7 @@ class Study(NamedTuple):
         return precision_of(self.config.precision, self.device)
 
     def over(self, seconds: float) -> bool:
-        """Asked at each dev loss."""
+        """Whether the time is up. Called at each dev loss."""
         return seconds > 60 * self.minutes
 
     def batches(self) -> Batches:
@@ -94,17 +95,17 @@ class Study(NamedTuple):
 
 
 def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list[Point]:
-    """The trainer as pipeline.train runs it, on `model`."""
+    """Train `model` with the trainer of pipeline.train."""
     clock, curve, seconds = Clock(), [], 0.0
     state = new_state(model, study.config, study.device)
 
     def tick(record: dict | None) -> None:
         nonlocal seconds
         if record and "dev_loss" in record:
-            clock.go_on()  # since the last call, which was the record's
+            clock.go_on()  # stopped in the last call, that of the record with the training loss
             curve.append(Point(seconds, record["step"], record["dev_loss"]))
             say(curve[-1])
-        seconds = clock.stop()  # the losses of a record, just before those of dev, have waited for the device
+        seconds = clock.stop()  # the record of the training loss, just before the dev loss, has synchronised the device
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), study.config.keep, {})
@@ -114,7 +115,7 @@ def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list
 
 
 def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
-    """torch.nn.Transformer by the same schedule, on the same batches, padded and made ahead as ours are."""
+    """Train torch.nn.Transformer with the same schedule and the same batches, padded and prefetched."""
     clock, curve, config, batches = Clock(), [], study.config, study.batches()
     torch.manual_seed(config.seed)
     model = TorchTransformer(study.model, study.vocabulary).to(study.device)
@@ -136,7 +137,7 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
         optimiser.step()
         optimiser.zero_grad()
         if (step + 1) % config.evaluate_every == 0:
-            loss.item()  # waits for the device
+            loss.item()  # synchronises the device
             seconds = clock.stop()
             curve.append(Point(seconds, step + 1, dev_loss(forward, study)))
             say(curve[-1])
@@ -159,7 +160,7 @@ def dev_loss(model: nn.Module, study: Study) -> float:
 
 
 def bleu(model: Transformer, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
-    """sacreBLEU of a translation, with its signature."""
+    """sacreBLEU of a translation of `texts`, with its signature."""
     metric, (source, reference) = BLEU(), map(read_lines, texts)
     decoder = Translator(model.eval(), Vocabulary(vocabulary), decoding, {})
     hypotheses = decoder.text(decoder.translate(source, texts[0].name))

@@ -1,9 +1,9 @@
-"""Whether a training stays as small as it starts: 20,000 steps of a very small model, through all that a real one does.
+"""Detects leaks: 20,000 training steps of a very small model, with all that a real training does.
 
     python -m benchmarks.long_run [--steps 20000]
 
-Prints the memory (RSS), the open files and the training's folder every 1,000 steps. Ends with status 1 where one of
-them grew by over 2% between the first quarter and the end.
+Prints the memory (RSS), the open files and the size of the training's folder every 1,000 steps. Exits with status 1 if
+one of them grows by more than 2% between the first quarter and the end.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def trainer(folder: Path, steps: int) -> Trainer:
 
 
 def reading(folder: Path) -> tuple[int, int, int, int]:
-    """Resident memory, open file descriptors, files in the folder, and their bytes but for the log's."""
+    """Resident memory, open file descriptors, files in the folder, and their bytes without the log."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files if path.name != "training.jsonl")
@@ -53,7 +53,7 @@ def reading(folder: Path) -> tuple[int, int, int, int]:
 
 
 def grown(readings: list[tuple[int, int, int, int]]) -> list[str]:
-    """What grew by over 2% from the first quarter on, by which time every kind of batch has been seen."""
+    """The readings that grew by more than 2% after the first quarter, in which every kind of batch has occurred."""
     names = ("memory", "open files", "files in the folder", "bytes in the folder")
     values = zip(names, readings[len(readings) // 4], readings[-1])
     return [f"{name} grew from {first:,} to {last:,}" for name, first, last in values if last > 1.02 * first]

@@ -1,6 +1,7 @@
-"""Other people's Transformers at the same settings, each with the loss that goes with it, on padded batches of ours.
+"""Transformers of other libraries with the same settings, each with its loss on our padded batches.
 
-A builder imports its peer when it is called, and raises ImportError where it is not installed. Shapes as in layout.py.
+Each function imports its library when called, and raises ImportError if the library is not installed. The names of
+tensors give their shapes, as in layout.py.
 """
 
 import logging
@@ -21,11 +22,11 @@ from transformer.layout import Batch
 LONGEST = 512
 
 Loss = Callable[[Tensor, Tensor, float], Tensor]
-"""The summed loss of logits [B, T, V] for labels [B, T], PAD left out."""
+"""The summed loss of logits [B, T, V] for labels [B, T], without PAD."""
 
 
 class TorchTransformer(nn.Module):
-    """What one writes around torch.nn.Transformer: tied embeddings, sinusoids, padding and causal masks."""
+    """torch.nn.Transformer with what it lacks: tied embeddings, sinusoids, padding and causal masks."""
 
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ def smoothed(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float) -> Tensor:
 
 
 def compiled_loss() -> Loss:
-    """What one compiles beside the model."""
+    """The compiled loss, for use with a compiled model."""
     return torch.compile(smoothed, dynamic=True)
 
 
@@ -111,11 +112,11 @@ def marian_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss
 
 
 def joeynmt(config: ModelConfig, vocabulary: int) -> nn.Module:
-    """JoeyNMT's model with its own loss; its PAD is 1 and its UNK 0, where ours are 0 and 1."""
+    """JoeyNMT's model with its own loss. Its PAD is 1 and its UNK is 0; ours are 0 and 1."""
     from joeynmt.model import build_model
     from joeynmt.vocabulary import Vocabulary
 
-    logging.disable(logging.INFO)  # it says that it builds a model
+    logging.disable(logging.INFO)  # it logs that it builds a model
     special: dict[str, Any] = {"unk": 0, "pad": 1, "bos": BOS, "eos": EOS}
     named = {f"{name}_token": f"<{name}>" for name in special} | {f"{name}_id": at for name, at in special.items()}
     words = Vocabulary(

@@ -1,4 +1,4 @@
-"""Where the time of training steps goes: torch's profile, grouped."""
+"""The time of training steps by groups of operations, from torch.profiler."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-# The first pattern that a kernel's name has in it, on a GPU, or an operator's, on a processor, says its group.
+# A kernel (on a GPU) or an operator (on a CPU) belongs to the first group whose pattern its name contains.
 GROUPS = {
     "attention": r"attention|flash|fmha|cudnn.*sdpa|softmax_warp",
     "matrix products": r"gemm|cutlass|nvjet|wgmma|cublas|addmm|\bmm\b|::mm|::bmm|linear",
@@ -27,7 +27,7 @@ def group_of(name: str) -> str:
 
 
 def print_profile(run: Callable[[], object], steps: int, device: torch.device) -> None:
-    """Run `run`, which makes so many steps, and print the milliseconds a step by group, and of the longest kernels."""
+    """Call `run`, which makes `steps` steps, and print the time per step of each group and of the longest kernels."""
     cuda = device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     with profile(activities=activities) as profiled:

@@ -1,16 +1,16 @@
-"""Text: normalise + learn_bpe's sampling + binarise, beside SentencePiece's own batch encoding of the same text.
+"""Time of normalise, learn_bpe's sampling and binarise, compared with SentencePiece's batch encoding of the same text.
 
     python -m benchmarks.text SOURCE TARGET [--pairs 100000 800000] [--alone 8000000] [--deduplicate] [--threads 2]
 
-SOURCE and TARGET are a parallel corpus, plain or .gz or .xz. For each number of pairs a corpus of so many is made of
-it; beyond its end it is retold (benchmarks/corpus.py). Then the stages run on it one after the other, as the commands
-that the workflow runs, and SentencePiece between them, each in a process of its own; the processor is never shared
-among them. At the sizes of --alone the stages run without SentencePiece. Prints tables for Markdown: seconds and
-ratios; the memory of each stage, and the disk; how processor time grows with size, and what that makes of WMT14; the
-whole of learn_bpe beside SentencePiece's own training on the same lines.
+SOURCE and TARGET are a parallel corpus, as plain text, .gz or .xz. A corpus of each size is made from it; sizes beyond
+its end are filled with variations of its pairs (benchmarks/corpus.py). The stages, run by the commands of the workflow,
+and SentencePiece follow each other in separate processes. At the sizes of --alone SentencePiece does not run.
 
-SentencePiece's time is that of its batch calls alone, on text that is in memory already, into lists (its default) and
-into arrays (its fastest); ours includes starting Python, reading and writing. 8 million pairs take 7 GB under TMPDIR.
+Prints Markdown tables: times and ratios; memory of each stage, and disk space; CPU time as a function of the size, and
+its extrapolation to WMT14; and the whole of learn_bpe compared with SentencePiece's training on the same lines.
+
+The time of SentencePiece includes only its batch calls on text in memory, with lists (the default) and arrays (the
+fastest) as results. Our times include the start of Python, reading and writing. 8 million pairs need 7 GB under TMPDIR.
 """
 
 import argparse
@@ -34,10 +34,10 @@ WMT14 = {"EN-DE": 4_500_000, "EN-FR": 40_800_000}  # pairs
 
 
 class Cost(NamedTuple):
-    """What a process took."""
+    """The resources that a process used."""
 
     seconds: float
-    processor: float  # seconds, over all its threads
+    processor: float  # seconds of CPU time, over all threads
     peak: float  # MB of memory
 
 
@@ -78,7 +78,7 @@ STAGES = {
 
 
 def write_params(path: Path, threads: int, deduplicate: bool) -> dict[str, Any]:
-    """The project's settings with a corpus `bench`, and the settings of its vocabulary."""
+    """Write params.yaml with a corpus `bench`. Returns the settings of its vocabulary."""
     params = load(ROOT / PARAMS)
     download = next(iter(params["corpora"].values()))["download"]
     vocabulary = {"size": 32000, "threads": threads}
@@ -111,7 +111,7 @@ def measured(command: list[str], folder: Path) -> tuple[Cost, str]:
 
 
 def measure(paths: list[Path], pairs: int, arguments: argparse.Namespace, peer: bool) -> tuple[Result, float]:
-    """The cost of each stage at this size, of SentencePiece where it is the `peer`, and the disk in GB."""
+    """The cost of each stage at this size, that of SentencePiece if `peer`, and the disk space in GB."""
     with tempfile.TemporaryDirectory() as name:
         folder, result, threads = Path(name), {}, str(arguments.threads)
         write_corpus(paths, pairs, folder / "raw")
@@ -136,7 +136,7 @@ LEARNING = ["pairs", "learn_bpe", "SentencePiece's training", "ratio", "peak MB"
 
 
 def encoding_row(pairs: int, result: Result) -> list[str]:
-    """The cells of one size, under ENCODING."""
+    """A row of the table with the header ENCODING."""
     times = [result[key].seconds for key in OURS]
     peers = [result[key].seconds for key in ("lists", "arrays") if key in result]
     ratios = [f"{sum(times) / seconds:.2f}" for seconds in peers]
@@ -144,13 +144,13 @@ def encoding_row(pairs: int, result: Result) -> list[str]:
 
 
 def memory_row(pairs: int, result: Result, disk: float) -> list[str]:
-    """The cells of one size, under MEMORY."""
+    """A row of the table with the header MEMORY."""
     peaks = [f"{result[key].peak:.0f}" if key in result else "" for key in (*OURS, "learn_bpe", "lists", "arrays")]
     return [f"{pairs:,}", *peaks, f"{disk:.1f} GB"]
 
 
 def learning_row(pairs: int, result: Result) -> list[str]:
-    """The cells of one size, under LEARNING."""
+    """A row of the table with the header LEARNING."""
     ours, theirs = result["learn_bpe"], result.get("training")
     cells = [f"{pairs:,}", f"{ours.seconds:.1f} s"]
     if theirs is None:
@@ -160,7 +160,7 @@ def learning_row(pairs: int, result: Result) -> list[str]:
 
 
 def growth(results: dict[int, Result]) -> str:
-    """How the three together grow, as a line through their processor times; every point weighs by its ratio to it."""
+    """A line fitted to the CPU time of normalise, sampling and binarise. The fit minimises relative errors."""
     pairs = np.array(list(results), dtype=float)
     seconds = np.array([sum(result[key].processor for key in OURS) for result in results.values()])
     slope, start = np.polyfit(pairs, seconds, 1, w=1 / seconds)
@@ -199,7 +199,7 @@ if __name__ == "__main__":
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--pairs", type=int, nargs="*", default=[100_000, 200_000, 400_000, 800_000])
-    parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes without SentencePiece beside them")
-    parser.add_argument("--deduplicate", action="store_true", help="drop pairs that stood before")
+    parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes at which SentencePiece does not run")
+    parser.add_argument("--deduplicate", action="store_true", help="drop repeated pairs")
     parser.add_argument("--threads", type=int, default=2)
     main(parser.parse_args())

@@ -1,13 +1,18 @@
-"""Training speed beside peers, on the same batches, in one process, turn by turn.
+"""Training speed compared with other libraries, on the same batches, in one process, in turns.
 
     python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile] [--profile]
 
-Prints a table: real tokens (source + target) a second; the time beside that of the first row, which trains as
-pipeline.train does on this device, as the median over the rounds; on a GPU the model's FLOPs utilisation and the peak
-of memory; and the seconds from nothing to the first step that is as fast as those that follow, compilation and all. A
-peer that is not installed (`pip install transformers`, `joeynmt`) is a dash with the reason. Whatever is not started
-within --minutes is left out, so that it ends within ten; what torch compiled is kept for the next run. `--profile` says
-where the time of our steps goes. On a GPU the batches are the paper's, 25,000 + 25,000 tokens, in bfloat16.
+The first row of the table trains as pipeline.train does on this device. The columns are:
+
+- real tokens (source and target, without padding) per second;
+- the time relative to the first row, as the median over the rounds;
+- on a GPU, the model FLOPs utilisation (MFU) and the peak memory;
+- the start-up, from construction to the end of the first step at full speed, including compilation.
+
+A library that is not installed (`pip install transformers`, `joeynmt`) has dashes and the reason. A system that has not
+started within --minutes is skipped, so that the benchmark ends within ten minutes. torch caches compiled code for the
+next run. --profile prints where the time of our steps goes. On a GPU the batches are those of the paper, 25,000 +
+25,000 tokens, in bfloat16.
 """
 
 import argparse
@@ -40,14 +45,14 @@ from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast, precision_of
 
-# Tokens a batch and vocabulary by shape on a processor; a GPU takes the paper's batches, too.
+# Tokens per batch and vocabulary size of each shape on a CPU. A GPU uses the batches of the paper for all shapes.
 SIZES = {"tiny": (2000, 4000), "base": (2000, 37000), "big": (1000, 37000)}
 PAPER = (25000, 37000)
-STEADY = 1.5  # times the median of a step: a step within that is as fast as those that follow
+STEADY = 1.5  # a step is at full speed if it takes at most this multiple of the median
 
 
 class System(NamedTuple):
-    """One way to train."""
+    """A model with its loss, to be trained."""
 
     name: str
     build: Callable[[ModelConfig, int], nn.Module]
@@ -65,13 +70,13 @@ PEERS = [
 
 
 def compiled(system: System) -> System:
-    """A peer with its loss; ours compiles its loss by itself."""
+    """The compiled variant of a system. Our loss compiles itself; other systems get a compiled one."""
     loss = system.loss if system in OURS else partial(system.loss, smoothed=peers.compiled_loss())
     return system._replace(name=f"{system.name}, compiled", compiled=True, loss=loss)
 
 
 def systems(cuda: bool, also_compiled: bool) -> list[System]:
-    """First what training does on this device, then the peers it is measured by, then the rest."""
+    """The systems in the order of the table: the one that pipeline.train uses on this device is first."""
     if cuda and compiles("cuda"):
         return [*map(compiled, [OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
     return [*(reversed(OURS) if cuda else OURS), *PEERS, *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
@@ -79,15 +84,15 @@ def systems(cuda: bool, also_compiled: bool) -> list[System]:
 
 @dataclass
 class Entry:
-    """A system at work on its batches, and what was seen of it."""
+    """A system that trains on its batches, and its measurements."""
 
     system: System
     model: nn.Module
     batches: list[Batch]
     config: TrainingConfig
-    times: list[float] = field(default_factory=list)  # of a pass over the batches
-    first: list[tuple[float, float]] = field(default_factory=list)  # when each of the first steps ended; its seconds
-    memory: int = 0  # bytes at the peak, its weights among them
+    times: list[float] = field(default_factory=list)  # seconds of each pass over the batches
+    first: list[tuple[float, float]] = field(default_factory=list)  # end and duration of each warm-up step
+    memory: int = 0  # bytes at the peak, including weights
 
     def __post_init__(self) -> None:
         started = time.perf_counter()
@@ -102,10 +107,10 @@ class Entry:
             self.step(batch)
             self.wait()
             self.first.append((time.perf_counter() - started, time.perf_counter() - begun))
-        self.static = weights + self.allocated() - before  # with Adam's moments
+        self.static = weights + self.allocated() - before  # weights and the moments of Adam
 
     def compile(self) -> nn.Module:
-        """Ours a layer at a time, as it is trained; a peer whole, as one does."""
+        """Compile our model layer by layer, as pipeline.train does, and any other model as a whole."""
         if isinstance(self.model, Transformer):
             self.model.train().compile_layers()
             return self.model
@@ -139,7 +144,7 @@ class Entry:
             torch.cuda.synchronize()
 
     def start_up(self) -> float:
-        """Seconds until the end of the first step that was as fast as later ones."""
+        """Seconds until the end of the first step at full speed."""
         steady = STEADY * statistics.median(self.times) / len(self.batches)
         return next((ended for ended, seconds in self.first if seconds < steady), self.first[-1][0])
 
@@ -186,7 +191,7 @@ class Shape:
 
 
 def utilisation(flops: float, config: TrainingConfig, device: torch.device) -> str:
-    """The model's operations a second over what the GPU can do by its datasheet."""
+    """The operations of the model per second, divided by the peak of the GPU in its datasheet."""
     if device.type == "cpu":
         return "–"
     peak = rate(rates(load(), "peak_tflops"), torch.cuda.get_device_name(), precision_of(config.precision, device))
@@ -198,7 +203,7 @@ def table_row(cells: list[str]) -> str:
 
 
 def host_waits(entry: Entry) -> int:
-    """How often the host waits for the GPU in one step; each wait leaves it without work."""
+    """How often the host waits for the GPU in one step. The GPU idles after each wait."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
@@ -213,9 +218,9 @@ def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, pr
     for system in chosen:
         try:
             if entries and time.monotonic() > deadline:
-                raise TimeoutError("no time was left")
+                raise TimeoutError("no time left")
             entries.append(shape.enter(system))
-        except Exception as error:  # whatever a peer can fail by, the others' rows are wanted
+        except Exception as error:  # a failure of another library must not hide the other rows
             if system.build is Transformer and not isinstance(error, TimeoutError):
                 raise
             absent.append((system.name, f"{type(error).__name__}: {str(error).split(chr(10))[0]}"))
@@ -228,7 +233,7 @@ def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, pr
     if profile or shape.device.type == "cuda":
         print()
     if shape.device.type == "cuda":
-        print(f"The host waits for the GPU {host_waits(entries[0])} times in a step of ours.\n")
+        print(f"The host waits for the GPU {host_waits(entries[0])} times in one of our steps.\n")
     if profile:
         print_profile(lambda: [entries[0].step(batch) for batch in entries[0].batches], shape.steps, shape.device)
 
@@ -240,8 +245,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=16 if cuda else 2)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=6, help="nothing more is started after so long")
-    parser.add_argument("--compile", action="store_true", help="on a processor, compiled ones too")
+    parser.add_argument("--minutes", type=float, default=6, help="start no system after this time")
+    parser.add_argument("--compile", action="store_true", help="on a CPU, also measure compiled systems")
     parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -249,7 +254,7 @@ def main() -> None:
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
     if cuda and not compiles("cuda"):
-        print(f"Nothing is compiled: {hindrance()}.\n")
+        print(f"torch.compile is not available: {hindrance()}.\n")
     print(table_row(["shape", "trainer", "real tokens/s", "time, ours = 1", "MFU", "memory, GB", "start-up, s"]))
     print("|---|---|---:|---:|---:|---:|---:|", flush=True)
     for shape in arguments.shape:

@@ -1,11 +1,11 @@
-"""The workflow itself: what Snakemake and DVC take beside the stages' own work.
+"""The overhead of Snakemake and DVC, without the work of the stages.
 
     python -m benchmarks.workflow [--rounds 3]
 
-Prints a table of seconds beside the goals, as medians over the rounds, with the processor time of the processes: on a
-busy machine it says what a quiet one would take. Tried on a copy of the project whose stages do nothing (tests/stubs.py)
-but has the same DAG. A stage run is the whole command over the stages that it ran, the tools' start and the stub's own
-work with it. The last two are of the whole paper's DAG, where DVC reads ten times as many stages before it runs one.
+Prints a table of times and goals, as medians over the rounds. The CPU time is an estimate of the time on an idle
+machine. The commands run in a copy of the project with the same DAG, whose stages do almost nothing (tests/stubs.py).
+The time of a stage is that of the whole command, including the start of the tools, divided by the number of stages that
+ran. The last two rows use the DAG of all trainings of the paper, in which DVC reads ten times as many stages.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from tests.stubs import StubProject
 
 SNAKEMAKE, DVC = ["snakemake", "--cores", "all"], ["dvc", "repro"]
 PLANS = (["snakemake", "--dry-run"], ["dvc", "repro", "--dry", "--force"])
-ONE_CORE = ["snakemake", "--cores", "1"]  # stages one after the other, as DVC runs them
+ONE_CORE = ["snakemake", "--cores", "1"]  # one stage at a time, as DVC runs them
 SCORE = "score@wmt14-en-de-base"
 
 
 def timed(project: StubProject, command: list[str]) -> tuple[float, float]:
-    """Seconds that a command takes in the project, on the clock and of the processor."""
+    """The wall-clock time and the CPU time of a command in the project, in seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     project.run(*command)
     seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -33,9 +33,9 @@ def timed(project: StubProject, command: list[str]) -> tuple[float, float]:
 
 
 def per_stage(project: StubProject, command: list[str], scratch: Path) -> tuple[float, float]:
-    """The same for each stage that the command runs, in a copy of the project."""
+    """The same times per stage that the command runs, in a copy of the project."""
     copy = project.copy(scratch)
-    (copy.root / "work").mkdir(exist_ok=True)  # where the stubs say that they ran
+    (copy.root / "work").mkdir(exist_ok=True)  # for the list of stages that ran
     seconds = timed(copy, command)
     stages = len(copy.ran())
     return seconds[0] / stages, seconds[1] / stages
@@ -48,7 +48,7 @@ def row(what: str, command: list[str], goal: float, times: list[tuple[float, flo
 
 def main(arguments: argparse.Namespace) -> None:
     rounds = range(arguments.rounds)
-    print("| | command | goal | seconds | of the processor |\n|---|---|---:|---:|---:|", flush=True)
+    print("| | command | goal | seconds | CPU |\n|---|---|---:|---:|---:|", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for place in ("demo", "paper"):

@@ -1,4 +1,4 @@
-"""What trainers are compared on: as many pairs as WMT14 EN-DE has, sentences as long as its, of random pieces."""
+"""Training data for benchmarks: random pieces, with the number of pairs and the sentence lengths of WMT14 EN-DE."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ WMT14_EN_DE = 4_500_000
 
 
 class LogNormalPairs:
-    """Lengths as after BPE: log-normal, mean 27. Few pairs would be of less similar lengths in a batch, and pad more."""
+    """Pairs with log-normal lengths of mean 27, as after BPE. With few pairs, batches would need more padding."""
 
     def __init__(self, vocabulary: int, pairs: int = WMT14_EN_DE) -> None:
         random = np.random.default_rng(1)
@@ -21,7 +21,7 @@ class LogNormalPairs:
         return self.sides[side == "target"]
 
     def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Drawn when it is asked for, and the same each time."""
+        """The ids of a pair. They are drawn at each call and depend only on `number`."""
         random = np.random.default_rng([1, number])
         source, target = (random.integers(4, self.vocabulary, lengths[number]) for lengths in self.sides)
         return source, target

@@ -1,4 +1,4 @@
-"""Average a run's last checkpoints (section 6.1) into a model folder that stands alone.
+"""Average the last checkpoints of a run (section 6.1) and write a complete model folder.
 
     python -m pipeline.average RUN --checkpoints models/RUN/checkpoints --vocabulary data/CORPUS/vocabulary.model \\
         --out models/RUN/average
@@ -25,7 +25,7 @@ def work(checkpoints: Path, vocabulary: Path, out: Path, count: int) -> None:
     if len(last) < count:
         raise UserError(
             f"{checkpoints} holds {len(last)} checkpoints, and averaging.checkpoints asks for {count}: "
-            "lower it, or train with more (training.keep, training.checkpoint_every)"
+            "lower it, or train again with more checkpoints (training.keep, training.checkpoint_every)"
         )
     if sha256(vocabulary) != read_settings(checkpoints)[2]:
         raise UserError(
@@ -36,7 +36,7 @@ def work(checkpoints: Path, vocabulary: Path, out: Path, count: int) -> None:
         write_tensors(folder / WEIGHTS, average(last), {"averaged_steps": steps})
         shutil.copyfile(checkpoints / SETTINGS, folder / SETTINGS)
         shutil.copyfile(vocabulary, folder / "vocabulary.model")
-    print(f"average of steps {', '.join(map(str, steps))} in {out}")
+    print(f"averaged the checkpoints at steps {', '.join(map(str, steps))} into {out}")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -1,10 +1,10 @@
-"""Turn text into arrays of ids that training maps from disk.
+"""Convert text to arrays of ids, which training maps from disk.
 
     python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
         --out data/CORPUS/binarised --report REPORT.json
 
-Reads every set of the folder of clean text and the vocabulary; writes what transformer/binarised.py describes, and a
-report with the counts and one sum of all data. An empty line has no ids; it is kept, so that line numbers stay.
+Reads every set in the folder of normalised text, and the vocabulary. Writes the format of transformer/binarised.py, and
+a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from transformer.vocabulary import Vocabulary, WordTable
 
 
 def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The ids of a file's lines, and the number of each line's, a block at a time."""
+    """Yields blocks of lines: their ids, and the number of ids of each line."""
     for lines in clean_blocks(path, bar):
         block = b"".join(lines)
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 
 
 def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar: tqdm) -> dict:
-    """Write both sides of a set; its counts."""
+    """Write both sides of a set. Returns its counts."""
     counts, dtype = {}, id_type(words.vocabulary.size)
     for side, path in zip(SIDES, paths):
         lines, tokens = write_side(out, f"{name}.{side}", encoded(path, words, bar), dtype)

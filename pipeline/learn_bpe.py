@@ -2,8 +2,8 @@
 
     python -m pipeline.learn_bpe CORPUS --text data/CORPUS/normalised --out data/CORPUS/vocabulary.model
 
-Reads both sides of the training set, no other, and writes a SentencePiece model. Where there are more pairs than
-`sample_pairs` (params.yaml, base.vocabulary and the corpus's own), it learns from so many of them, evenly spread.
+Reads both sides of the training set and writes a SentencePiece model. If the set has more pairs than `sample_pairs`
+(params.yaml, base.vocabulary or the `vocabulary` of the corpus), the model is learnt from that many, evenly spaced.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from transformer.vocabulary import Vocabulary, learn
 
 
 def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
-    """Blocks of whole lines of a file: `pairs` of its lines, evenly spread, or all where 0 or no more than that."""
+    """Yields blocks of whole lines: `pairs` lines, evenly spaced, or all if the file has no more or `pairs` is 0."""
     total = count_lines(path) if pairs else 0
     first = 0
     for lines in clean_blocks(path, bar):
         if pairs < total:
-            # Line i is taken where i * pairs / total reaches a whole number.
+            # Take the line at which number * pairs / total passes the next integer.
             numbers = range(first, first + len(lines))
             taken = [(number + 1) * pairs // total > number * pairs // total for number in numbers]
             first += len(lines)
@@ -37,7 +37,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
 
 
 def count_lines(path: Path) -> int:
-    """How many lines `sample` finds: a last one without its end counts."""
+    """The number of lines, including a last line without a line feed."""
     lines, block = 0, b"\n"
     with open(path, "rb") as file:
         while more := file.read(1 << 20):

@@ -1,9 +1,9 @@
-"""Open the report in headless Chromium, as wide as a telephone and as a desk, and look for what a person would.
+"""Open the report in headless Chromium, at the widths of a telephone and of a desktop, and find visible faults.
 
     python -m tests.browser reports/index.html
 
-A line for each image that is missing, message on the console, page that scrolls sideways, or text too small. It needs
-Chromium or Chrome; test_report.py opens a page with every kind of content in it.
+Prints one line for each missing image, message on the console, page that scrolls sideways, and text that is too small.
+Requires Chromium or Chrome. test_report.py opens a page that has every kind of content.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTHS = (400, 1400)
-SMALLEST = 11  # pixels of text
+SMALLEST = 11  # size of the text in pixels
 LOOK = """<script>addEventListener("load", async () => {
   document.querySelectorAll("details").forEach(part => part.open = true);
   const images = [...document.images], broken = [];
@@ -31,18 +31,18 @@ LOOK = """<script>addEventListener("load", async () => {
       .filter(link => !document.getElementById(decodeURIComponent(link.hash.slice(1)))).map(link => link.hash)};
   parent.postMessage(JSON.stringify(seen), "*");
 });</script>"""
-# A window is never narrower than 500 pixels; a frame can be.
+# A window is at least 500 pixels wide, but a frame can be narrower.
 FRAME = """<!DOCTYPE html><body style="margin:0"><iframe src="index.html" style="width:{width}px;height:900px;border:0">
 </iframe><script>addEventListener("message", told => document.body.setAttribute("data-seen", told.data));</script>"""
 
 
 def browser() -> str | None:
-    """The first browser of BROWSERS that is installed."""
+    """The first installed browser of BROWSERS."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def look(page: Path, width: int, dark: bool) -> tuple[dict, list[str]]:
-    """What a script at the page's end sees in a window so wide, and the messages on the console."""
+    """The results of a script at the end of the page, in a window of this width, and the messages on the console."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "index.html")
         copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{LOOK}</body>"), encoding="utf-8")

@@ -12,7 +12,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 
-os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own
+os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
 
@@ -24,7 +24,7 @@ def params():
 
 @pytest.fixture
 def settings(params):
-    """`settings(h=1, ...)`: the paper's base model made small, with these differences."""
+    """`settings(h=1, ...)`: the base model of the paper with small sizes and these differences."""
     base = section(params, "models", "base", "model", ModelConfig)
     return lambda **differences: dataclasses.replace(base, **(SMALL | differences))
 
@@ -45,7 +45,7 @@ def decoding_settings(params):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory) -> StubProject:
-    """A copy of the project with stages that take no time, once `snakemake --cores 2` has made everything."""
+    """A copy of the project with stub stages, in which `snakemake --cores 2` has built everything."""
     project = StubProject.new(tmp_path_factory.mktemp("built"))
     project.snakemake()
     project.commit("built")

@@ -1,4 +1,4 @@
-"""What a stage's code is: the modules of this project that its script imports, and what those import.
+"""The code of a stage: the modules of this project that its script imports, directly or indirectly.
 
 `python -m tests.imports` (`make deps`) writes them into dvc.yaml.
 """
@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parent.parent
 STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
-# These can refuse, report or watch, but change no result: an edit to them retrains nothing.
+# These check, report or watch, but do not change a result. An edit to them makes no stage stale.
 CHANGE_NO_RESULT = {
     "pipeline/__init__.py",
     "pipeline/settings/check.py",
@@ -23,13 +23,13 @@ CHANGE_NO_RESULT = {
 
 
 def imports(path: Path, root: Path = ROOT) -> set[str]:
-    """The modules of the project that a file imports, wherever in it, as paths from the root; empty ones left out."""
+    """The modules of the project that a file imports anywhere, as paths from the root. Empty modules are omitted."""
     found: set[str] = set()
     for name in imported_names(ast.parse(path.read_text(encoding="utf-8"))):
         parts = name.split(".")
         if parts[0] not in ("pipeline", "transformer"):
             continue
-        # `from pipeline import params` names a module, `from pipeline.settings.params import load` a module and what is in it
+        # The last part may be a module (`from pipeline.settings import params`) or a name that a module defines.
         for length in range(1, len(parts) + 1):
             place = root.joinpath(*parts[:length])
             for module in (place.with_suffix(".py"), place / "__init__.py"):
@@ -48,7 +48,7 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
 
 
 def closure(stage: str, root: Path = ROOT) -> list[str]:
-    """The files of the project whose change may change what a stage writes, its own script first."""
+    """The files of the project on which the output of a stage depends. The script of the stage is first."""
     script = f"pipeline/{stage}.py"
     seen, waiting = {script}, [script]
     while waiting:
@@ -59,7 +59,7 @@ def closure(stage: str, root: Path = ROOT) -> list[str]:
 
 
 def with_code(dvc_yaml: str, root: Path = ROOT) -> str:
-    """dvc.yaml's text with each stage's dependencies on code as they should be; they stand before those on data."""
+    """The text of dvc.yaml with the correct code dependencies of each stage, which precede those on data."""
     pattern = re.compile(r"^( +)- pipeline/(\w+)\.py\n(?: +- (?:pipeline|transformer)/[\w/]+\.py\n)*", re.MULTILINE)
     return pattern.sub(lambda m: "".join(f"{m[1]}- {path}\n" for path in closure(m[2], root)), dvc_yaml)
 

@@ -1,16 +1,17 @@
-"""Kill every stage of the pipeline at seeded random moments, run it again, and compare every byte of what it makes.
+"""Kill every stage of the pipeline at random moments, run it again, and compare every byte of its outputs.
 
     python -m tests.kill_everything [--stages train report] [--kills 20] [--seed 1]      (make kill)
 
-A copy of the project, with a small corpus and model, is built once. Then each stage is started by DVC and by Snakemake
-in turn, and SIGKILL or SIGTERM goes to the stage's process alone, to the tool alone, which leaves the stage an orphan,
-or to the whole process group, at a moment drawn from the time that it works after the stage's first sign of life. At
-once, with nothing cleared up, the tool is started again. It has to end well, with the same bytes as an undisturbed
-run's, and no file of the stage may be there in part after the kill. Where the orphan is still at work and the tool
-refuses to start beside it, the orphan is waited for.
+A copy of the project with a small corpus and model is built once. Then DVC and Snakemake start each stage in turn.
+SIGKILL or SIGTERM is sent to the process of the stage, to the tool, which orphans the stage, or to the process group.
+The moment is random, between the start of the stage's process and its end.
 
-What is drawn for a kill depends on the seed, the stage and the kill's number alone, so parts can be run by themselves,
-and beside each other. The suite's test_end_to_end kills each stage once.
+The tool is then started again without any clean-up. It must succeed and write the same bytes as an undisturbed run, and
+no file of the stage may be partial after the kill. If the orphan still runs and the tool refuses to start, the script
+waits for the orphan.
+
+The random choices for a kill depend only on the seed, the stage and the number of the kill, so subsets can run
+separately and in parallel. test_end_to_end kills each stage once.
 """
 
 import argparse
@@ -42,7 +43,7 @@ TOOLS = {"dvc": ("dvc", "repro", "--single-item"), "snakemake": ("snakemake", "-
 TARGETS = ("stage", "tool", "group")
 WAYS = tuple(product(TOOLS, TARGETS, (signal.SIGKILL, signal.SIGTERM)))
 MADE = ("data", "models", "scores", "reports", "work", "dvc.lock")
-PATIENCE = 300  # seconds that anything may take
+PATIENCE = 300  # seconds, a limit for every wait
 
 
 def copy(source: Path, target: Path) -> None:
@@ -54,7 +55,7 @@ def copy(source: Path, target: Path) -> None:
 
 @dataclass
 class Built:
-    """The short project, and a copy of what an undisturbed run made in it."""
+    """The shortened project, and a copy of the outputs of an undisturbed run."""
 
     project: Project
     kept: Path
@@ -69,7 +70,7 @@ class Built:
         return cls(project, root / "kept")
 
     def restore(self, stage: str) -> None:
-        """All as it was made, but that `stage` has to run: DVC has forgotten it."""
+        """Restore all outputs, and remove `stage` from dvc.lock and from the run cache, so that it has to run."""
         copy(self.kept, self.project.root)
         shutil.rmtree(self.project.root / ".dvc/cache/runs", ignore_errors=True)
         path, yaml = self.project.root / "dvc.lock", YAML()
@@ -78,25 +79,25 @@ class Built:
         yaml.dump(lock, path)
 
     def differing(self, stage: str) -> tuple[list[str], list[str]]:
-        """The stage's files that are not as undisturbed, and those of them that are there, with other bytes."""
+        """The files of the stage that differ from the undisturbed run, and those of them that exist."""
         now, then = content(self.project, stage), content(Project(self.kept), stage)
         return [name for name in now | then if now.get(name) != then.get(name)], [
             n for n in now if now[n] != then.get(n)
         ]
 
     def step_reached(self) -> int:
-        """The step that an unfinished training has saved, 0 where there is none."""
+        """The step of the state that an unfinished training has saved, or 0."""
         states = list(self.project.root.glob("work/*/*/state.safetensors"))
         return max((read_tensors(path)[1]["numbers"]["step"] for path in states), default=0)
 
     def processes(self) -> Iterator[psutil.Process]:
-        """Those at work in the project, whoever started them."""
+        """The processes whose working directory is the project."""
         for process in psutil.process_iter(["cwd"]):
             if process.info["cwd"] == str(self.project.root) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
 
     def alone(self) -> None:
-        """Wait until none is."""
+        """Wait until no process works in the project."""
         deadline = time.monotonic() + PATIENCE
         while left := list(self.processes()):
             assert time.monotonic() < deadline, f"still at work: {left}"
@@ -105,14 +106,14 @@ class Built:
 
 @dataclass
 class Start:
-    """A tool at work on a stage."""
+    """A tool that runs a stage."""
 
     built: Built
     stage: str
     tool: str
 
     def __enter__(self) -> Self:
-        # A bar and a line at once can part a letter.
+        # Concurrent writes of a progress bar and a line can split a character.
         self.log = open(self.built.project.root.parent / "log", "w+", encoding="utf-8", errors="replace")
         line = self.built.project.command(*TOOLS[self.tool], self.stage)
         self.process = subprocess.Popen(**line, stdout=self.log, stderr=self.log, start_new_session=True)
@@ -122,7 +123,7 @@ class Start:
         self.log.close()
 
     def worker(self) -> psutil.Process | None:
-        """The stage's own process, as soon as there is one; none where the tool ends without."""
+        """The process of the stage, as soon as it exists. None if the tool ends without starting it."""
         module = f"pipeline.{self.stage.partition('@')[0]}"
         while self.process.poll() is None:
             for process in psutil.Process(self.process.pid).children(recursive=True):
@@ -143,7 +144,7 @@ class Start:
 
 
 def undisturbed(built: Built, stage: str) -> dict[str, float]:
-    """Seconds from the stage's first sign of life to its own and to DVC's end; what it makes must be as before."""
+    """Seconds from the start of the stage to its end, and to the end of DVC. Asserts that the outputs are the same."""
     built.restore(stage)
     with Start(built, stage, "dvc") as start:
         worker, began = start.worker(), time.monotonic()
@@ -157,7 +158,7 @@ def undisturbed(built: Built, stage: str) -> dict[str, float]:
 
 @dataclass
 class Kill:
-    """One kill and what became of it."""
+    """One kill and its outcome."""
 
     number: int
     way: tuple
@@ -170,14 +171,14 @@ class Kill:
 
 
 def strike(start: Start, worker: psutil.Process, target: str, number: signal.Signals) -> bool:
-    """Send the signal; false where what it is for has ended."""
+    """Send the signal. Returns False if the target has ended already."""
     victim = worker if target == "stage" else psutil.Process(start.process.pid)
     if not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE:
         return False
     if target == "group":
         struck = [victim, *victim.children(recursive=True)]
         os.killpg(victim.pid, number)
-        psutil.wait_procs(struck, PATIENCE)  # some die later than others
+        psutil.wait_procs(struck, PATIENCE)  # they do not all die at the same time
     else:
         victim.send_signal(number)
     return True
@@ -193,7 +194,7 @@ def kill(built: Built, stage: str, number: int, way: tuple, moment: float) -> Ki
             assert worker, start.said()
             time.sleep(outcome.moment)
             outcome.hit = strike(start, worker, target, sent)
-            outcome.moment *= 1 if outcome.hit else 0.7  # it was quicker this time
+            outcome.moment *= 1 if outcome.hit else 0.7  # the stage ended before the kill
             start.end()
     outcome.half = tuple(built.differing(stage)[1])
     again(built, stage, outcome)
@@ -201,9 +202,10 @@ def kill(built: Built, stage: str, number: int, way: tuple, moment: float) -> Ki
 
 
 def again(built: Built, stage: str, outcome: Kill) -> None:
-    """Start the tool once more; a second time where what the kill left at work was in the way of the first.
+    """Start the tool again, and once more if it refused to start beside an orphan of the kill.
 
-    DVC refuses a dvc.lock that it was killed in writing. Snakemake puts the last whole one back, git would.
+    DVC refuses a partial dvc.lock, which it leaves if it is killed while writing the file. The Snakefile restores the
+    last complete one. For DVC this function restores it, as `git checkout` would.
     """
     for _ in range(3):
         orphans, reached = list(built.processes()), built.step_reached()
@@ -227,7 +229,7 @@ def again(built: Built, stage: str, outcome: Kill) -> None:
 
 
 def step_of(said: str) -> int:
-    """Where a training that was started again said that it goes on."""
+    """The step at which a restarted training resumed, according to its output."""
     match = re.search(r"resuming at step (\d+)", said)
     return int(match[1]) if match else 0
 
@@ -241,7 +243,7 @@ def kills(built: Built, stage: str, count: int, seed: int) -> Iterator[Kill]:
 
 
 def show(stage: str, outcome: Kill) -> None:
-    """A line for what went wrong."""
+    """Print a line about a kill that went wrong."""
     tool, target, sent = outcome.way
     what = f"{stage}, kill {outcome.number}: {sent.name} to the {target}, {tool}, after {outcome.moment:.2f} s"
     if outcome.half:
@@ -272,13 +274,13 @@ def main(arguments: argparse.Namespace) -> int:
                 outcomes.append(outcome)
             print(row(stage, outcomes), flush=True)
             fine = fine and not any(outcome.wrong or outcome.half for outcome in outcomes)
-    print(f"Seed {arguments.seed}, {time.monotonic() - began:.0f} s. No lock was cleared by hand, and nothing else.")
+    print(f"Seed {arguments.seed}, {time.monotonic() - began:.0f} s. No lock or other file was removed by hand.")
     return 0 if fine else 1
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="kill_everything", description=__doc__.split("\n\n")[0])
     parser.add_argument("--stages", nargs="+", default=[], choices=[name.partition("@")[0] for name in OUTPUTS])
-    parser.add_argument("--kills", type=int, default=20, help="of each stage")
+    parser.add_argument("--kills", type=int, default=20, help="kills of each stage")
     parser.add_argument("--seed", type=int, default=1)
     sys.exit(main(parser.parse_args()))

@@ -1,4 +1,4 @@
-"""A copy of the project's own files, in a git repository of its own, and commands run in it."""
+"""A copy of the project in a git repository of its own, and commands that run in it."""
 
 import os
 import shutil
@@ -42,29 +42,29 @@ class Project:
         return project
 
     def prepare(self) -> None:
-        """What else it takes, before the first commit."""
+        """Changes to the copy before the first commit."""
 
     def keep_to_itself(self) -> None:
-        """Keep what DVC knows of files' times in the project, and not in the machine's folder for it."""
+        """Keep DVC's cache of file times in the project, not in the folder that all projects of the machine share."""
         (self.root / ".dvc/config.local").write_text(f"[core]\n    site_cache_dir = {self.root / '.dvc/tmp/site'}\n")
 
     def command(self, *arguments: str, **environment: str) -> dict:
-        """What to start a process with: this environment's tools, in the project."""
+        """Arguments for subprocess that start a command of this environment in the project."""
         if arguments[0] in ("dvc", "snakemake"):
             arguments = (sys.executable, "-m", *arguments)
-        # DVC's own variables, where the suite is itself run by a stage, are not for the copy
+        # If a stage runs the tests, its DVC variables must not reach the copy.
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("DVC_", "SNAKEMAKE_", "STUB_"))}
         path = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
         return {"args": arguments, "cwd": self.root, "env": {**clean, "PATH": path, **environment}}
 
     def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
-        """What a command printed, errors included; it has to exit with `status`."""
+        """Run a command, which must exit with `status`. Returns its output, including standard error."""
         done = subprocess.run(
             **self.command(*arguments, **environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
-            errors="replace",  # a bar and a line at once can part a letter
+            errors="replace",  # a progress bar and a line can split a character
             check=False,
         )
         assert done.returncode == status, f"{arguments}: exit status {done.returncode}\n{done.stdout}"
@@ -76,7 +76,7 @@ class Project:
         self.run("git", *who, "commit", "--quiet", "--message", message)
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Replace a text that stands in the file just once."""
+        """Replace a text that occurs exactly once in the file."""
         text = (self.root / path).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{path}: {old!r} stands there {text.count(old)} times"
         (self.root / path).write_text(text.replace(old, new), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A copy of the project whose stages take no time, to try the two orchestrators on.
+"""A copy of the project with stub stages, for tests of Snakemake and DVC.
 
-The copy has all of the project's own files. A stage run as a script writes, into every output that dvc.yaml declares
-for it, a digest of the data and the settings that dvc.yaml lets it see, and its name into work/ran.
+The copy has all files of the project. A stage writes to each of its outputs in dvc.yaml a digest of its dependencies
+and parameters in dvc.yaml. It appends its name to work/ran.
 """
 
 import shutil
@@ -61,7 +61,7 @@ if os.environ.get("STUB_CLOCK"):  # set back by a day: what was made before seem
 
 
 class StubProject(Project):
-    read = 0  # so much of work/ran has been looked at
+    read = 0  # length of the part of work/ran that has been read
 
     def prepare(self) -> None:
         (self.root / "stub.py").write_text(STUB)
@@ -77,7 +77,7 @@ class StubProject(Project):
         return project
 
     def ran(self) -> list[str]:
-        """The stages that have run since this was last asked."""
+        """The stages that have run since the last call."""
         log = self.root / "work/ran"
         text = log.read_text()[self.read :] if log.exists() else ""
         names = text[: text.rfind("\n") + 1]

@@ -1,4 +1,4 @@
-"""Attention equals torch's own."""
+"""Attention equals the attention of torch."""
 
 import pytest
 import torch

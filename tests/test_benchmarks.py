@@ -1,4 +1,4 @@
-"""What the benchmarks make and compute; their measurements are for a person to start."""
+"""The data and the computations of the benchmarks. The tests do not run their measurements."""
 
 import gzip
 import re
@@ -19,7 +19,7 @@ from transformer.vocabulary import Vocabulary, WordTable, learn
 LINES = [[f"{side} {number} walks along {number * 7}th street" for number in range(200)] for side in ("man", "Mann")]
 
 
-def test_a_corpus_is_retold_in_other_pairs_with_few_new_words(tmp_path):
+def test_an_extended_corpus_has_distinct_pairs_with_few_new_words(tmp_path):
     paths = [tmp_path / "text.en.gz", tmp_path / "text.de"]
     paths[0].write_bytes(gzip.compress("\n".join(LINES[0]).encode()))
     paths[1].write_text("\n".join([*LINES[1], ""]), encoding="utf-8")
@@ -31,7 +31,7 @@ def test_a_corpus_is_retold_in_other_pairs_with_few_new_words(tmp_path):
     assert words[0] < words[1] and len(words[1]) < len(words[0]) + 2 * 0.15 * 800
 
 
-def test_growth_finds_the_line_that_the_times_lie_on():
+def test_growth_fits_the_line_through_the_times():
     each = {pairs: Cost(0, 1 + 10e-6 * pairs / len(OURS), 0) for pairs in (100_000, 800_000, 8_000_000)}
     said = growth({pairs: dict.fromkeys(OURS, cost) for pairs, cost in each.items()})
     assert "3.00 s and 10.0 microseconds a pair (R^2 1.00000, no point more than 0.0% off)" in said
@@ -40,7 +40,7 @@ def test_growth_finds_the_line_that_the_times_lie_on():
 
 @pytest.fixture
 def corpus(tmp_path):
-    """A folder with a vocabulary, text.en and text.de, and both as training and dev set in `binarised`."""
+    """A folder with a vocabulary, text.en, text.de, and `binarised`, which has both texts as train and dev."""
     texts = ["".join(f"{line}\n" for line in lines).encode() for lines in LINES]
     for language, text in zip(("en", "de"), texts):
         (tmp_path / f"text.{language}").write_bytes(text)
@@ -60,7 +60,7 @@ def output_of(main, monkeypatch, capsys, *words) -> str:
     return capsys.readouterr().out
 
 
-def test_what_learning_keeps_decoding_decodes_as_its_peers_do(corpus, monkeypatch, capsys):
+def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch, capsys):
     text, reference = corpus / "text.en", corpus / "text.de"
     once = ("--model", "tiny", "--minutes", "0", "--every", "2", "--out", corpus / "curves.svg")
     made = ("--keep", corpus / "kept", "--test", text, reference)

@@ -48,7 +48,7 @@ def run_binarise(out: str = "data") -> dict[str, bytes]:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """A folder where SETS were learnt from and binarised."""
+    """A folder in which learn_bpe and binarise have run on SETS."""
     folder = tmp_path_factory.mktemp("binarised")
     write_sets(folder / "text", SETS)
     with pytest.MonkeyPatch.context() as patch:
@@ -61,7 +61,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def folder(made, tmp_path, monkeypatch):
-    """A copy of it to work in."""
+    """A copy of `made` that a test may change."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -79,7 +79,7 @@ def test_every_line_has_the_ids_that_the_vocabulary_gives_it(made):
         assert data.lengths("target").dtype == np.int64 and data.source_ids.dtype == np.uint16
 
 
-def test_the_arrays_are_npy_files_and_their_sum_is_that_of_sha256sum(made):
+def test_the_arrays_are_npy_files_with_the_checksums_of_sha256sum(made):
     ids = np.load(made / "data/train.target.ids.npy", mmap_mode="r")
     offsets = np.load(made / "data/train.target.offsets.npy", mmap_mode="r")
     description, report = describe(made / "data"), json.loads((made / "report.json").read_text())
@@ -187,7 +187,7 @@ def test_swapped_files_are_refused_by_name(folder):
         open_binarised(Path("data"), "dev")
 
 
-def test_offsets_that_fall_are_refused_without_reading_the_ids(folder):
+def test_decreasing_offsets_are_refused_without_reading_the_ids(folder):
     path = Path("data/train.source.offsets.npy")
     offsets = np.load(path)
     offsets[3] = offsets[5]
@@ -212,7 +212,7 @@ def test_a_damaged_description_is_refused(folder, change):
         open_binarised(Path("data"), "dev")
 
 
-def test_a_set_or_folder_that_is_not_there_is_named(folder):
+def test_a_missing_set_or_folder_is_named(folder):
     with pytest.raises(UserError, match=r"no set 'tset'; there are train, dev"):
         open_binarised(Path("data"), "tset")
     with pytest.raises(UserError, match=r"nowhere/binarised.json is missing"):
@@ -220,7 +220,7 @@ def test_a_set_or_folder_that_is_not_there_is_named(folder):
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([2, 9, 1000]), st.booleans())
-def test_a_sample_is_of_the_right_size_evenly_spread_and_of_the_same_pairs(tmp_path_factory, total, pairs, size, end):
+def test_a_sample_has_the_right_size_and_the_same_evenly_spaced_pairs(tmp_path_factory, total, pairs, size, end):
     path = tmp_path_factory.mktemp("sample") / "train.en"
     text = "".join(f"{number}\n" for number in range(total))
     path.write_text(text if end else text.removesuffix("\n"))
@@ -248,7 +248,7 @@ def test_the_vocabulary_is_learnt_from_the_sampled_training_pairs_only(folder):
     assert run_learn_bpe() == sampled
 
 
-def test_a_size_that_the_corpus_does_not_bear_is_refused_by_its_key(folder):
+def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_its_key(folder):
     write_params(size=50_000)
     with pytest.raises(UserError, match=r"^text: params.yaml: corpora.c.vocabulary.size: 50000 .* at most \d+ pieces"):
         run_learn_bpe()

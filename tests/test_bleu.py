@@ -1,4 +1,4 @@
-"""The BLEU matrix, held to Moses' perl scripts and to sacreBLEU itself."""
+"""The BLEU matrix, compared with the Perl scripts of Moses and with sacreBLEU."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def paper_lines(name: str, replace: bool) -> list[str]:
     return [bleu.paper_text(line, "de", replace) for line in lines(name)]
 
 
-# What the perl scripts made of the files: replace-unicode-punctuation, tokenizer -q -l de, the compound split.
+# The output of the Perl scripts for the files: replace-unicode-punctuation, tokenizer -q -l de, compound split.
 @pytest.mark.parametrize(
     "plain, replace, by_perl",
     [
@@ -38,7 +38,7 @@ def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, by_pe
     assert paper_lines(plain, replace) == lines(by_perl)
 
 
-# multi-bleu.perl on the files that the perl scripts made.
+# The output of multi-bleu.perl for these files.
 @pytest.mark.parametrize(
     "replace, score, precisions, lengths",
     [
@@ -46,7 +46,7 @@ def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, by_pe
         (True, "70.86", "89.8/78.3/67.8/57.7", "BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379"),
     ],
 )
-def test_paper_bleu_is_multi_bleus(replace, score, precisions, lengths):
+def test_paper_bleu_equals_multi_bleu(replace, score, precisions, lengths):
     references = paper_lines("ref.de", replace)
     result = bleu.multi_bleu(lowercase=False).corpus_score(paper_lines("hyp.de", True), [references])
     assert str(result) == f"BLEU = {score} {precisions} ({lengths})"
@@ -62,7 +62,7 @@ def test_without_the_compound_split_multi_bleu_counts_fewer_matches():
     assert (result.sys_len, result.ref_len) == (329, 329)
 
 
-# Further lines and what the perl scripts make of them (with replace-unicode-punctuation).
+# More lines and the output of the Perl scripts for them, including replace-unicode-punctuation.
 BY_PERL = {
     "Sie kauften Äpfel, Birnen usw.": "Sie kauften Äpfel , Birnen usw .",
     "Treffpunkt ist die Max-Planck-Str.": "Treffpunkt ist die Max ##AT##-##AT## Planck ##AT##-##AT## Str .",
@@ -94,7 +94,7 @@ def test_french_keeps_its_hyphens_and_its_apostrophes_stay_with_the_left_word():
     [
         ("a-b-c", "a ##AT##-##AT## b-c"),
         ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
-        ("vis-à-vis", "vis ##AT##-##AT## à ##AT##-##AT## vis"),  # perl -ple sees two bytes where à stands
+        ("vis-à-vis", "vis ##AT##-##AT## à ##AT##-##AT## vis"),  # for perl -ple, à is two bytes
         ("so - und so -", "so - und so -"),
         ("Ein- und Ausgang", "Ein- und Ausgang"),
         ("a--b", "a ##AT##-##AT## -b"),
@@ -134,7 +134,7 @@ def test_headline_is_what_sacrebleu_gives_by_default():
     assert bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)[bleu.HEADLINE]["score"] == round(expected, 4)
 
 
-def test_signatures_of_the_papers_bleu_tell_its_steps():
+def test_signatures_of_the_papers_bleu_name_its_steps():
     table = bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)
     steps = table["bleu-paper"]["signature"].split("|")
     assert {"tok:moses-de", "compound:split", "ref:raw", "case:mixed", "smooth:none"} <= set(steps)
@@ -143,7 +143,7 @@ def test_signatures_of_the_papers_bleu_tell_its_steps():
     assert {"tok:moses-fr", "compound:kept"} <= set(french)
 
 
-def test_same_seed_same_intervals_another_seed_others_and_nothing_global_is_touched():
+def test_intervals_depend_on_the_seed_and_not_on_global_state():
     environment, state = dict(os.environ), np.random.get_state()[1].tolist()
     first = bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 1)
     assert bleu.matrix(HYPOTHESES, REFERENCES, "de", 100, 1) == first
@@ -178,7 +178,7 @@ def test_interval_leaves_out_a_fortieth_on_either_side():
 def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
     hypotheses = lines(hypothesis) if hypothesis else [""] * len(REFERENCES)
     table = bleu.matrix(hypotheses, REFERENCES, "de", 10, 1)
-    # the copy of a typographic quote is replaced, the raw reference's is not: why the normalised one is there as well
+    # the quote is replaced in the hypothesis but not in the raw reference, hence the normalised reference
     exact = [cell for name, cell in table.items() if name != "bleu-paper"]
     assert {(cell["score"], cell["low"], cell["high"]) for cell in exact} == {(score, score, score)}
     assert table["bleu-paper"]["score"] < 100

@@ -1,4 +1,4 @@
-"""Batches: every pair once an epoch, similar lengths together, a place that is a function of the step."""
+"""Batches: every pair occurs once per epoch, lengths within a batch are similar, and the step determines the batch."""
 
 from itertools import chain
 
@@ -9,7 +9,7 @@ from transformer.layout import padded
 
 
 class Pairs:
-    """Pairs of pieces in memory; `lengths` as the binarised set gives them."""
+    """Pairs of pieces in memory, with the `lengths` method of a binarised set."""
 
     def __init__(self, number=500, longest=30, seed=0):
         random = np.random.default_rng(seed)
@@ -36,7 +36,7 @@ def test_an_epoch_takes_every_pair_once_and_epochs_differ():
     assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
 
 
-def test_the_place_is_a_function_of_step_and_seed():
+def test_a_batch_depends_only_on_step_and_seed():
     walked, jumped, other = (Batches(Pairs(), seed, 200, 100) for seed in (1, 1, 2))
     steps = [3 * len(walked) + 2, 0, 5, len(walked) + 1]
     seen = {step: walked.batch(step).tolist() for step in range(4 * len(walked))}
@@ -44,7 +44,7 @@ def test_the_place_is_a_function_of_step_and_seed():
     assert any(other.batch(step).tolist() != seen[step] for step in steps)
 
 
-def test_no_batch_is_over_the_tokens_and_few_are_far_under():
+def test_no_batch_exceeds_the_token_limit_and_most_are_nearly_full():
     batches = Batches(Pairs(5000), 1, 300, 100)
     sums = [batches.sums(batches.batch(step)) for step in range(len(batches))]
     assert all(max(s["source_tokens"], s["target_tokens"]) <= 300 for s in sums)
@@ -52,8 +52,8 @@ def test_no_batch_is_over_the_tokens_and_few_are_far_under():
     assert np.mean(fullest) > 0.9 * 300
 
 
-def test_similar_lengths_stand_together():
-    """Padding stays small on both sides, however uncorrelated the two lengths are."""
+def test_a_batch_has_pairs_of_similar_lengths():
+    """Padding is small on both sides, even if the two lengths are uncorrelated."""
     pairs = Pairs(5000)
     batches = Batches(pairs, 1, 600, 100)
     real = total = 0
@@ -64,7 +64,7 @@ def test_similar_lengths_stand_together():
     assert real / total > 0.85
 
 
-def test_longer_pairs_are_counted_and_left_out():
+def test_pairs_that_are_too_long_are_counted_and_skipped():
     pairs = Pairs(longest=40)
     batches = Batches(pairs, 1, 200, 21)
     short = [n for n in range(500) if max(map(len, pairs.pair(n))) + 1 <= 21]

@@ -1,4 +1,4 @@
-"""The energy of a training, by a driver library that stands in for NVIDIA's."""
+"""The energy of a training, with a substitute for NVIDIA's driver library."""
 
 import ctypes
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ GPU = torch.device("cuda")
 
 
 class Driver:
-    """Two GPUs, by UUID, with their counters in millijoules."""
+    """Two GPUs by UUID, with energy counters in millijoules."""
 
     def __init__(self) -> None:
         self.counters = {b"GPU-a": 5_000_000, b"GPU-b": 70_000_000}

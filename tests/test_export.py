@@ -1,4 +1,4 @@
-"""What is exported translates as this project does."""
+"""Exported models give the same translations as this project."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ def random_lines(seed: int, number: int) -> list[str]:
 
 
 def batch(vocabulary: Vocabulary, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Lines, and the same backwards."""
+    """Lines and their words in reverse order."""
     lines = random_lines(seed, 32)
     sources, targets = vocabulary.encode(lines), vocabulary.encode([" ".join(line.split()[::-1]) for line in lines])
     return pad([[*ids, EOS] for ids in sources]), pad([[BOS, *ids, EOS] for ids in targets])
@@ -40,7 +40,7 @@ def batch(vocabulary: Vocabulary, seed: int) -> tuple[torch.Tensor, torch.Tensor
 
 @pytest.fixture(scope="module")
 def folder(params, tmp_path_factory):
-    """The folder of a model that has learnt, not to the end, to say lines backwards."""
+    """The folder of a model that was briefly trained to reverse lines."""
     torch.manual_seed(1)
     folder = tmp_path_factory.mktemp("model")
     config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 1)
@@ -66,7 +66,7 @@ def export(folder, out, kind):
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
-def test_ctranslate2_says_the_same(folder, tmp_path, decoding_settings):
+def test_ctranslate2_gives_the_same_translations(folder, tmp_path, decoding_settings):
     assert export(folder, tmp_path / "out", "ctranslate2").returncode == 0
     vocabulary = Vocabulary(tmp_path / "out" / "vocabulary.model")
     lines = random_lines(1000, 100)
@@ -88,7 +88,7 @@ def test_ctranslate2_says_the_same(folder, tmp_path, decoding_settings):
     assert len(set(texts)) > 90 and sum(a.split() == b.split()[::-1] for a, b in zip(texts, lines)) > 10
 
 
-def test_marian_s_files_agree(folder, tmp_path):
+def test_the_files_for_marian_are_consistent(folder, tmp_path):
     out = tmp_path / "out"
     assert export(folder, out, "marian").returncode == 0
     config, tensors = json.loads((out / "config.json").read_text()), load_file(out / "model.safetensors")
@@ -116,6 +116,6 @@ def test_marian_s_files_agree(folder, tmp_path):
     ],
     ids=str,
 )
-def test_what_the_formats_cannot_say_is_refused(settings, difference, named):
-    with pytest.raises(UserError, match=f"models/x: .*{named}.* hold only"):
+def test_a_model_that_the_formats_do_not_support_is_refused(settings, difference, named):
+    with pytest.raises(UserError, match=f"models/x: .*{named}.*; the export formats"):
         require_exportable(settings(**difference), "models/x")

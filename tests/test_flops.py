@@ -1,4 +1,4 @@
-"""Counts from the settings equal torch's own counts and the real model's weights, and the stage tells what it knows."""
+"""Operation and parameter counts from the settings equal those of torch, and the stage writes its estimates."""
 
 import argparse
 import json
@@ -35,7 +35,7 @@ VARIATIONS = [
 
 
 def counted(config, sentences, source, target, backward):
-    """What torch counts of the model on so many pairs, all of these lengths."""
+    """The count of torch for the model on this many pairs of these lengths."""
     model = Transformer(config, VOCABULARY)
     ids = [torch.randint(4, VOCABULARY, (sentences, length)) for length in (source, target)]
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
@@ -49,7 +49,7 @@ def lengths(sentences, source, target):
     return Lengths.of([(source, target)] * sentences)
 
 
-# Equal, and not just within the 1% that is promised: the products that torch counts are all that is counted here.
+# The counts are equal, which is stricter than the documented 1%: both count only matrix products.
 @pytest.mark.parametrize("sizes", [(3, 9, 5), (2, 4, 17)], ids=str)
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
 def test_equals_torch_flop_counter(settings, variation, sizes):
@@ -61,7 +61,7 @@ def test_equals_torch_flop_counter(settings, variation, sizes):
 
 @pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
 def test_every_row_of_table_3_equals_torch_flop_counter(params, row):
-    """At the paper's sizes, where nothing is computed: on tensors without memory."""
+    """At the sizes of the paper, on meta tensors, which compute nothing."""
     values = {**params["base"]["model"], **row.differs}
     config = ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
     with torch.device("meta"):
@@ -76,7 +76,7 @@ def test_additive_attention_is_the_count_of_torch_and_its_scores(settings):
     config, (sentences, n, m) = settings(attention="additive"), (3, 9, 5)
     scores = sentences * config.N * config.h * (n * n + m * m + n * m)
     forward = sum(forward_flops(config, VOCABULARY, lengths(sentences, n, m)).values())
-    # torch counts no operation that is not a product: addition, tanh, multiplication and sum over d_k for each score
+    # torch counts only products; each score also has an addition, a tanh, a multiplication and a sum over d_k
     assert forward == counted(config, sentences, n, m, backward=False) + 4 * config.d_k * scores
 
 
@@ -86,7 +86,7 @@ def test_sentences_of_different_lengths_add_up(settings):
     assert sum(forward_flops(settings(), VOCABULARY, Lengths.of(pairs)).values()) == sum(one_by_one)
 
 
-def test_half_of_causal_attention_is_what_positions_see(settings):
+def test_causal_half_counts_only_the_visible_positions(settings):
     config, targets = settings(d_v=16), [1, 6, 9]
     sums = Lengths.of([(4, m) for m in targets])
     full, half = (forward_flops(config, VOCABULARY, sums, causal_half=half) for half in (False, True))
@@ -96,7 +96,7 @@ def test_half_of_causal_attention_is_what_positions_see(settings):
     assert half == full
 
 
-def test_training_sums_what_counts_need():
+def test_the_sums_of_a_training_suffice_for_the_counts():
     class Pairs:
         def __len__(self):
             return 4
@@ -105,7 +105,7 @@ def test_training_sums_what_counts_need():
             return np.array([2, 6, 3, 9] if side == "source" else [4, 1, 3, 30])
 
     batches = Batches(Pairs(), seed=1, batch_tokens=100, max_length=10)
-    assert Lengths(**batches.sums(np.array([0, 1, 2]))) == Lengths.of([(3, 5), (7, 2), (4, 4)])  # each with its EOS
+    assert Lengths(**batches.sums(np.array([0, 1, 2]))) == Lengths.of([(3, 5), (7, 2), (4, 4)])  # with EOS
 
 
 @pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
@@ -157,7 +157,7 @@ def timing(**differences):
     return stage.Timing(**{**values, "energy_joules": None, **differences})
 
 
-def test_an_estimate_that_cannot_be_made_says_what_is_missing():
+def test_a_missing_estimate_names_what_it_lacks():
     made = stage.paper_estimate(timing(hardware="NVIDIA B200", precision="bfloat16"), TABLE)
     assert made["flops"] is None and made["sustained_tflops"] is None
     assert "'NVIDIA B200 bfloat16'" in made["reason"] and "hardware" in made["reason"]
@@ -166,7 +166,7 @@ def test_an_estimate_that_cannot_be_made_says_what_is_missing():
 
 
 def write_files(folder, settings, **of_timing):
-    """The files of a training of ten steps; they hold more than is needed, as the real ones do."""
+    """The files of a training of ten steps. Like real ones, they have more entries than the stage reads."""
     sums = vars(Lengths.of([(9, 5), (4, 17)] * 10))
     training = {**sums, "steps": 10, "dev_loss": 4.2, "settings": {"model": vars(settings), "training": {"seed": 1}}}
     times = {**vars(timing(**of_timing)), "tokens_per_second": 5.0, "torch": "2"}
@@ -181,7 +181,7 @@ def write_files(folder, settings, **of_timing):
 
 
 def run_stage(paths):
-    """What the stage makes of these files."""
+    """The output of the stage for these files."""
     out = paths["training"].with_name("flops.json")
     stage.main(argparse.Namespace(run="some-run", out=out, **paths))
     return json.loads(out.read_text())
@@ -199,7 +199,7 @@ def test_the_stage_writes_the_estimate_and_the_count(tmp_path, settings):
     assert result["energy_joules"] is None
 
 
-def test_the_stage_passes_on_the_energy_and_leaves_out_what_a_processor_has_not(tmp_path, settings):
+def test_on_a_cpu_the_stage_writes_the_energy_but_no_gpu_figures(tmp_path, settings):
     result = run_stage(write_files(tmp_path, settings(), gpus=0, hardware="a processor", energy_joules=12.5))
     assert result["energy_joules"] == 12.5
     assert result["paper_estimate"]["flops"] is result["mfu"] is result["hfu"] is result["peak_tflops"] is None
@@ -229,7 +229,7 @@ NO_USE += [("training", "steps", 0), ("training", "settings", "text"), ("timing"
 
 
 def spoil(path, key, value):
-    """Put `value` into a JSON file, or take what stands there away."""
+    """Set an entry of a JSON file to `value`, or remove it."""
     content = holder = json.loads(path.read_text())
     *outer, last = key.split(".")
     for name in outer:
@@ -242,7 +242,7 @@ def spoil(path, key, value):
 
 
 @pytest.mark.parametrize(("file", "key", "value"), NO_USE)
-def test_an_entry_that_is_missing_or_of_no_use_is_refused_by_its_name(tmp_path, settings, file, key, value):
+def test_a_missing_or_invalid_entry_is_refused_by_its_name(tmp_path, settings, file, key, value):
     paths = write_files(tmp_path, settings())
     spoil(paths[file], key, value)
     with pytest.raises(UserError, match=rf"{file}\.json[.:] ?{re.escape(key)}"):
@@ -251,7 +251,7 @@ def test_an_entry_that_is_missing_or_of_no_use_is_refused_by_its_name(tmp_path, 
 
 @pytest.mark.parametrize("content", ["[]", "[1]", "{}", "1", "null", '"steps"'])
 @pytest.mark.parametrize("file", NEEDED)
-def test_a_file_of_something_else_is_refused_by_its_name(tmp_path, settings, file, content):
+def test_a_file_with_other_content_is_refused_by_its_name(tmp_path, settings, file, content):
     paths = write_files(tmp_path, settings())
     paths[file].write_text(content)
     with pytest.raises(UserError, match=re.escape(str(paths[file]))):

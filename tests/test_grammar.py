@@ -1,4 +1,4 @@
-"""The demonstration corpus: German as grammars have it, translations that are a function, sets that do not meet."""
+"""The demonstration corpus: correct German, one translation for each English sentence, disjoint sets."""
 
 import hashlib
 import re
@@ -73,7 +73,7 @@ def frame(english: str) -> frames.Frame:
 
 
 def np(determiner, words: str, plural: bool = False) -> Nominal:
-    """A noun phrase from the English adjectives and noun, a compound being joined by underscores."""
+    """A noun phrase from English adjectives and a noun. The parts of a compound are joined by underscores."""
     *adjectives, last = words.split()
     return noun_phrase(noun(last.replace("_", " ")), determiner, plural, [adjective(word) for word in adjectives])
 
@@ -83,7 +83,7 @@ def name(word: str) -> Nominal:
 
 
 def does(subject, english: str, given=None, **more) -> Clause:
-    """A clause with a direct object, or none, or a complement of its own."""
+    """A clause with a direct object, no object, or another complement."""
     negated = more.get("negated", False)
     if isinstance(given, Nominal):
         verb_, given = directed(frame(english), given, negated)[:2]
@@ -124,7 +124,7 @@ HAD_MORE_TIME = Clause(HE, frames.WISHING, "past", complement=Complement("more t
 
 
 def says(pair: Pair, expected: str) -> None:
-    """`expected` is the English, a bar and the German."""
+    """Assert that the sentence is `expected`: the English, a bar and the German."""
     assert " | ".join(pair) == expected
 
 
@@ -153,7 +153,7 @@ def test_the_verb_comes_second_whatever_stands_first():
     )
 
 
-def test_separable_verbs_part_and_join():
+def test_separable_verbs_split_in_main_clauses_only():
     says(told(does(ANNA, "call", np(HER, "sister"))), "Anna calls her sister. | Anna ruft ihre Schwester an.")
     says(
         told(does(ANNA, "call", np(HER, "sister"), tense="perfect")),
@@ -222,7 +222,7 @@ def test_two_objects_and_pronouns():
     says(told(gives(it("m"), SHE, backwards=True)), "He gave it to her. | Er gab ihn ihr.")
 
 
-def test_where_takes_the_dative_and_where_to_the_accusative():
+def test_locations_take_the_dative_and_directions_the_accusative():
     on_table = np(THE, "table").after("on", "auf", ACCUSATIVE)
     moved = Complement(f"the key {on_table.english}", definite="den Schlüssel", last=on_table.german)
     says(
@@ -278,7 +278,7 @@ def test_questions_and_requests():
     )
 
 
-def test_no_english_that_could_be_present_or_past():
+def test_no_english_verb_is_ambiguous_between_present_and_past():
     says(told(does(THEY, "read", np(A, "poem"))), "They are reading a poem. | Sie lesen ein Gedicht.")
 
 
@@ -287,7 +287,7 @@ def test_a_second_predicate_shares_the_subject():
     assert both == ("took off the coat", "zog den Mantel aus")
 
 
-# What every German grammar prints: the endings behind der, ein and nothing, by gender (and plural) and case.
+# The endings in every German grammar: after der, after ein and without an article, by gender or plural and by case.
 ENDINGS = """
 weak    m e en en en    weak    f e e en en    weak    n e e en en    weak    p en en en en
 mixed   m er en en en   mixed   f e e en en    mixed   n es es en en  mixed   p en en en en
@@ -360,7 +360,7 @@ def test_prepositions_contract_with_the_article_alone():
 
 
 def test_relative_pronouns_agree():
-    """In gender and number with the noun, in case with their clause, which ends with its verb."""
+    """A relative pronoun agrees with the noun in gender and number, and has the case of its role in the clause."""
     allowed = {"m": "der den dem dessen", "f": "die der deren", "n": "das dem dessen", "p": "die denen deren"}
     dice, seen = Dice(1), {key: set() for key in allowed}
     for _ in range(1500):
@@ -373,7 +373,7 @@ def test_relative_pronouns_agree():
 
 
 def finite_forms(separated: bool) -> set[str]:
-    """Every finite form; of a separable verb with its prefix, or without it where it stands apart."""
+    """All finite verb forms. Separable verbs have their prefix unless `separated`."""
     verbs = [some.german for some in [*VERBS, *frames.WEATHER]]
     verbs += [made for made in vars(frames).values() if isinstance(made, frames.GermanVerb)]
     return {("" if separated else v.prefix) + form for v in verbs for form in (*v.present, *v.past)}
@@ -394,7 +394,7 @@ def test_subordinate_clauses_end_with_their_verb(corpus):
 
 
 def test_the_verb_is_second(corpus):
-    """Behind an adverb of one word, behind a fronted clause, and in a question first."""
+    """The verb follows a one-word adverb or a clause, and begins a question."""
     forms, seen = finite_forms(separated=True), {"adverb": 0, "clause": 0, "question": 0}
     starts = {
         "adverb": r"^(?:Gestern|Vorgestern|Heute|Jetzt|Übermorgen|Bald) (?!Abend)(\w+)",
@@ -411,7 +411,7 @@ def test_the_verb_is_second(corpus):
 
 
 def test_prepositions_govern_their_case(corpus):
-    """No dative behind für, no accusative behind mit. (Behind a comma, um and ohne are conjunctions.)"""
+    """No dative follows für and no accusative follows mit. (After a comma, um and ohne are conjunctions.)"""
     text = "\n".join(german for _, _, german in corpus)
     assert len(re.findall(r"\b(?:für|ohne|um) den\b|\b(?:mit|aus|von) dem\b", text)) > 20
     assert not re.findall(r"(?<!,) (?:für|ohne|um) (?:dem|der|einem|\w+em)\b", text)
@@ -430,8 +430,8 @@ def test_lines_are_clean_text(corpus):
     assert 10 < mean < 13
 
 
-def test_figures_are_written_the_german_way(corpus):
-    """1,250 is 1.250, 3.5 is 3,5 and 3:45 p.m. is 15.45 Uhr, and no figure is lost."""
+def test_numbers_have_the_german_format(corpus):
+    """1,250 becomes 1.250, 3.5 becomes 3,5 and 3:45 p.m. becomes 15.45 Uhr. No number is lost."""
     seen = 0
     for _, english, german in corpus:
         for hour, minutes, half in re.findall(r"(\d+):(\d\d) ([ap])\.m\.", english):
@@ -444,8 +444,8 @@ def test_figures_are_written_the_german_way(corpus):
     assert seen > 100
 
 
-def test_a_translation_is_a_function_of_the_english(monkeypatch):
-    """With few words left, the same English often comes again: always with the same German."""
+def test_equal_english_sentences_have_equal_translations(monkeypatch):
+    """With a small vocabulary the same English sentence occurs often, always with the same German one."""
     for kind, nouns in lexicon.NOUNS.items():
         monkeypatch.setitem(lexicon.NOUNS, kind, nouns[:1] + [some for some in nouns if some.english == "exhibition"])
     for kind, adjectives in lexicon.ADJECTIVES.items():
@@ -488,7 +488,7 @@ def test_words_have_one_translation():
             translations.setdefault(some.english, set()).add(some.german)
     assert {word for word, german in translations.items() if len(german) > 1} == {
         "heavy"
-    }  # rain is stark, a box schwer
+    }  # stark for rain, schwer for a box
     assert len(translations) > 60
     assert len({f"{v.english.base} {v.english.tail}" for v in VERBS}) > 90
 

@@ -1,4 +1,4 @@
-"""Text and files of strangers, through every stage: handled as documented or refused in one line, and nothing executed."""
+"""Untrusted text and files in every stage: handled as documented or refused in one line. Nothing is executed."""
 
 import json
 import pickle
@@ -46,7 +46,7 @@ def write_sets(folder: Path, sets: dict[str, list[tuple[str, str]]]) -> None:
 
 
 def write_params() -> None:
-    """params.yaml with a corpus of the test's own files and a very small model."""
+    """Write params.yaml with a corpus of the files of the test and a very small model."""
     params = load(ROOT / "params.yaml")
     files = {name: {la: f"own/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
     sets = {name: [{"source": f["en"], "target": f["de"]}] for name, f in files.items()}
@@ -81,14 +81,14 @@ STAGES = {module.__name__.rpartition(".")[2]: module for module in (download, no
 
 
 def run(name: str) -> None:
-    """One stage, in this process, on the folders of PATHS."""
+    """Run one stage in this process, on the folders of PATHS."""
     paths = {key: Path(value) for key, value in PATHS[name].items()}
     assert not STAGES[name].main(Namespace(**{"corpus": "own", "run": "run", **paths}))
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which every stage has run on a corpus of plain and of awkward lines."""
+    """A folder in which every stage has run on a corpus of ordinary and unusual lines."""
     folder = tmp_path_factory.mktemp("hostile")
     plain = [pair for name, *pair in generate(GeneratorConfig(seed=1, train=60, dev=1, test=1)) if name == "train"]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -114,7 +114,7 @@ def lines(path: Path) -> list[str]:
     return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
-def test_every_line_of_strangers_becomes_ids_and_comes_back(folder):
+def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
     vocabulary = Vocabulary(Path("vocabulary.model"))
     for name in ("train", "dev"):
         pairs = open_binarised(Path("ids"), name)
@@ -131,14 +131,14 @@ def test_every_line_of_strangers_becomes_ids_and_comes_back(folder):
     assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, "the long lines"
 
 
-def test_every_line_has_a_translation_and_an_empty_one_its_own(folder):
+def test_every_line_has_a_translation_and_an_empty_line_an_empty_one(folder):
     translations = lines(Path("scores/run/translations/test.average.txt"))
     assert len(translations) == len(AWKWARD)
     assert [number for number, (source, _) in enumerate(AWKWARD) if not source and translations[number]] == []
     assert json.loads(Path("scores/run/score.json").read_text())["test"]["average"]["pairs"] == len(AWKWARD)
 
 
-def test_the_report_shows_strangers_text_as_text(folder):
+def test_the_report_shows_untrusted_text_as_text(folder):
     page = Path("reports/index.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
     for figure in Path("reports/figures").glob("*.svg"):
@@ -149,7 +149,7 @@ def test_the_report_shows_strangers_text_as_text(folder):
     ("name", "stage", "says"),
     [("dev", "train", "a dev line is .* pieces long"), ("test", "decode", "test average: line 11 is .* pieces long")],
 )
-def test_a_line_too_long_to_evaluate_or_translate_is_refused_before_the_hours_it_takes(
+def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(
     made, tmp_path, monkeypatch, name, stage, says
 ):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
@@ -163,7 +163,7 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_before_the_hours_it
 
 
 class Payload:
-    """Unpickled, it makes the file `evil`."""
+    """An object that creates the file `evil` when it is unpickled."""
 
     def __reduce__(self):
         return open, ("evil", "w")
@@ -227,7 +227,7 @@ def other_vocabulary(path: Path) -> None:
         ("report", "scores/run/translations/attention.json", cut),
     ],
 )  # fmt: skip
-def test_a_spoilt_file_is_named_in_one_line_and_nothing_is_executed(folder, stage, file, spoil):
+def test_a_damaged_file_is_named_in_one_line_and_nothing_is_executed(folder, stage, file, spoil):
     path = Path(file)
     good, outputs = (
         path.read_bytes(),

@@ -1,4 +1,4 @@
-"""Table 1 measured: the layers are what they claim, and what is fitted, counted and computed is right."""
+"""Measured costs of Table 1: the layers compute what they should, and fits, counts and path lengths are correct."""
 
 import argparse
 import json
@@ -44,7 +44,7 @@ def test_banded_attention_is_masked_attention(batch, n, r):
 
 
 def operations(kind, n, d, k, r):
-    """What torch counts of the layer's products, forward and backward."""
+    """The count of torch for the matrix products of the layer, forward and backward."""
     made, x = layer(kind, d, k, r), sequence(1, n, d)
     with FlopCounterMode(display=False) as counter:
         made(x).sum().backward()
@@ -53,13 +53,13 @@ def operations(kind, n, d, k, r):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n, d, k, r", [(32, 16, 3, 4), (64, 24, 5, 8)])
-def test_the_operations_expected_are_torch_s(kind, n, d, k, r):
-    first = 2 * d**2 if kind == RECURRENT else 0  # no gradient of the state before the first position is needed
+def test_the_expected_operations_equal_the_count_of_torch(kind, n, d, k, r):
+    first = 2 * d**2 if kind == RECURRENT else 0  # the initial state needs no gradient
     assert operations(kind, n, d, k, r) == COUNTS[kind].operations(n, d, k, r) - first
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_operations_grow_as_the_paper_s_complexity(kind):
+def test_the_operations_grow_as_the_paper_states(kind):
     (row,) = [row for row in TABLE1 if row.layer == kind]
     places = [(n, d) for n in (64, 128, 256) for d in (64, 128, 256)]
     fit = power_law(places, [COUNTS[kind].operations(n, d, 3, 16) for n, d in places])
@@ -70,16 +70,16 @@ def test_the_operations_grow_as_the_paper_s_complexity(kind):
     assert further == (2 if "r " in row.complexity else 1) * COUNTS[kind].operations(64, 64, 3, 16)
 
 
-# What is measured
+# Memory and time
 
 
-def test_memory_of_a_layer_is_what_a_hand_counts():
+def test_the_memory_of_a_layer_equals_a_count_by_hand():
     n, d, k, r = 32, 16, 3, 4
     by_hand = {
-        ATTENTION: n * d + n * n,  # x, the weights
-        RECURRENT: n * d + (n + 1) * d,  # x, the states, the first one's too
+        ATTENTION: n * d + n * n,  # x and the weights
+        RECURRENT: n * d + (n + 1) * d,  # x and the states, including the initial one
         CONVOLUTION: n * d,  # x
-        # x as queries, x with r positions before and after as keys and values, the weights, and a byte a weight for the mask
+        # x as queries, x with r positions of padding at both ends as keys and values, the weights, and the mask
         RESTRICTED: n * d + (n + 2 * r) * d + n * 3 * r * (1 + 1 / FLOAT),
     }
     for kind in KINDS:
@@ -87,7 +87,7 @@ def test_memory_of_a_layer_is_what_a_hand_counts():
         assert COUNTS[kind].kept(n, d, k, r) == by_hand[kind], kind
 
 
-def test_memory_that_two_tensors_share_counts_once_and_weights_do_not():
+def test_shared_memory_counts_once_and_weights_do_not_count():
     x = torch.randn(3, 5, requires_grad=True)
 
     class Squares(torch.nn.Module):
@@ -98,27 +98,27 @@ def test_memory_that_two_tensors_share_counts_once_and_weights_do_not():
     assert kept_bytes(torch.nn.Linear(5, 7), x) == 15 * FLOAT
 
 
-def test_time_is_above_zero_and_more_for_more():
+def test_time_is_positive_and_grows_with_the_work():
     made = layer(ATTENTION, 16, 3, 4)
     few, many = (min(seconds(made, sequence(1, n, 16)) for _ in range(3)) for n in (16, 1024))
     assert 0 < few < many
 
 
 @pytest.mark.parametrize("n, d", [(2.0, 1.0), (1.0, 2.0), (0.5, -1.25)])
-def test_powers_are_found_again(n, d):
+def test_the_fit_recovers_powers(n, d):
     places = [(32, 16), (64, 16), (64, 128), (128, 32)]
     fit = power_law(places, [3e-9 * a**n * b**d for a, b in places])
     assert (fit.scale, fit.n, fit.d) == pytest.approx((3e-9, n, d))
     assert fit.r_squared == pytest.approx(1) and fit.at(64, 128) == pytest.approx(3e-9 * 64**n * 128**d)
 
 
-def test_what_is_no_power_law_fits_less():
+def test_other_curves_fit_a_power_law_less_well():
     places = [(n, d) for n in (32, 64, 128) for d in (32, 64, 128)]
     fit = power_law(places, [n * d * (3 if (n + d) % 64 else 1) for n, d in places])
     assert fit.r_squared < 0.95
 
 
-# What follows from the connectivity
+# Path lengths and sequential operations
 
 
 @pytest.mark.parametrize("n, k, r", [(2, 3, 1), (9, 3, 2), (27, 5, 4), (64, 3, 16), (50, 7, 7)])
@@ -127,12 +127,12 @@ def test_paths_and_sequential_operations_are_the_paper_s(n, k, r):
     assert ours[ATTENTION] == (1, 1)  # O(1), O(1)
     assert ours[RECURRENT] == (n, n - 1)  # O(n), O(n)
     assert ours[RESTRICTED] == (1, math.ceil((n - 1) / r))  # O(1), O(n / r)
-    assert ours[CONVOLUTION] == (1, math.ceil(round(math.log(2 * n - 1, k), 9)))  # O(1), O(log_k n), to either side
+    assert ours[CONVOLUTION] == (1, math.ceil(round(math.log(2 * n - 1, k), 9)))  # O(1), O(log_k n) in either direction
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_layers_read_what_connectivity_says(kind):
-    """Of every output the gradient is zero at just those positions that cannot be read in one layer."""
+def test_the_gradients_agree_with_the_connectivity(kind):
+    """The gradient of an output is zero exactly at the positions that one layer does not connect to it."""
     n, k, r = 12, 3, 2
     made, x = layer(kind, 6, k, r), sequence(1, n, 6)
     y = made(x)
@@ -144,8 +144,8 @@ def test_the_layers_read_what_connectivity_says(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_layers_wait_as_long_as_sequential_operations_say(kind):
-    """The longest chain of operations in torch's own graph of the layer grows with n, or does not."""
+def test_the_autograd_graph_agrees_with_the_sequential_operations(kind):
+    """The longest path in the autograd graph of the layer grows with n, or is constant."""
 
     def chain(n):
         depths = {}
@@ -168,7 +168,7 @@ SMALL = {"lengths": [8, 16, 32, 64], "widths": [4, 8, 16], "repeats": 1, "neighb
 
 @pytest.fixture
 def scores(params, tmp_path, monkeypatch):
-    """A folder of scores in which the stage has run on a small grid."""
+    """A folder of scores, in which the stage has run on a small grid."""
     params = {**params, "layer_costs": params["layer_costs"] | SMALL}
     monkeypatch.setattr(layer_costs, "load", lambda: params)
     layer_costs.main(argparse.Namespace(out=tmp_path / "scores" / "layer-costs.json"))
@@ -189,7 +189,7 @@ def scores(params, tmp_path, monkeypatch):
         ("kernal", 3, "did you mean 'kernel'"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(params, key, value, expected):
+def test_invalid_settings_are_refused(params, key, value, expected):
     with pytest.raises(UserError, match=rf"^params\.yaml: layer_costs\.{key}.*{expected}"):
         settings.config({"layer_costs": params["layer_costs"] | {key: value}})
 
@@ -225,7 +225,7 @@ def test_table1_has_a_line_for_each_machine(scores, tmp_path):
     assert [layer_times(machine).name for machine in machines] == ["layer-costs", "layer-costs-gpu-1"]
 
 
-def test_table1_without_a_file_is_the_paper_s_formulae_and_dashes(tmp_path):
+def test_table1_without_a_file_has_the_paper_s_formulae_and_dashes(tmp_path):
     assert reporting.measured(tmp_path, tmp_path) == []
     shown = reporting.table1([]).shown()
     assert [row[:2] for row in shown] == [[row.layer, row.complexity] for row in TABLE1]

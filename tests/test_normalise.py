@@ -39,7 +39,7 @@ def content(value) -> bytes:
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """Normalises sets of the test's making in an empty folder; the report and the lines that came out."""
+    """A function that normalises the given sets in an empty folder and returns the report and the lines."""
 
     def run(settings=None, **sets) -> tuple[dict, dict[str, list[str]]]:
         for name, (source, target) in ({key: zip(*PAIRS) for key in ("train", "dev", "test")} | sets).items():
@@ -85,11 +85,11 @@ def test_a_line_is_cleaned(line, expected):
     assert clean(f"{line}\n") == f"{expected}\n"
 
 
-def test_what_is_switched_off_is_left_alone():
+def test_a_disabled_rule_changes_nothing():
     assert clean("&quot; e\u0301 “x”\n", entities=False, nfc=False) == "&quot; e\u0301 “x”\n"
 
 
-# What mosesdecoder's normalize-punctuation.perl printed for these lines.
+# The output of mosesdecoder's normalize-punctuation.perl for these lines.
 @pytest.mark.parametrize(
     ("language", "line", "expected"),
     [
@@ -104,7 +104,7 @@ def test_what_is_switched_off_is_left_alone():
     ],
 )  # fmt: skip
 def test_punctuation_is_normalised_as_moses_does_it(language, line, expected):
-    other = "He said “no.”\n"  # the rules must not reach across a line's end
+    other = "He said “no.”\n"  # the rules must not match across a line feed
     once = clean(other, punctuation=True, language=language)
     assert clean(f"{other}{line}\n{other}", punctuation=True, language=language) == f"{once}{expected}\n{once}"
 
@@ -113,7 +113,7 @@ AWKWARD = st.text(st.sampled_from("ae\u0301\u00e9 \t\r\x00\x85\u00a0\u2028\u200b
 
 
 def plainly(line: str) -> str:
-    """What cleaning a line comes to, from the Unicode database instead of our tables."""
+    """A reference for cleaning a line, from the Unicode database instead of our tables."""
     kept = [c for c in line if c.isspace() and c not in "\x1c\x1d\x1e\x1f" or unicodedata.category(c) != "Cc"]
     text = "".join(c for c in kept if c not in "\u00ad\u200b\ufeff")
     return " ".join(unicodedata.normalize("NFC", text).split())
@@ -126,7 +126,7 @@ def test_cleaning_agrees_with_the_unicode_database_line_by_line(text):
 
 
 @given(AWKWARD, AWKWARD)
-def test_cleaning_blocks_is_cleaning_their_lines_and_changes_nothing_the_second_time(first, second):
+def test_cleaning_blocks_equals_cleaning_lines_and_is_idempotent(first, second):
     first, second = f"{first}\n", f"{second}\n"
     assert clean(first + second) == clean(first) + clean(second)
     assert clean(first).count("\n") == first.count("\n")
@@ -168,7 +168,7 @@ def test_no_line_of_another_set_is_dropped(corpus):
 
 
 @given(st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=9), max_size=9))
-def test_a_pair_is_new_where_a_set_of_all_pairs_says_so(blocks):
+def test_deduplication_agrees_with_a_set_of_all_pairs(blocks):
     seen, reference = Seen(), set()
     for block in blocks:
         expected = []
@@ -210,8 +210,8 @@ def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte(corpus, monke
             corpus(dev=(["1", "2", "3"], "é\nü\nauß\n".encode()[:-4] + b"zu\xe4h\n"))
 
 
-def test_bytes_that_are_not_utf8_are_replaced_where_that_is_set(corpus):
-    broken = b"H\xe4user\ngood\ncut \xe2\x82\n\xff\xfe\n"  # a sequence cut short by the line's end takes no line feed
+def test_bytes_that_are_not_utf8_are_replaced_if_configured(corpus):
+    broken = b"H\xe4user\ngood\ncut \xe2\x82\n\xff\xfe\n"  # a truncated sequence does not swallow the line feed
     report, texts = corpus({"invalid_utf8": "replace"}, train=(broken, ["1", "2", "3", "4"]))
     assert texts["train.en"] == ["H\ufffduser", "good", "cut \ufffd", "\ufffd\ufffd"]
     assert report["train"]["invalid"] == {"en": 3, "de": 0}
@@ -237,7 +237,7 @@ def test_a_missing_side_or_set_is_named(corpus):
         find_sets(Path("nowhere"), ("en", "de"), ("train", "dev"))
 
 
-def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a_kill(corpus):
+def test_a_refused_run_keeps_the_last_output_and_the_next_one_cleans_up_after_a_kill(corpus):
     corpus()
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
@@ -248,7 +248,7 @@ def test_a_refused_run_leaves_the_last_output_and_the_next_one_clears_up_after_a
         corpus(dev=(["one"], ["eins", "zwei"]))
     assert before == {path: path.read_bytes() for path in Path("out").iterdir()}
     assert not left.exists()
-    other = Path(f".out.{os.getppid()}.partial")  # of a process that lives
+    other = Path(f".out.{os.getppid()}.partial")  # of a process that is running
     other.mkdir()
     corpus(train=(["new"], ["neu"]))
     assert Path("out/train.en").read_text() == "new\n"

@@ -1,4 +1,4 @@
-"""The paper's numbers: every published cell that needs no training to compute, and params.yaml as the paper has it."""
+"""The numbers of the paper: published cells that can be computed without training, and the settings in params.yaml."""
 
 from itertools import pairwise
 
@@ -54,7 +54,7 @@ def row_of(name):
 
 
 def exponent(params, component, of, **differences):
-    """How a component's operations grow when n, or d, is doubled: as which power of it."""
+    """The power of n or d with which the operations of a component grow, found by doubling it."""
     values = {**params["base"]["model"]}
     small = ModelConfig(**values)
     large = ModelConfig(**{**values, "d_model": 1024, "d_k": 128, "d_v": 128}) if of == "d" else small
@@ -70,7 +70,7 @@ def test_self_attention_costs_n_squared_d(params):
 
 
 def layers_from_end_to_end(n, neighbourhood):
-    """How many layers of self-attention it takes for the last position to depend on the first."""
+    """The number of self-attention layers after which the last position depends on the first."""
     mask = position_mask(n, False, neighbourhood, CPU)
     step = torch.ones(n, n) if mask is None else mask.float()
     reach, layers = torch.eye(n), 0
@@ -108,7 +108,7 @@ def test_the_hardware_of_footnote_5(params):
 def test_step_times_give_the_training_time_and_the_checkpoints_ten_minutes(params, model):
     published, settings = TRAININGS[model], section(params, "models", model, "training", TrainingConfig)
     assert settings.steps == published.steps
-    # 0.4 s and 1.0 s are rounded: 11.1 hours for 12, and 3.47 days for 3.5
+    # 0.4 s and 1.0 s are rounded: they give 11.1 hours instead of 12, and 3.47 days instead of 3.5
     assert published.steps * published.seconds_a_step == pytest.approx(published.seconds, rel=0.08)
     assert settings.checkpoint_every * published.seconds_a_step == pytest.approx(600)
 
@@ -126,7 +126,7 @@ def test_big_en_fr_is_41_0_in_the_text_and_41_8_in_the_table():
     assert (BIG_EN_FR_IN_THE_TEXT, TABLE2[-1].bleu_en_fr) == (41.0, 41.8)
 
 
-def test_the_study_table2_is_both_models_on_both_corpora(params):
+def test_the_study_table2_has_both_models_on_both_corpora(params):
     runs = study(params, "table2")
     assert len(runs) == 4
     found = {}
@@ -185,7 +185,7 @@ def test_parameters_at_37000_pieces(params):
     assert round(millions(params, row_of("big"), PIECES), 1) == 214.2
 
 
-# The paper rounds to a million, and does not say with which vocabulary it counted: see the two tests after this one.
+# The paper rounds to a million and does not state the vocabulary size. See the next two tests.
 TOLERANCE = 0.07
 
 
@@ -195,13 +195,13 @@ def test_parameters_are_the_paper_s_within_7_percent(params, row):
 
 
 def vocabularies(params, row):
-    """The vocabulary sizes at which the row's parameters round to the published millions."""
+    """The range of vocabulary sizes for which the parameters round to the published millions."""
     rest, a_piece = millions(params, row, 0), row.settings["d_model"] / 1e6
     return (row.parameters - 0.5 - rest) / a_piece, (row.parameters + 0.5 - rest) / a_piece
 
 
-def test_no_one_vocabulary_gives_all_published_parameters(params):
-    """All rows with a count but big agree with about 41,000 pieces to the last digit, and big with about 36,000."""
+def test_no_single_vocabulary_size_gives_all_published_parameters(params):
+    """About 41,000 pieces give the exact count of every row except big, which needs about 36,000."""
     counted = [row for row in TABLE3 if row.parameters]
     ranges = [vocabularies(params, row) for row in counted if row.group != "big"]
     low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
@@ -212,14 +212,14 @@ def test_no_one_vocabulary_gives_all_published_parameters(params):
     assert round(millions(params, row_of("big"), 36_000)) == 213
 
 
-def test_rows_without_a_count_have_the_base_model_s(params):
-    """A blank is the base model's value; learned positions alone add a table for each side."""
+def test_rows_without_a_count_have_as_many_parameters_as_base(params):
+    """A blank is the value of the base model. Learned positions add one table per side."""
     for row in (row for row in TABLE3 if row.parameters is None):
         extra = 2 * model_of(params, row).max_positions * 512 if row.group == "E" else 0
         assert parameters(model_of(params, row), PIECES) == parameters(model_of(params, TABLE3[0]), PIECES) + extra
 
 
-# What is trained on, how, and how it is read out (5, 6.1)
+# Data, schedule and decoding (5, 6.1)
 
 
 @pytest.mark.parametrize("corpus, pieces", [("wmt14-en-de", 37_000), ("wmt14-en-fr", 32_000)])
@@ -237,8 +237,8 @@ def test_the_learning_rate_rises_to_its_peak_at_4000_steps_and_falls(params, mod
     assert max(rates) == pytest.approx(peak, rel=1e-3)
     assert all(before < after for before, after in pairwise(rates[:4000]))
     assert all(before > after for before, after in pairwise(rates[3999:]))
-    assert rates[999] == pytest.approx(max(rates) / 4)  # linear before
-    assert rates[15_999] == pytest.approx(max(rates) / 2)  # by the root of the step after
+    assert rates[999] == pytest.approx(max(rates) / 4)  # linear warm-up
+    assert rates[15_999] == pytest.approx(max(rates) / 2)  # inverse square root of the step
 
 
 @pytest.mark.parametrize("model, checkpoints", [("base", 5), ("big", 20)])

@@ -1,4 +1,4 @@
-"""Prefetching changes when something is made, and nothing else."""
+"""Prefetching changes only when a batch is made."""
 
 import subprocess
 import sys
@@ -10,12 +10,12 @@ from tests.imports import ROOT
 from transformer.prefetch import Prefetch
 
 
-def test_any_step_may_be_asked_for():
+def test_any_step_may_be_requested():
     prefetch = Prefetch(lambda step: step**2, 3)
     assert [prefetch(step) for step in (0, 1, 2, 7, 8, 3, 3, 4)] == [0, 1, 4, 49, 64, 9, 9, 16]
 
 
-def test_what_comes_next_is_made_in_a_thread_and_no_more():
+def test_only_the_next_steps_are_made_in_a_thread():
     made, done = [], threading.Event()
 
     def make(step):
@@ -31,7 +31,7 @@ def test_what_comes_next_is_made_in_a_thread_and_no_more():
     assert made == [(5, False), (6, False), (7, False)]
 
 
-def test_an_error_is_raised_where_its_step_is_asked_for():
+def test_an_error_is_raised_when_its_step_is_requested():
     prefetch = Prefetch(lambda step: 1 // (2 - step), 3)
     assert [prefetch(0), prefetch(1)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
@@ -39,8 +39,8 @@ def test_an_error_is_raised_where_its_step_is_asked_for():
     assert prefetch(3) == -1
 
 
-def test_a_process_that_fails_ends():
-    """The thread is at work then, and more is asked of it."""
+def test_a_failing_process_exits():
+    """The process exits while the prefetch thread is busy and has more requests."""
     code = "import time\nfrom transformer.prefetch import Prefetch\nPrefetch(lambda step: time.sleep(0.5 * step), 4)(0)\n1 / 0"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

@@ -1,4 +1,4 @@
-"""The score stage and the comparison of two systems, on the thirty pairs of compound-bleu."""
+"""The score stage and the comparison of two systems, on the thirty pairs of tests/data/compound-bleu."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
     assert written["test"]["average"] == written["dev"]["last"] == expected
 
 
-def test_other_line_counts_are_one_line_that_names_both_files_and_counts(tmp_path):
+def test_different_line_counts_are_refused_with_both_files_and_counts(tmp_path):
     translations, _ = project(tmp_path)
     params_file(tmp_path)
     write(translations / "dev.average.txt", HYPOTHESES[:-1])
@@ -124,7 +124,7 @@ def test_nothing_to_score_is_refused(tmp_path):
         aligned(write(tmp_path / "a", []), write(tmp_path / "b", []))
 
 
-def test_an_empty_reference_is_kept_and_told(tmp_path, capsys):
+def test_an_empty_reference_is_kept_and_reported(tmp_path, capsys):
     translations, sets = project(tmp_path)
     path = write(sets["test"].folder / "raw.de", [*REFERENCES[:-1], ""])
     table = score(translations, sets, SETTINGS)
@@ -163,7 +163,7 @@ def test_a_filtered_segment_that_the_full_set_lacks_is_named(tmp_path, segments,
 
 
 def degraded(every: int) -> list[str]:
-    """The hypotheses with the first word of each `every`-th line missing."""
+    """The hypotheses without the first word of every `every`-th line."""
     return [line.split(" ", 1)[1] if number % every == 0 else line for number, line in enumerate(HYPOTHESES)]
 
 
@@ -199,13 +199,13 @@ def test_a_clear_difference_is_significant_and_a_small_one_is_not():
         assert (result.p_value < 0.05) == significant
 
 
-def test_equal_translations_are_no_test():
+def test_equal_translations_cannot_be_compared():
     systems = {"a": HYPOTHESES, "b": HYPOTHESES}
     with pytest.raises(UserError, match="a and b translate every line alike"):
         paired(systems, REFERENCES, measures("de")["chrf"], 10)
 
 
-def test_a_file_stands_for_a_system_and_every_measure_is_comparable(tmp_path):
+def test_a_file_can_be_compared_by_every_measure(tmp_path):
     project(tmp_path)
     params_file(tmp_path)
     write(tmp_path / "other.txt", degraded(2))
@@ -234,14 +234,14 @@ def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, argu
         compare.main(compare.parser().parse_args(arguments))
 
 
-def test_the_run_says_which_test_set_it_is(tmp_path):
+def test_the_test_set_is_that_of_the_run(tmp_path):
     params_file(tmp_path)
     params = load(tmp_path / "params.yaml")
     assert common_corpus(params, ["one", str(DATA / "hyp.de")]) == "demo"
     assert common_corpus(params, ["one", "two"]) == "demo"
 
 
-def test_headline_is_sacrebleus_own_number(tmp_path):
+def test_headline_equals_the_sacrebleu_command(tmp_path):
     translations, sets = project(tmp_path)
     table = score(translations, sets, SETTINGS)
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])

@@ -1,4 +1,4 @@
-"""MLflow holds what the score files hold, once, and no trouble of its own reaches a stage. MLflow's client is asked."""
+"""MLflow shows the score files, each value once, and its failures do not reach a stage. Read by MLflow's client."""
 
 import json
 import os
@@ -39,7 +39,7 @@ stages:
 
 
 def records(steps: int, scale: float = 1.0) -> list[dict]:
-    """A training's log: a loss each ten steps, a dev loss each twenty."""
+    """The log of a training: a loss every ten steps and a dev loss every twenty."""
     log = []
     for step in range(10, steps + 1, 10):
         log.append({"step": step, "loss": scale / step, "learning_rate": 1e-7 * step, "tokens": 321 * step})
@@ -58,7 +58,7 @@ def decoded(beam: int) -> dict:
 
 
 def write_scores(folder: Path) -> None:
-    """What a run's stages leave, in small."""
+    """Write small versions of the files that the stages of a run write."""
     (folder / "translations").mkdir(parents=True)
     write_log(folder / "training.jsonl", records(40))
     measure = {"score": 61.5, "low": 60.0, "high": 63.0, "signature": "nrefs:1|case:mixed|tok:13a"}
@@ -86,7 +86,7 @@ with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", lo
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
-    """A folder whose store two trainings made at once, which is slow; and what they said."""
+    """A folder with a store that two concurrent trainings created, and their process. Creating a store is slow."""
     folder = tmp_path_factory.mktemp("first")
     write_log(folder / "training.jsonl", records(40))
     environment = {**tracking.environment(), "MLFLOW_TRACKING_URI": ""}
@@ -101,7 +101,7 @@ def run_python(*arguments: str, **how: Any) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def project(tmp_path: Path, first: tuple, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with params.yaml and dvc.lock for the run `tiny`, of which the store knows nothing yet."""
+    """A folder with params.yaml and dvc.lock for the run `tiny`, which is not in the store yet."""
     monkeypatch.chdir(tmp_path)
     use_store(shutil.copy(first[0] / "mlflow.db", tmp_path), monkeypatch)
     (tmp_path / "params.yaml").write_text(PARAMS.format(name="tiny"))
@@ -114,7 +114,7 @@ def use_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def content(*names: str) -> list[dict]:
-    """All that the store holds of the runs `names`, or of `tiny`, but for identifiers and times."""
+    """The content of the store for the runs `names`, or for `tiny`, without identifiers and times."""
     from mlflow import MlflowClient
 
     client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
@@ -192,7 +192,7 @@ def test_a_changed_score_becomes_the_latest(project: Path) -> None:
     assert decoding.data.metrics["score/test.average.bleu-13a"] == 60.5
 
 
-def test_a_resumed_training_goes_on_with_its_run_and_repeats_no_point(project: Path) -> None:
+def test_a_resumed_training_continues_its_run_without_repeated_points(project: Path) -> None:
     log = project / "training.jsonl"
     write_log(log, records(30))
     live(log)
@@ -200,7 +200,7 @@ def test_a_resumed_training_goes_on_with_its_run_and_repeats_no_point(project: P
     assert running["status"] == "RUNNING" and running["points"] == points_of(records(30))
     live(log, last=True)
     assert content()[0]["status"] == "KILLED"
-    write_log(log, records(20))  # what resuming from step 20 leaves of the log
+    write_log(log, records(20))  # resuming from step 20 truncates the log
     live(log)
     assert content()[0]["status"] == "RUNNING"
     write_log(log, records(40))
@@ -209,7 +209,7 @@ def test_a_resumed_training_goes_on_with_its_run_and_repeats_no_point(project: P
     assert finished["status"] == "FINISHED" and finished["points"] == points_of(records(40))
 
 
-def test_other_losses_by_the_same_settings_are_another_run(project: Path) -> None:
+def test_other_losses_with_the_same_settings_are_another_run(project: Path) -> None:
     log = project / "training.jsonl"
     for scale in (1.0, 1.5, 1.0):
         write_log(log, records(40, scale))
@@ -243,7 +243,7 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     assert content() == mirrored_live
 
 
-def test_two_trainings_that_make_the_store_at_once_share_it(first: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_trainings_that_create_the_store_at_once_share_it(first: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, process = first
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
     assert sorted(path.name for path in folder.iterdir()) == ["mlflow.db", "mlflow.db.lock", "training.jsonl"]
@@ -261,13 +261,13 @@ from pipeline.tracking import client as tracking
 with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
     os.kill(os.getpid(), 9)
 """
-    # The follower holds the pipe of standard error, so this returns when it is gone, too.
+    # The follower inherits the pipe of standard error, so this call also waits for the follower.
     killed = run_python("-c", training)
     assert (killed.returncode, killed.stderr) == (-9, "")
     assert [(run["status"], run["points"]) for run in content()] == [("KILLED", points_of(records(20)))]
 
 
-def test_a_failing_store_is_one_line_however_often_it_fails(
+def test_a_store_that_fails_repeatedly_is_reported_once(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
@@ -279,13 +279,13 @@ def test_a_failing_store_is_one_line_however_often_it_fails(
     threading.Timer(2, ended.set).start()
     follower.follow("tiny", log, DESCRIPTION, ended)
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.tracking.client" in said
+    assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.commands.track" in said
     holder.rollback()
     live(log, last=True)
     assert content()[0]["points"] == points_of(records(40))
 
 
-def test_a_store_removed_while_it_is_in_use_is_made_again(project: Path) -> None:
+def test_a_store_removed_during_a_training_is_created_again(project: Path) -> None:
     log = project / "training.jsonl"
     write_log(log, records(20))
     live(log)
@@ -295,7 +295,7 @@ def test_a_store_removed_while_it_is_in_use_is_made_again(project: Path) -> None
     assert content()[0]["points"] == points_of(records(40))
 
 
-def test_a_store_that_comes_back_is_caught_up_with(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_recovers_gets_all_points(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
     monkeypatch.setattr(follower, "INTERVAL", 0.1)
     log, ended = project / "training.jsonl", threading.Event()
@@ -311,7 +311,7 @@ def test_a_store_that_comes_back_is_caught_up_with(project: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
-        ("sqlite:///{folder}/file/mlflow.db", "file"),  # no folder can be made there
+        ("sqlite:///{folder}/file/mlflow.db", "file"),  # the parent is a file
         ("sqlite:///{folder}/file", "not a database"),
         ("sqlite:////proc/mlflow.db", "No such file"),
         ("http://localhost:1", "refused"),
@@ -328,7 +328,7 @@ def test_a_store_that_cannot_be_written_is_named_with_the_reason(
     assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
 
 
-def test_a_stage_goes_on_where_the_store_fails(
+def test_a_stage_continues_if_the_store_fails(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:
     (project / "file").write_text("no database, but long enough to look like one")
@@ -339,7 +339,7 @@ def test_a_stage_goes_on_where_the_store_fails(
     assert said.startswith("tracking: MLflow, sqlite:///") and said.count("\n") == 1
 
 
-def test_a_server_that_never_answers_is_given_up(
+def test_a_server_that_never_answers_is_abandoned(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 ) -> None:
     with socket.create_server(("localhost", 0)) as server:
@@ -359,7 +359,7 @@ def test_an_error_of_the_training_passes_through(project: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("off", ["by the environment", "by not being installed"])
-def test_nothing_is_started_where_tracking_is_off(
+def test_no_process_is_started_if_tracking_is_off(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture, off: str
 ) -> None:
     if off == "by the environment":
@@ -381,7 +381,7 @@ def test_a_half_written_dvc_lock_is_no_error(tmp_path: Path, monkeypatch: pytest
         assert {"corpus": "demo", "model": "tiny"}.items() <= Sources.read().trained("tiny").items()
 
 
-def test_a_half_written_line_and_what_is_no_number_are_left_out(tmp_path: Path) -> None:
+def test_a_half_written_line_and_nan_are_skipped(tmp_path: Path) -> None:
     log = tmp_path / "training.jsonl"
     log.write_text('{"step": 1, "loss": 2.5, "tokens": NaN}\n{"step": 2, "lo')
     assert read_curve(log) == {("loss", 1): 2.5}

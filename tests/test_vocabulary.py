@@ -21,7 +21,7 @@ CONFIG = VocabularyConfig(size=450, unknown="byte_fallback", character_coverage=
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<0x41>", "\u2585"]
 
 clean = cleaner(entities=False, nfc=True, punctuation=False, language="de")
-# A line as normalise leaves it: any characters, words of the training text, and what SentencePiece has names for.
+# A normalised line: any characters, words of the training text, and the names of special pieces.
 WORDS = st.sampled_from([*TEXT.decode().split()[:50], *SPECIAL]) | st.text(st.characters(exclude_categories=["Cs"]))
 NORMALISED = st.lists(WORDS).map(lambda words: clean(" ".join(words).replace("\n", " ") + "\n")[:-1])
 
@@ -55,18 +55,18 @@ def test_special_pieces_have_the_first_ids(vocabulary):
 @given(NORMALISED)
 def test_normalised_text_comes_back_from_its_ids(vocabulary, line):
     (ids,) = vocabulary.encode([line])
-    assert vocabulary.decode(ids) == line.replace("\u2581", " ")  # with which SentencePiece writes a space
+    assert vocabulary.decode(ids) == line.replace("\u2581", " ")  # the character that SentencePiece uses for a space
     assert not {PAD, UNK, BOS, EOS} & set(ids)
 
 
 @given(st.text("ab \n\t\0\u00a0é"))
-def test_so_does_text_that_is_not_normalised(vocabulary, text):
+def test_other_text_comes_back_from_its_ids(vocabulary, text):
     assert vocabulary.decode(vocabulary.encode([text])[0]) == text
 
 
 @pytest.mark.parametrize("word", SPECIAL)
-def test_the_name_of_a_special_piece_is_ordinary_text(word):
-    # also where it was learnt from
+def test_the_name_of_a_special_piece_is_encoded_as_ordinary_text(word):
+    # the vocabulary is learnt from text that contains the name
     vocabulary = Vocabulary.from_bytes(learn([TEXT, f"{word} x{word}\n".encode() * 100], CONFIG))
     for line in (word, f"a{word}b", f"{word} {word}"):
         (ids,) = vocabulary.encode([line])
@@ -74,14 +74,14 @@ def test_the_name_of_a_special_piece_is_ordinary_text(word):
         assert vocabulary.decode(ids) == line
 
 
-def test_an_unknown_character_is_one_unknown_piece_where_that_is_set():
+def test_an_unknown_character_is_one_unknown_piece_if_configured():
     vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown="unk", size=200)))
     (ids,) = vocabulary.encode(["Haus 日"])
     assert ids.count(UNK) == 1
     assert vocabulary.decode(ids) == "Haus  \u2047 "
 
 
-def test_the_same_text_gives_the_same_bytes_in_any_order_and_blocks_and_with_any_threads():
+def test_the_model_depends_on_neither_order_nor_blocks_nor_threads():
     expected = learn([TEXT], CONFIG)
     lines = [f"{line}\n".encode() for line in LINES]
     random.Random(1).shuffle(lines)
@@ -89,19 +89,19 @@ def test_the_same_text_gives_the_same_bytes_in_any_order_and_blocks_and_with_any
     assert learn([TEXT], dataclasses.replace(CONFIG, threads=2)) == expected
 
 
-def test_words_with_their_numbers_teach_what_the_lines_themselves_teach():
+def test_learning_from_word_counts_equals_learning_from_lines():
     expected = trained_by_sentencepiece(LINES)
     assert scored_pieces(learn([TEXT], CONFIG)) == scored_pieces(expected)
 
 
-def test_a_text_too_small_for_the_size_is_refused_with_the_largest_that_is_possible():
+def test_a_text_too_small_for_the_size_is_refused_with_the_largest_possible_size():
     with pytest.raises(UserError, match=r"^size: 30000 is not possible with this text; at most \d+ pieces") as error:
         learn([TEXT], dataclasses.replace(CONFIG, size=30000))
     size = int(re.search(r"at most (\d+)", str(error.value))[1])
     assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, size=size))).size == size
 
 
-def test_a_size_too_small_for_the_characters_is_refused_with_the_least_that_is_possible():
+def test_a_size_too_small_for_the_characters_is_refused_with_the_smallest_possible_size():
     with pytest.raises(UserError, match=r"^size: 100 is not possible with this text; at least \d+ pieces") as error:
         learn([TEXT], dataclasses.replace(CONFIG, size=100))
     size = int(re.search(r"at least (\d+)", str(error.value))[1])
@@ -114,7 +114,7 @@ def test_a_text_without_words_is_refused(text):
         learn(text, CONFIG)
 
 
-def test_a_word_of_100000_characters_is_not_learnt_from_but_encoded(vocabulary):
+def test_a_word_of_100000_characters_is_skipped_in_learning_but_encoded(vocabulary):
     word = "ab" * 50_000
     assert learn([TEXT, f"{word}\n".encode()], CONFIG) == learn([TEXT], CONFIG)
     assert vocabulary.decode(vocabulary.encode([word])[0]) == word

@@ -1,9 +1,10 @@
-"""Export a model folder (what average writes), so that it can be used without this project.
+"""Export a model folder, as written by average, for use without this project.
 
     python -m pipeline.commands.export MODEL_FOLDER OUT --format marian|ctranslate2
 
-marian: a folder for Hugging Face's MarianMTModel and MarianTokenizer. ctranslate2: one for CTranslate2's Translator,
-which is given the pieces of vocabulary.model, beside it. Both hold the paper's architecture and few of its variations.
+marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
+ctranslate2.Translator, which takes pieces; vocabulary.model in the folder makes them. Both formats support the
+architecture of the paper and few of its variations.
 """
 
 import argparse
@@ -33,21 +34,21 @@ HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_prod
 
 
 def require_exportable(config: ModelConfig, folder: Path) -> None:
-    """Raises UserError where the formats cannot say what the model computes."""
+    """Raises UserError if the formats cannot represent the model."""
     for key, held in HELD.items():
         if getattr(config, key) != held:
-            raise UserError(f"{folder}: {key} is {getattr(config, key)!r}; the export formats hold only {held!r}")
+            raise UserError(f"{folder}: {key} is {getattr(config, key)!r}; the export formats support only {held!r}")
     for key in ("d_k", "d_v"):
         if config.h * getattr(config, key) != config.d_model:
             values = f"h x {key} is {config.h} x {getattr(config, key)} and d_model {config.d_model}"
-            raise UserError(f"{folder}: {values}; the export formats hold only models where these are equal")
+            raise UserError(f"{folder}: {values}; the export formats require these to be equal")
 
 
 def tensors_of(model: Transformer) -> dict[str, Tensor]:
-    """The weights by their names in MarianMTModel.
+    """The weights, under the names of MarianMTModel.
 
-    Its sinusoids are all sines, then all cosines, and ours take turns; so every axis of d_model is put into that order.
-    The bias of the logits rules out the pieces that are never predicted.
+    MarianMTModel places all sines of the position encodings before all cosines; in our model they alternate. Every axis
+    of size d_model is therefore permuted. The bias of the logits excludes PAD and BOS, which are never predicted.
     """
     order = halves(model.config.d_model)
     never = torch.zeros(1, len(model.embedding))
@@ -61,7 +62,7 @@ def tensors_of(model: Transformer) -> dict[str, Tensor]:
 
 
 def halves(d_model: int) -> Tensor:
-    """The order in which what stands at even places comes first."""
+    """The permutation that places even positions before odd ones."""
     return torch.arange(d_model).view(-1, 2).T.flatten()
 
 
@@ -83,7 +84,7 @@ def layer_tensors(layer: EncoderLayer | DecoderLayer, order: Tensor) -> dict[str
 
 
 def written(name: str, module: torch.nn.Module, order: Tensor) -> dict[str, Tensor]:
-    """The weights of a module whose output is a vector of d_model."""
+    """The weights of a module whose output has size d_model."""
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
 
@@ -129,14 +130,14 @@ def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
 
 def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path) -> None:
     if importlib.util.find_spec("ctranslate2") is None:
-        raise UserError("--format ctranslate2 needs the package of that name: pip install ctranslate2")
+        raise UserError("--format ctranslate2 needs the package ctranslate2: pip install ctranslate2")
     pieces = Vocabulary(vocabulary)
     ctranslate2_spec(model, pieces.pieces(range(pieces.size))).save(str(folder))
     shutil.copyfile(vocabulary, folder / "vocabulary.model")
 
 
 def ctranslate2_spec(model: Transformer, pieces: list[str]) -> "TransformerSpec":
-    """The model as CTranslate2 describes one."""
+    """The model as a specification of CTranslate2."""
     from ctranslate2.specs import TransformerSpec
 
     spec = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False)
@@ -152,7 +153,7 @@ def ctranslate2_spec(model: Transformer, pieces: list[str]) -> "TransformerSpec"
 
 
 def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
-    """Put the weights, by their names in MarianMTModel, into CTranslate2's specification."""
+    """Copy the weights, under the names of MarianMTModel, to a specification of CTranslate2."""
 
     def put(target: Any, *names: str) -> None:
         weights = [(tensors[f"{name}.weight"], tensors[f"{name}.bias"]) for name in names]
@@ -189,10 +190,10 @@ def main(arguments: argparse.Namespace) -> None:
     model, _ = load_model(arguments.model / "model.safetensors", torch.device("cpu"))
     require_exportable(model.config, arguments.model)
     if arguments.out.exists():
-        raise UserError(f"{arguments.out} exists already; name a folder that does not")
+        raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, arguments.model / "vocabulary.model", folder)
-    print(f"{arguments.model} as {arguments.format} in {arguments.out}")
+    print(f"{arguments.model} exported as {arguments.format} to {arguments.out}")
 
 
 if __name__ == "__main__":

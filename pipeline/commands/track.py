@@ -1,18 +1,28 @@
-"""Copy the score files of all runs to MLflow, for example into a new store.
+"""Mirror the score files of all runs in MLflow, for example into a new store.
 
 python -m pipeline.commands.track [--scores scores]
 """
 
 import argparse
-import subprocess
+import logging
+import warnings
 from pathlib import Path
 
-from pipeline.tracking.client import command, environment
+from pipeline.tracking.follower import attempt
+from pipeline.tracking.store import shown_uri
+from pipeline.tracking.trainings import Sources, mirror_run
 from pipeline.workflow import stage
+from transformer.config.reading import UserError
 
 
-def main(arguments: argparse.Namespace) -> int:
-    return subprocess.run(command("all", str(arguments.scores)), env=environment(), check=False).returncode
+def main(arguments: argparse.Namespace) -> None:
+    logging.disable()  # MLflow and Alembic log to standard error
+    warnings.simplefilter("ignore")
+    folders, sources = sorted(path.parent for path in arguments.scores.glob("*/training.json")), Sources.read()
+    for folder in folders:
+        if error := attempt(mirror_run, folder.name, folder, sources):
+            raise UserError(f"{folder}: {error}")
+    print(f"{len(folders)} runs of {arguments.scores} are mirrored in {shown_uri()}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The BLEU matrix: one hypothesis file scored in every way that a number in the literature may have been.
+"""The BLEU matrix: one hypothesis file scored by every variant of BLEU that the literature uses, and by chrF.
 
-What differs between two "BLEU"s is mostly the tokeniser, so each score carries its signature. The paper's own
-(section 6.1) is tokenised BLEU: typographic punctuation replaced, Moses' tokeniser, for German the compounds split at
-hyphens, then multi-bleu.perl. The reference of newstest2014 has typographic quotes; known results replaced them in
-the reference as well, so both are given.
+Variants of BLEU differ mostly in the tokeniser, so each score has a signature. The paper reports tokenised BLEU
+(section 6.1): it replaces typographic punctuation, tokenises with Moses, splits German compounds at hyphens, and runs
+multi-bleu.perl. The reference of newstest2014 has typographic quotes. Published results replaced them in the reference
+too, so the matrix has both variants.
 """
 
 import functools
@@ -16,48 +16,48 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 HEADLINE = "bleu-13a"
-COMPOUNDS_SPLIT = ("de",)  # the target languages whose published BLEU was taken on split compounds
+COMPOUNDS_SPLIT = ("de",)  # target languages whose published BLEU is computed on split compounds
 
 
 @functools.cache
 def moses(language: str):
-    """Moses' tokeniser; a language without a list of abbreviations takes the English one, as in Moses."""
-    from sacremoses import MosesTokenizer  # takes a second to import
+    """Moses' tokeniser. A language without a list of abbreviations uses the English list, as in Moses."""
+    from sacremoses import MosesTokenizer  # the import takes a second
 
     return MosesTokenizer(language)
 
 
 @functools.cache
 def normaliser():
-    """Moses' punctuation normaliser, for the first of its steps."""
+    """Moses' punctuation normaliser. Only its first step is used."""
     from sacremoses import MosesPunctNormalizer
 
     return MosesPunctNormalizer()
 
 
 def replace_unicode_punctuation(line: str) -> str:
-    """As Moses' replace-unicode-punctuation.perl: right quotes and ellipses become ASCII; the low-9 quote „ stays."""
+    """The output of replace-unicode-punctuation.perl: quotes and ellipses become ASCII, except the low quote „."""
     return normaliser().replace_unicode_punct(line)
 
 
 def tokenise(line: str, language: str) -> str:
-    """As Moses' tokenizer.perl -q -l `language`: no aggressive hyphen splitting, special characters escaped."""
+    """The output of Moses' tokenizer.perl -q -l `language`: hyphens stay, special characters are escaped."""
     tokens = moses(language).tokenize(line, return_str=True)
-    # Today's script splits the last word's full stop even from an abbreviation ("at 10 p.m."); sacremoses ports the
-    # one before. With this, no line of newstest2014 differs, in German, French or English.
+    # The current script splits off the last full stop even after an abbreviation ("at 10 p.m."); sacremoses is a port
+    # of an older version. With this substitution no line of newstest2014 differs, in German, French or English.
     return re.sub(r"(?<=[^ .])\.$", " .", tokens)
 
 
 def split_compounds(line: str) -> str:
-    """`rich-text` becomes `rich ##AT##-##AT## text`, in one pass from the left: of `a-b-c` the first hyphen only.
+    """`rich-text` becomes `rich ##AT##-##AT## text`. One pass from the left splits only the first hyphen of `a-b-c`.
 
-    On bytes, as `perl -ple` does it: of `vis-à-vis`, whose à is two of them, both hyphens.
+    The pattern matches bytes, as in `perl -ple`. It splits both hyphens of `vis-à-vis`, because à is two bytes.
     """
     return re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode()).decode()
 
 
 def paper_text(line: str, language: str, replace: bool) -> str:
-    """`line` as the paper's BLEU counts it; `replace`: with replace-unicode-punctuation first."""
+    """`line` as the paper's BLEU counts it. `replace` applies replace-unicode-punctuation first."""
     line = tokenise(replace_unicode_punctuation(line) if replace else line, language)
     return split_compounds(line) if language in COMPOUNDS_SPLIT else line
 
@@ -68,9 +68,9 @@ def unchanged(line: str) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A cell of the matrix: how each side's lines are prepared, what then scores them, what the signature says of it.
+    """A cell of the matrix: the metric, and the preparation of the lines on either side.
 
-    `steps` are the signature's own entries, where the preparation is more than sacreBLEU knows of.
+    `steps` are entries of the signature for preparation that sacreBLEU does not do.
     """
 
     metric: BLEU | CHRF
@@ -79,18 +79,18 @@ class Measure:
     steps: dict[str, str]
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-        """The counts that add up to the corpus's score, a row for each segment."""
+        """The sufficient statistics of each segment, one row per segment. Their sum gives the score of the corpus."""
         prepared = [self.hypothesis(line) for line in hypotheses]
         answers = [[self.reference(line) for line in references]]
-        # sacreBLEU's own significance tests are built on this method and the next; its version is pinned.
+        # sacreBLEU's own significance tests use this private method and the next one. Its version is pinned.
         return np.array(self.metric._extract_corpus_statistics(prepared, answers), dtype=float)
 
     def score(self, counts: np.ndarray) -> float:
-        """The score from summed-up statistics."""
+        """The score for the sum of statistics."""
         return self.metric._compute_score_from_stats(counts.tolist()).score
 
     def signature(self, resamples: int, seed: int) -> str:
-        """sacreBLEU's signature, with this measure's steps; only after `statistics`."""
+        """sacreBLEU's signature with the steps of this measure. Call `statistics` first."""
         signature = self.metric.get_signature()
         for name, value in {**({"bs": resamples, "seed": seed} if resamples else {}), **self.steps}.items():
             signature.update(name, value)
@@ -99,7 +99,7 @@ class Measure:
 
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
-    """The matrix's cells by name, for translations into `language`."""
+    """The cells of the matrix by name, for translations into `language`."""
     plain = {
         "bleu-13a": BLEU(tokenize="13a"),
         "bleu-13a-lc": BLEU(tokenize="13a", lowercase=True, force=True),
@@ -108,7 +108,7 @@ def measures(language: str) -> dict[str, Measure]:
         "chrf": CHRF(),
     }
     cells = {name: Measure(metric, unchanged, unchanged, {}) for name, metric in plain.items()}
-    # As papers score text that is tokenised and lower-cased already: words are what stands between spaces.
+    # For text that is tokenised and lower-cased already, as some papers score it. Words are separated by spaces.
     cells["bleu-tokenised"] = Measure(multi_bleu(lowercase=True), unchanged, unchanged, {})
     replaced = functools.cache(functools.partial(paper_text, language=language, replace=True))
     raw = functools.cache(functools.partial(paper_text, language=language, replace=False))
@@ -124,28 +124,29 @@ def measures(language: str) -> dict[str, Measure]:
 
 
 def multi_bleu(lowercase: bool) -> BLEU:
-    """What multi-bleu.perl computes: words split at spaces, n-grams up to four, nothing smoothed."""
+    """The metric of multi-bleu.perl: words split at spaces, n-grams up to four, no smoothing."""
     return BLEU(tokenize="none", smooth_method="none", lowercase=lowercase, force=True)
 
 
 def resampling(pairs: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each segment is drawn in each bootstrap resample: [resamples, pairs], sacreBLEU's draw for `seed`."""
+    """How often each bootstrap resample draws each segment: [resamples, pairs]. sacreBLEU draws the same for `seed`."""
     drawn = np.random.default_rng(seed).choice(pairs, size=(resamples, pairs), replace=True)
     of_resample = np.arange(resamples)[:, None] * pairs
     return np.bincount((drawn + of_resample).ravel(), minlength=resamples * pairs).reshape(resamples, pairs)
 
 
 def interval(scores: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval: a fortieth of the sorted scores left out on either side."""
+    """The 95% interval: the sorted scores without a fortieth of them at either end."""
     left_out = len(scores) // 40
     ordered = sorted(scores)
     return ordered[left_out], ordered[len(scores) - left_out - 1]
 
 
 def matrix(hypotheses: Sequence[str], references: Sequence[str], language: str, resamples: int, seed: int) -> dict:
-    """Every measure of `hypotheses` against `references`: score, 95% interval, signature.
+    """Score `hypotheses` against `references` by every measure. Each entry has a score, a 95% interval and a signature.
 
-    The interval is by bootstrap over segments, the same resamples for all measures, null where `resamples` is 0.
+    The interval is from a bootstrap over segments, with the same resamples for all measures. It is null if `resamples`
+    is 0.
     """
     assert len(hypotheses) == len(references) > 0
     weights = resampling(len(references), resamples, seed).astype(float)

@@ -1,11 +1,11 @@
-"""Tracking: MLflow shows what the stages do, as a mirror of the files in scores/. No stage fails or waits by it.
+"""Tracking: MLflow mirrors the files in scores/. A stage never fails because of MLflow and waits for it only briefly.
 
     with tracking.following(run, log, description):     a training, live
-    tracking.mirror_scores(run, Path("scores") / run)   a run's files as they are, trainings and decodings
+    tracking.mirror_scores(run, Path("scores") / run)   the files of a run, of its training and its decodings
 
-MLFLOW_TRACKING_URI names the store, or `off`; by default it is mlflow.db here, shown by `mlflow ui`. The work is done
-by a process of its own (pipeline/tracking/follower.py, which reads scores/, params.yaml and dvc.lock): importing MLflow
-takes seconds and a store can hang. Where MLflow is not installed nothing is done.
+MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process,
+pipeline/tracking/follower.py, writes to the store, because importing MLflow takes seconds and a store can hang.
+Without an installation of MLflow these functions do nothing.
 """
 
 import contextlib
@@ -18,79 +18,69 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60  # seconds that a stage gives the mirror at its end
+PATIENCE = 60  # seconds that a stage waits for the follower at its end
 ROOT = Path(__file__).parent.parent.parent
 
 
-@contextlib.contextmanager
-def following(run: str, log: Path, description: Mapping[str, Any]) -> Iterator[None]:
-    """While the block runs, mirror what is appended to `log`, the training.jsonl of `run`; never raises.
+def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """Mirror the lines appended to `log`, the training.jsonl of `run`, while the block runs. Never raises.
 
-    `description` holds `settings` and `data_sum`, by which the training is known, and any text or number that
-    training.json could hold. The log must be there until the block ends; lines that an earlier start of the same
-    training has mirrored are not mirrored again.
+    `description` holds `settings` and `data_sum`, which identify the training, and any other text or number of
+    training.json. The log must exist until the block ends. A resumed training continues the run of its first start.
     """
-    process = start("follow", run, str(log), text=json.dumps(description, default=str))
-    try:
-        yield
-    finally:
-        end(process)
+    return follower("follow", run, str(log), json.dumps(description, default=str))
 
 
 def mirror_scores(run: str, scores: Path) -> None:
-    """Mirror the files of `run` in the folder `scores`; never raises."""
-    end(start("run", run, str(scores)))
+    """Mirror the files of `run` in the folder `scores`. Never raises."""
+    with follower("run", run, str(scores)):
+        pass
 
 
-def start(*arguments: str, text: str = "") -> subprocess.Popen | None:
-    """Start the mirror on a line of `text`. It ends once its input does, which the death of this process sees to."""
+@contextlib.contextmanager
+def follower(*arguments: str) -> Iterator[None]:
+    """Run the follower while the block runs. It ends once its standard input closes, also if this process is killed."""
+    process = start(arguments)
+    try:
+        yield
+    finally:
+        if process:
+            end(process)
+
+
+def start(arguments: tuple[str, ...]) -> subprocess.Popen | None:
     if os.environ.get("MLFLOW_TRACKING_URI") == "off" or importlib.util.find_spec("mlflow") is None:
         return None
     try:
-        # A session of its own: a signal to the training's group is for the training.
-        process = subprocess.Popen(
-            command(*arguments),
+        return subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments],
             env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,
+            start_new_session=True,  # a signal to the process group of the training does not reach the follower
         )
     except OSError as error:
-        return warn(str(error))
-    with contextlib.suppress(OSError):  # it died; `end` will say so
-        process.stdin.write(text.encode() + b"\n")
-        process.stdin.flush()
-    return process
+        warn(str(error))
+    return None
 
 
-def end(process: subprocess.Popen | None) -> None:
-    """Let the mirror finish, but not for ever."""
-    if process is None:
-        return
-    with contextlib.suppress(OSError):
-        process.stdin.close()
+def end(process: subprocess.Popen) -> None:
+    """Wait for the follower, at most PATIENCE seconds."""
+    process.stdin.close()
     try:
-        status = process.wait(PATIENCE)
+        if status := process.wait(PATIENCE):
+            warn(f"the follower exited with status {status}")
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        return warn(f"MLflow took more than {PATIENCE} seconds")
-    if status:
-        warn(f"the mirror ended with status {status}")
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments]
+        warn(f"MLflow took more than {PATIENCE} seconds")
 
 
 def environment() -> dict[str, str]:
-    """This environment, with the project's modules to be found from any folder."""
+    """The environment of this process, with the project on PYTHONPATH: the current folder may be another one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
 
 
 def warn(reason: str) -> None:
-    print(
-        f"tracking: {reason}; the stage goes on, `python -m pipeline.commands.track` mirrors it later",
-        file=sys.stderr,
-        flush=True,
-    )
+    message = f"tracking: {reason}; the stage goes on, `python -m pipeline.commands.track` mirrors it later"
+    print(message, file=sys.stderr, flush=True)

@@ -1,16 +1,16 @@
-"""An MLflow store that may be written at any time: made without a race, found by tags, nothing written twice.
+"""Writing to an MLflow store: a lock serialises the writers, tags identify the runs, and nothing is written twice.
 
-Without MLFLOW_TRACKING_URI it is `mlflow.db` in the folder this runs in, which is what `mlflow ui` shows there.
+Without MLFLOW_TRACKING_URI the store is `mlflow.db` in the current folder, where `make ui` looks for it.
 """
 
 import contextlib
 import fcntl
-import math
 import os
 import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,91 +18,87 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-# Read while MLflow is imported. It is to send nothing home, and without this it would wait for minutes for a server
-# that is gone, and go on writing to a database whose file was removed.
+# MLflow reads these while it is imported. They turn telemetry off, limit the time spent on a server that does not
+# answer, which is minutes by default, and close a database after use, so that a removed file is noticed.
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
 for name, value in {"TIMEOUT": "5", "MAX_RETRIES": "1", "BACKOFF_FACTOR": "1"}.items():
     os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
 os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")
 os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
-LOCK_SECONDS = 5  # what another program may hold a database that we write
-POINTS_AT_ONCE, TAGS_AT_ONCE = 1000, 100  # MLflow's limits
+LOCK_SECONDS = 5  # how long to wait while another program locks the database
+METRICS_AT_ONCE, TAGS_AT_ONCE = 1000, 100  # MLflow's limits for one batch
 
-Curve = dict[tuple[str, int], float]  # a metric's name and a step: the value there
+Curve = dict[tuple[str, int], float]  # the value of a metric (name) at a step
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as the store should show it."""
+
+    name: str
+    identity: Mapping[str, str]  # the tags by which the run is found
+    status: str  # RUNNING, FINISHED or KILLED
+    params: Mapping[str, Any]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]  # values without a step
+    curve: Curve
+    started: int | None = None  # milliseconds since 1970, as MLflow counts
+    ended: int | None = None
 
 
 class Store:
-    """One experiment of an open store. Whatever is there already is not written again."""
+    """One experiment of an open store."""
 
     def __init__(self, client: "MlflowClient", experiment: str) -> None:
         self.client, self.experiment = client, experiment
 
-    def find_or_create(self, name: str, identity: Mapping[str, str], curve: Curve, started: int | None = None) -> str:
-        """The run tagged with all of `identity` (`key` is one) whose points are none but `curve`'s; a new one else.
-
-        Points that differ are another training's: the same settings after an edit of the code, or an attempt that
-        was killed and did not repeat itself exactly. That run stays as it is, and is said to run no longer.
-        """
-        runs = self.client.search_runs([self.experiment], f"tags.key = '{identity['key']}'")
-        for run in runs:
-            if not identity.items() <= run.data.tags.items():
-                continue
-            if self.agrees(run, curve):
-                return run.info.run_id
-            if run.info.status == "RUNNING":
-                self.client.set_terminated(run.info.run_id, "KILLED")
-        return self.client.create_run(self.experiment, started, dict(identity), name).info.run_id
-
-    def agrees(self, run: "Run", curve: Curve) -> bool:
-        there = self.curve(run.info.run_id, curve)
-        return all(there[place] == curve[place] for place in there.keys() & curve.keys())
-
-    def curve(self, run_id: str, like: Curve) -> Curve:
-        """What the run has of the metrics of `like`."""
-        names = sorted({name for name, _ in like})
-        return {(m.key, m.step): m.value for name in names for m in self.client.get_metric_history(run_id, name)}
-
-    def log_curve(self, run_id: str, curve: Curve) -> None:
-        from mlflow.entities import Metric
-
-        there, now = self.curve(run_id, curve), milliseconds()
-        new = [Metric(name, curve[name, step], now, step) for name, step in sorted(curve.keys() - there.keys())]
-        for start in range(0, len(new), POINTS_AT_ONCE):
-            self.client.log_batch(run_id, metrics=new[start : start + POINTS_AT_ONCE])
-
-    def log(
-        self, run_id: str, metrics: Mapping[str, float], params: Mapping[str, Any], tags: Mapping[str, str]
-    ) -> None:
-        """Numbers without a step, parameters (which MLflow never changes) and tags."""
+    def write(self, entry: Entry) -> str:
+        """Write what the store lacks of `entry`, and what has changed. Returns the identifier of the run."""
         from mlflow.entities import Metric, Param, RunTag
 
-        there, now = self.client.get_run(run_id).data, milliseconds()
-        new = [Metric(k, v, now, 0) for k, v in metrics.items() if math.isfinite(v) and there.metrics.get(k) != v]
-        new += [Param(k, str(v)) for k, v in params.items() if k not in there.params]
-        new += [RunTag(k, v) for k, v in tags.items() if there.tags.get(k) != v]
-        for start in range(0, len(new), TAGS_AT_ONCE):
-            part: dict[type, list] = {Metric: [], Param: [], RunTag: []}
-            for one in new[start : start + TAGS_AT_ONCE]:
-                part[type(one)].append(one)
-            self.client.log_batch(run_id, *part.values())
+        run, curve = self.find_or_create(entry)
+        there, run_id, now = run.data, run.info.run_id, int(time.time() * 1000)
+        metrics = [Metric(k, v, now, step) for (k, step), v in sorted(entry.curve.items()) if (k, step) not in curve]
+        metrics += [Metric(k, v, now, 0) for k, v in entry.metrics.items() if there.metrics.get(k) != v]
+        params = [Param(k, str(v)) for k, v in entry.params.items() if k not in there.params]  # MLflow changes none
+        tags = [RunTag(k, v) for k, v in entry.tags.items() if there.tags.get(k) != v]
+        for start in range(0, len(metrics), METRICS_AT_ONCE):
+            self.client.log_batch(run_id, metrics=metrics[start : start + METRICS_AT_ONCE])
+        for start in range(0, max(len(params), len(tags)), TAGS_AT_ONCE):
+            part = slice(start, start + TAGS_AT_ONCE)
+            self.client.log_batch(run_id, params=params[part], tags=tags[part])
+        if run.info.status not in (entry.status, "FINISHED"):
+            if entry.status == "RUNNING":
+                self.client.update_run(run_id, entry.status)
+            else:
+                self.client.set_terminated(run_id, entry.status, entry.ended)
+        return run_id
 
-    def set_status(self, run_id: str, status: str, ended: int | None = None) -> None:
-        """RUNNING, FINISHED or KILLED; what is finished stays so."""
-        before = self.client.get_run(run_id).info.status
-        if before in (status, "FINISHED"):
-            return
-        if status == "RUNNING":
-            self.client.update_run(run_id, status)
-        else:
-            self.client.set_terminated(run_id, status, ended)
+    def find_or_create(self, entry: Entry) -> tuple["Run", Curve]:
+        """The run with the identity of `entry` and its curve, or a new run where none agrees with the curve of `entry`.
+
+        Other values at the same steps belong to another training: the code was edited, or an attempt was killed and
+        its repetition was not exact. That run is kept; if it is marked as running, it becomes KILLED.
+        """
+        tags = " and ".join(f"tags.`{key}` = '{value}'" for key, value in entry.identity.items())
+        for run in self.client.search_runs([self.experiment], tags):
+            curve = self.curve(run.info.run_id, {name for name, _ in entry.curve})
+            if all(curve[point] == entry.curve[point] for point in curve.keys() & entry.curve.keys()):
+                return run, curve
+            if run.info.status == "RUNNING":
+                self.client.set_terminated(run.info.run_id, "KILLED")
+        return self.client.create_run(self.experiment, entry.started, dict(entry.identity), entry.name), {}
+
+    def curve(self, run_id: str, names: set[str]) -> Curve:
+        return {(m.key, m.step): m.value for name in names for m in self.client.get_metric_history(run_id, name)}
 
 
 @contextlib.contextmanager
 def opened() -> Iterator[Store]:
-    """The store that MLFLOW_TRACKING_URI names, made if it is not there, and this process its only writer.
+    """The store that MLFLOW_TRACKING_URI names, created if it does not exist. One process at a time has it open.
 
-    Raises what MLflow, SQLite or the system raises where it cannot be written.
+    Raises any error of MLflow, SQLite or the system.
     """
     path = database(uri())
     with locked(path.with_name(f"{path.name}.lock") if path else Path("work/mlflow.lock")):
@@ -140,7 +136,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def prepare(path: Path) -> None:
-    """Make the database if it is not there, and see that it can be written, which MLflow would try for minutes."""
+    """Create the database if it does not exist. Raises if it cannot be written; MLflow would retry for minutes."""
     if not exists(path):
         create(path)
     with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection:
@@ -149,18 +145,18 @@ def prepare(path: Path) -> None:
 
 
 def create(path: Path) -> None:
-    """Under another name first: a kill half-way would leave tables that MLflow can neither use nor complete.
+    """Create the database under another name and rename it: MLflow can neither use nor complete one that a kill left.
 
-    A new name each time: in one process, MLflow takes a name that it knows for a database that it has made.
+    The name is new each time, because MLflow creates the tables of a name only once per process.
     """
     from mlflow import MlflowClient
 
-    partial = path.with_name(f".{path.name}.{milliseconds()}.partial")
     for left in path.parent.glob(f".{path.name}.*.partial*"):
         left.unlink()
+    partial = path.with_name(f".{path.name}.{time.time_ns()}.partial")
     try:
         MlflowClient(f"sqlite:///{partial.absolute()}").search_experiments()
-        if not exists(path):  # `mlflow ui` may have made it meanwhile
+        if not exists(path):  # `mlflow ui`, which does not take the lock, may have created it meanwhile
             os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -168,7 +164,3 @@ def create(path: Path) -> None:
 
 def exists(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-def milliseconds() -> int:
-    return int(time.time() * 1000)

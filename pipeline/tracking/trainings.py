@@ -1,9 +1,11 @@
-"""What stands in scores/ as MLflow's runs: one a training, by its settings and data, its decodings nested under it.
+"""The files in scores/ as runs of MLflow: one run per training, with its decodings nested under it.
 
-Mirroring twice changes nothing. The other sources are params.yaml (names of corpus and model, settings of a decoding)
-and dvc.lock (the data's hash).
+The settings and the data identify a training, so mirroring twice changes nothing. params.yaml adds the names of corpus
+and model, dvc.lock the hash of the data.
 """
 
+import contextlib
+import dataclasses
 import json
 import math
 import re
@@ -17,7 +19,7 @@ from ruamel.yaml import YAML, YAMLError
 
 from pipeline.settings.digest import digest
 from pipeline.settings.params import load
-from pipeline.tracking.store import Curve, Store
+from pipeline.tracking.store import Curve, Entry, Store
 from transformer.config.reading import UserError
 from transformer.files import read_json
 
@@ -26,113 +28,95 @@ TRANSLATIONS = Path("translations/translations.json")
 
 @dataclass(frozen=True)
 class Sources:
-    """What is known of a run beside its score files: params.yaml and dvc.lock, each empty where it cannot be read."""
+    """params.yaml and dvc.lock. Each is empty where it cannot be read."""
 
     params: Mapping[str, Any]
     lock: Mapping[str, Any]
 
     @classmethod
     def read(cls) -> "Sources":
-        try:
+        params, lock = {}, {}
+        with contextlib.suppress(UserError):
             params = load()
-        except UserError:
-            params = {}
-        try:
+        with contextlib.suppress(OSError, ValueError, YAMLError):  # DVC is not in use here, or is writing the file
             lock = YAML(typ="safe").load(Path("dvc.lock").read_text(encoding="utf-8"))
-        except (OSError, ValueError, YAMLError):  # no DVC here, or it is writing the file
-            lock = {}
         return cls(params, lock)
 
     def names(self, run: str) -> dict[str, str]:
-        """The run's corpus and model, also where no more than a study names it."""
+        """The corpus and the model of a run, which is selected or belongs to a study."""
         studies = self.params.get("studies", {}).values()
         for runs in (self.params.get("runs", {}), *(study.get("runs", {}) for study in studies)):
             if run in runs:
                 return {key: runs[run][key] for key in ("corpus", "model")}
         return {}
 
-    def dvc_sum(self, run: str, stage: str, side: str) -> dict[str, str]:
-        """DVC's hash of the run's binarised data, where it is among the `side` (deps or outs) of a stage."""
-        path = f"data/{self.names(run).get('corpus')}/binarised"
-        try:
-            sums = {item["path"]: item["md5"] for item in self.lock["stages"][stage][side]}
-        except (KeyError, TypeError):  # the stage has not run, or the file was half written
-            return {}
-        return {"data_dvc": sums[path]} if path in sums else {}
-
-    def live(self, run: str) -> dict[str, str]:
-        """While it is trained, on the data as they are."""
-        corpus = self.names(run).get("corpus")
-        return {**self.names(run), **self.dvc_sum(run, f"binarise@{corpus}", "outs")}
-
     def trained(self, run: str) -> dict[str, str]:
-        """After that: the data it was trained on."""
-        return {**self.names(run), **self.dvc_sum(run, f"train@{run}", "deps")}
+        """`names`, and DVC's hash of the data that the run was trained on."""
+        names = self.names(run)
+        try:
+            sums = {item["path"]: item["md5"] for item in self.lock["stages"][f"train@{run}"]["deps"]}
+            return names | {"data_dvc": sums[f"data/{names['corpus']}/binarised"]}
+        except (KeyError, TypeError):  # train has not run, or dvc.lock is half written
+            return names
 
 
 def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
-    """A training as far as it has come; with its first line it becomes a run."""
-    curve = read_curve(log)
-    if not curve:
-        return
-    run_id = mirror_training(store, run, training, curve)
-    finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
-    store.set_status(run_id, "RUNNING" if not last else "FINISHED" if finished else "KILLED")
-
-
-def mirror_training(
-    store: Store, run: str, training: Mapping[str, Any], curve: Curve, started: int | None = None
-) -> str:
-    """A training by its description, or by training.json: the identifier of its run."""
-    settings = training["settings"]
-    identity = {"run": run, "key": digest([settings, training["data_sum"]])}
-    run_id = store.find_or_create(run, identity, curve, started)
-    known = {key: value for key, value in training.items() if key != "settings"}
-    store.log(run_id, numbers("training", known), dict(leaves(settings)), texts(known))
-    store.log_curve(run_id, curve)
-    return run_id
+    """Mirror a training that is described by `training`, as far as its log goes. An empty log makes no run."""
+    if curve := read_curve(log):
+        finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
+        status = "RUNNING" if not last else "FINISHED" if finished else "KILLED"
+        store.write(training_entry(run, training, curve, status))
 
 
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
-    """The files of a run that is trained, and of its decoding if there is one."""
+    """Mirror the files of a run that has been trained, and of its decoding if there is one."""
     timing = optional(folder / "timing.json")
     training = {**sources.trained(run), **read_json(folder / "training.json")}
-    curve = read_curve(folder / "training.jsonl")
-    run_id = mirror_training(store, run, training, curve, moment(timing.get("started")))
-    measured = numbers("timing", timing) | numbers("flops", optional(folder / "flops.json"))
+    entry = training_entry(run, training, read_curve(folder / "training.jsonl"), "FINISHED")
     commit = {"mlflow.source.git.commit": timing["commit"]} if timing.get("commit") else {}
-    store.log(run_id, measured, {}, texts(timing) | commit)
-    store.set_status(run_id, "FINISHED", moment(timing.get("ended")))
+    entry = dataclasses.replace(
+        entry,
+        tags={**entry.tags, **texts(timing), **commit},
+        metrics=entry.metrics | numbers("timing", timing) | numbers("flops", optional(folder / "flops.json")),
+        started=moment(timing.get("started")),
+        ended=moment(timing.get("ended")),
+    )
+    parent = store.write(entry)
     if (folder / TRANSLATIONS).exists():
-        mirror_decoding(store, run, run_id, folder, sources)
+        decoding = read_json(folder / TRANSLATIONS)
+        timing = optional(folder / "decoding-timing.json")
+        scores = optional(folder / "score.json")
+        store.write(decoding_entry(run, parent, decoding, timing, scores, sources.names(run)))
 
 
-def mirror_decoding(store: Store, run: str, parent: str, folder: Path, sources: Sources) -> None:
-    """A decoding of the training `parent`, with its perplexities, scores and signatures."""
-    made = read_json(folder / TRANSLATIONS)
-    settings = made.pop("settings")  # what the translations were made with, whatever params.yaml says now
+def training_entry(run: str, training: Mapping[str, Any], curve: Curve, status: str) -> Entry:
+    """`training` is the content of training.json, or the part of it that is known before the end."""
+    settings = training["settings"]
+    known = {key: value for key, value in training.items() if key != "settings"}
+    identity = {"run": run, "key": digest([settings, training["data_sum"]])}
+    return Entry(run, identity, status, dict(leaves(settings)), texts(known), numbers("training", known), curve)
+
+
+def decoding_entry(run: str, parent: str, decoding: dict, timing: dict, scores: dict, names: dict[str, str]) -> Entry:
+    """A decoding of the training `parent`: perplexities, times, and scores with their signatures."""
+    settings = decoding.pop("settings")  # the settings in use then; params.yaml may have changed
     beam, alpha = (settings.get("decoding", {}).get(key) for key in ("beam", "alpha"))
     identity = {"mlflow.parentRunId": parent, "run": run, "key": digest(settings)}
-    run_id = store.find_or_create(f"{run}: beam {beam}, alpha {alpha}", identity, {})
-    timing, (scores, signatures) = optional(folder / "decoding-timing.json"), scores_of(optional(folder / "score.json"))
-    measured = numbers("decoding", made) | numbers("timing", timing) | scores
-    store.log(run_id, measured, dict(leaves(settings)), sources.names(run) | texts(timing) | signatures)
-    store.set_status(run_id, "FINISHED")
-
-
-def scores_of(table: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """The scores of score.json and their signatures, by set, checkpoint and measure."""
     cells = {
         f"score/{name}.{checkpoint}.{measure}": cell
-        for name, checkpoints in table.items()
+        for name, checkpoints in scores.items()
         for checkpoint, scored in checkpoints.items()
         for measure, cell in scored["metrics"].items()
     }
-    return {k: cell["score"] for k, cell in cells.items()}, {k: cell["signature"] for k, cell in cells.items()}
+    tags = names | texts(timing) | {key: cell["signature"] for key, cell in cells.items()}
+    metrics = numbers("decoding", decoding) | numbers("timing", timing)
+    metrics |= {key: cell["score"] for key, cell in cells.items()}
+    name = f"{run}: beam {beam}, alpha {alpha}"
+    return Entry(name, identity, "FINISHED", dict(leaves(settings)), tags, metrics, curve={})
 
 
 def read_curve(log: Path) -> Curve:
-    """The points in the whole lines of training.jsonl, of which the last may be half written."""
+    """The points in the complete lines of training.jsonl. The last line may be half written."""
     curve: Curve = {}
     for line in log.read_bytes().split(b"\n")[:-1] if log.exists() else []:
         record = json.loads(line)
@@ -142,7 +126,7 @@ def read_curve(log: Path) -> Curve:
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """What stands in nested mappings, by dotted names."""
+    """The values in nested mappings, with dotted names of characters that MLflow allows."""
     if not isinstance(value, Mapping):
         yield re.sub(r"[^\w./ -]", "_", name), value
     else:
@@ -151,8 +135,9 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def numbers(group: str, values: Mapping[str, Any]) -> dict[str, float]:
-    found = {name: value for name, value in leaves(values) if isinstance(value, (int, float))}
-    return {f"{group}/{name}": float(value) for name, value in found.items() if not isinstance(value, bool)}
+    """The finite numbers in `values`, named GROUP/NAME."""
+    found = {name: value for name, value in leaves(values) if type(value) in (int, float)}
+    return {f"{group}/{name}": float(value) for name, value in found.items() if math.isfinite(value)}
 
 
 def texts(values: Mapping[str, Any]) -> dict[str, str]:
@@ -164,5 +149,5 @@ def optional(path: Path) -> dict[str, Any]:
 
 
 def moment(text: str | None) -> int | None:
-    """An ISO 8601 time in MLflow's milliseconds."""
+    """An ISO 8601 time in milliseconds since 1970."""
     return int(datetime.fromisoformat(text).timestamp() * 1000) if text else None

@@ -1,4 +1,4 @@
-"""Drawing the places, times and companions of the demonstration corpus."""
+"""Draws the places, times and companions in sentences of the demonstration corpus."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ ON = [Pair("on", "auf"), Pair("under", "unter"), Pair("behind", "hinter"), Pair(
 
 
 def in_place(dice: Dice, kinds: Sequence[str] = ("building", "area", "stop", "town"), near: bool = True) -> Pair:
-    """Where: in the old house, im alten Haus."""
+    """A place where something happens: in the old house, im alten Haus."""
     kind = dice.choose(kinds)
     if kind == "town":
         town = dice.choose(lexicon.TOWNS)
@@ -27,7 +27,7 @@ def in_place(dice: Dice, kinds: Sequence[str] = ("building", "area", "stop", "to
 
 
 def to_place(dice: Dice, kinds: Sequence[str]) -> Pair:
-    """Where to: nach Berlin, in die Schweiz, zum Bahnhof, in den Garten."""
+    """A place that somebody goes to: nach Berlin, in die Schweiz, zum Bahnhof, in den Garten."""
     kind = dice.choose(kinds)
     if kind == "town":
         town = dice.choose(lexicon.TOWNS)
@@ -42,7 +42,7 @@ def to_place(dice: Dice, kinds: Sequence[str]) -> Pair:
 
 
 def surface(dice: Dice, case: int) -> Pair:
-    """On the table: auf dem Tisch where something lies, auf den Tisch where it is put."""
+    """On the table. A location has the dative (auf dem Tisch), a direction the accusative (auf den Tisch)."""
     return thing(dice, ["surface"], simple=True).after(*dice.choose(ON), case)
 
 
@@ -55,7 +55,7 @@ def company(dice: Dice) -> Pair:
 
 
 def time(dice: Dice, when: str) -> Pair:
-    """A time that goes with the tense: past, perfect, now, habit or future."""
+    """A time that suits the verb. `when` is past, perfect, now, habit or future."""
     draws: list[tuple[int, Callable | None]] = [(60, None)]
     if when == "past":
         draws += [(14, ago), (8, in_year), (10, on_day), (8, on_date)]
@@ -99,7 +99,7 @@ def on_date(dice: Dice) -> Pair:
 
 
 def at_hour(dice: Dice) -> Pair:
-    """at 3:45 p.m.: um 15.45 Uhr."""
+    """At 3:45 p.m.: um 15.45 Uhr."""
     hour, minutes, afternoon = 1 + dice.below(11), 5 * dice.below(12), dice.chance(0.5)
     half = "p.m." if afternoon else "a.m."
     return Pair(f"at {hour}:{minutes:02} {half}", f"um {hour + 12 * afternoon}.{minutes:02} Uhr")

@@ -1,7 +1,7 @@
-"""A clause of the demonstration corpus: what it says, and how English and German order it.
+"""A clause of the demonstration corpus: its content, and its word order in English and German.
 
-German puts the finite verb second in a main clause, first in a question and last in a subordinate clause; participles,
-infinitives and separated prefixes close the clause. The fields between (the Mittelfeld) stand in one fixed order, so
+German puts the finite verb second in a main clause, first in a question and last in a subordinate clause. Participles,
+infinitives and separated prefixes end the clause. The fields between them (the Mittelfeld) have one fixed order, so
 that each English sentence has one translation.
 """
 
@@ -17,25 +17,25 @@ CONTRACTIONS = {"in dem": "im", "an dem": "am", "zu dem": "zum", "zu der": "zur"
 CONTRACTIONS |= {"an das": "ans", "bei dem": "beim"}
 
 COMMAS, COMMA_AND_MARK = re.compile(r"(\s*,)+"), re.compile(r",([.?!“])")
-UNMISTAKABLE = ("mich", "mir", "uns", "ihn", "ihm", "ihr", "ihnen", "Ihnen")  # no subjects
+UNMISTAKABLE = ("mich", "mir", "uns", "ihn", "ihm", "ihr", "ihnen", "Ihnen")  # forms that cannot be a subject
 
 
 @dataclass(frozen=True)
 class Nominal:
-    """A noun phrase or a pronoun in all the forms a clause may need."""
+    """A noun phrase or a pronoun in all the forms that a clause may need."""
 
     english: str
-    objective: str  # me, him; for a noun the same
+    objective: str  # me, him; a noun does not change
     german: tuple[str, ...]  # by case
     agreement: int = SINGULAR
-    gender: str = "m"  # m, f, n or p for a plural
+    gender: str = "m"  # m, f or n; p for a plural
     definite: bool = True
     pronoun: bool = False
-    article: bool = False  # begins with "the", which German contracts with prepositions: im, zum
+    article: bool = False  # begins with "the"; German contracts the article with some prepositions: im, zum
     reflexive: str = "sich"
 
     def after(self, english: str, german: str, case: int) -> Pair:
-        """Behind a preposition."""
+        """The phrase after a preposition, which governs `case` in German."""
         words = f"{german} {self.german[case]}"
         if self.article:
             first, second, *rest = words.split(" ")
@@ -45,15 +45,15 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Complement:
-    """What the verb takes: the English words, and the German ones by their place in the Mittelfeld."""
+    """The complement of a verb: the English words, and the German words by their position in the Mittelfeld."""
 
     english: str = ""
     pronoun: str = ""
     dative: str = ""
     definite: str = ""
     indefinite: str = ""
-    last: str = ""  # prepositional object, direction, predicate
-    kein: bool = False  # the object bears the negation
+    last: str = ""  # a prepositional object, a direction or a predicate
+    kein: bool = False  # the negation is in the object (kein), not in "nicht"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Clause:
     company: Pair = NONE
     place: Pair = NONE
     time: Pair = NONE
-    content: Pair = NONE  # a clause that follows, its German with a comma: that he sleeps, dass er schläft
+    content: Pair = NONE  # a clause that follows, in German after a comma: that he sleeps, dass er schläft
 
 
 def join(*words: str) -> str:
@@ -79,7 +79,7 @@ def join(*words: str) -> str:
 
 
 def main_clause(clause: Clause, front: str = "") -> Pair:
-    """A statement. `front` names the field that stands first (`time`, `place`) instead of the subject."""
+    """A statement. It begins with the field that `front` names (`time` or `place`), or with the subject."""
     if front:
         field = getattr(clause, front)
         return main_after(Pair(field.english + ",", field.german), replace(clause, **{front: NONE}))
@@ -89,28 +89,28 @@ def main_clause(clause: Clause, front: str = "") -> Pair:
 
 
 def main_after(front: Pair, clause: Clause) -> Pair:
-    """A statement that something else begins, so that the German subject follows the verb."""
+    """A statement that begins with `front`. The German subject then follows the verb."""
     finite, end = second(clause)
     german = join(front.german, finite, inverted(clause), end)
     return Pair(join(front.english, statement(clause)), german + clause.content.german)
 
 
 def predicate(clause: Clause) -> Pair:
-    """A main clause without its subject, to be joined by `and`."""
+    """A main clause without its subject, for use after `and`."""
     finite, end = second(clause)
     english = statement(replace(clause, subject=replace(clause.subject, english="")))
     return Pair(english, join(finite, middle(clause), end) + clause.content.german)
 
 
 def subordinate(conjunction: Pair, clause: Clause) -> Pair:
-    """Verb-final in German: dass er das Buch gelesen hat, weil sie anruft."""
+    """A subordinate clause. The verb is last in German: dass er das Buch gelesen hat, weil sie anruft."""
     finite, end, prefix = german_verbs(clause)
     german = join(conjunction.german, clause.subject.german[0], middle(clause), end, prefix + finite)
     return Pair(join(conjunction.english, statement(clause)), german + clause.content.german)
 
 
 def question(clause: Clause, word: Pair = NONE) -> Pair:
-    """Yes or no, or after a question word. Where English says "did", German speaks in the perfect."""
+    """A yes-no question, or one that begins with `word`. English "did" becomes the German perfect."""
     auxiliary, verbs = english_verbs(clause, support=True)
     negation = "not" if clause.negated else ""
     english = join(
@@ -122,36 +122,37 @@ def question(clause: Clause, word: Pair = NONE) -> Pair:
 
 
 def subject_question(clause: Clause) -> Pair:
-    """Who bought the book: the subject is the question word."""
+    """A question whose subject is the question word: who bought the book."""
     return Pair(main_clause(clause).english, main_clause(spoken(clause)).german)
 
 
 def request(clause: Clause) -> Pair:
-    """Please do not open the door: Bitte öffnen Sie die Tür nicht. The subject is `you`."""
+    """A request to `you`. Please do not open the door: Bitte öffnen Sie die Tür nicht."""
     english = join("please", "do not" if clause.negated else "", infinitive(clause).english.removeprefix("to "))
     return Pair(english, question(clause, Pair("", "bitte")).german)
 
 
 def infinitive(clause: Clause) -> Pair:
-    """to read the book, das Buch zu lesen."""
+    """The infinitive with its complement: to read the book, das Buch zu lesen."""
     verb = clause.verb.english
     german = join(middle(clause), clause.verb.german.full_infinitive(zu=True))
     return Pair(join("to", verb.base, verb.tail, rest_of(clause)), german)
 
 
 def gerund(clause: Clause) -> Pair:
-    """reading the book, das Buch zu lesen."""
+    """The gerund, a German infinitive: reading the book, das Buch zu lesen."""
     verb = clause.verb.english
     return Pair(join(verb.gerund(), verb.tail, rest_of(clause)), infinitive(clause).german)
 
 
 def spoken(clause: Clause) -> Clause:
+    """The clause with the perfect for the past, as in spoken German. Passives, modals, be and have keep the past."""
     keeps = clause.passive or clause.modal or clause.verb.english.base in ("be", "have")
     return replace(clause, tense="perfect") if clause.tense == "past" and not keeps else clause
 
 
 def statement(clause: Clause) -> str:
-    """English from the subject on."""
+    """The English words of a statement, from its subject on."""
     auxiliary, verbs = english_verbs(clause, support=clause.negated)
     negation = "not" if clause.negated else ""
     return join(clause.subject.english, auxiliary, negation, clause.often.english, verbs, rest_of(clause))
@@ -163,7 +164,7 @@ def rest_of(clause: Clause) -> str:
 
 
 def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
-    """The auxiliary, if any, and the other verbs. `support`: a simple verb needs "do"."""
+    """The auxiliary, if there is one, and the other verbs. With `support`, a verb without an auxiliary takes "do"."""
     tense, agreement = clause.tense, clause.subject.agreement
     verb, after = clause.verb.english, clause.verb.english.tail
     if clause.passive:
@@ -183,14 +184,14 @@ def simple_verb(verb: EnglishVerb, tense: str, agreement: int, after: str, suppo
     if verb.base == "be":
         return verb.finite(tense, agreement), after
     if tense == "present" and verb.base == verb.past and agreement != SINGULAR and not support:
-        return BE.english.finite(tense, agreement), join(verb.gerund(), after)  # "they read" would say two things
+        return BE.english.finite(tense, agreement), join(verb.gerund(), after)  # "they read" is present or past
     if support:
         return DO.finite(tense, agreement), join(verb.base, after)
     return "", join(verb.finite(tense, agreement), after)
 
 
 def german_verbs(clause: Clause) -> tuple[str, str, str]:
-    """The finite verb, what closes the clause, and a separable prefix."""
+    """The finite verb, the words at the end of the clause, and a separable prefix."""
     verb, agreement, tense = clause.verb.german, clause.subject.agreement, clause.tense
     if clause.modal:
         modal = clause.modal.negated if clause.negated else clause.modal.german
@@ -211,7 +212,7 @@ def second(clause: Clause) -> tuple[str, str]:
 
 
 def inverted(clause: Clause) -> str:
-    """From the subject on where the verb stands before it: gestern freute sich der Lehrer, gestern freute er sich."""
+    """The words after a verb that precedes its subject: gestern freute sich der Lehrer, gestern freute er sich."""
     subject = clause.subject
     if subject.pronoun:
         return join(subject.german[0], middle(clause))
@@ -224,7 +225,7 @@ def inverted(clause: Clause) -> str:
 
 
 def middle(clause: Clause, reflexive: bool = True) -> str:
-    """The Mittelfeld behind the subject."""
+    """The Mittelfeld after the subject."""
     given = clause.complement
     return join(
         clause.subject.reflexive if reflexive and clause.verb.german.reflexive else "",
@@ -243,13 +244,13 @@ def middle(clause: Clause, reflexive: bool = True) -> str:
 
 
 def finished(pair: Pair, mark: str = ".") -> Pair:
-    """The sentence with its capital, its commas in order and `mark` at its end."""
+    """The sentence with a capital letter, without doubled commas, and with `mark` at its end."""
     return Pair(*(written(words + mark) for words in pair))
 
 
 def written(words: str) -> str:
     if ",," in words or ", ," in words or " ," in words:
-        words = COMMAS.sub(",", words)  # a relative clause brings commas; its neighbours may, too
+        words = COMMAS.sub(",", words)  # a relative clause and its neighbour may each add a comma
     words = COMMA_AND_MARK.sub(r"\1", words).replace("..", ".").replace("can not ", "cannot ")
     start = 1 if words[0] in '"„' else 0
     return words[:start] + words[start].upper() + words[start + 1 :]

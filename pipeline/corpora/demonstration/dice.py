@@ -1,4 +1,4 @@
-"""Choices that come out the same for a seed in every version of Python."""
+"""Random choices that depend only on the seed, not on the version of Python."""
 
 import random
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 class Dice:
-    """Choices from Random.random() alone: the one method whose sequence Python promises to keep for a seed."""
+    """Random choices made with Random.random(), the only method whose sequence Python guarantees for a seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed).random
@@ -23,10 +23,10 @@ class Dice:
         return items[self.below(len(items))]
 
     def weigh(self, table: Sequence[tuple[int, Item]]) -> Item:
-        """An item of a table of whole weights and items."""
+        """Draw from `table`, which holds integer weights and items."""
         left = self.below(sum(weight for weight, _ in table))
         for weight, item in table:
             left -= weight
             if left < 0:
                 return item
-        raise AssertionError("weights below 1")
+        raise AssertionError("the weights add up to less than 1")

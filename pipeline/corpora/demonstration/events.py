@@ -1,4 +1,4 @@
-"""Drawing whole clauses of the demonstration corpus: who does what, when, where and how, and the relative clauses."""
+"""Draws whole clauses of the demonstration corpus: who does what, when, where and how; and relative clauses."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,13 +22,13 @@ from pipeline.corpora.demonstration.predicates import Predicate
 
 
 class Mood(NamedTuple):
-    """A tense, or a modal verb that brings one."""
+    """A tense, or a modal verb with its tense."""
 
     tense: str
     modal: Modal | None = None
 
     def when(self) -> str:
-        """The times that go with it, as adjuncts.time names them."""
+        """The kind of time that suits the mood, as adjuncts.time names it."""
         if self.modal:
             return "past" if self.modal in frames.PAST_MODALS else "future"
         return {"present": "habit", "past": "past", "perfect": "perfect"}[self.tense]
@@ -51,7 +51,7 @@ PASSIVE_KINDS = [
     "food",
     "opening",
 ]
-LOOSE = 0.14  # how often a noun phrase has a relative clause
+LOOSE = 0.14  # the probability that a noun phrase has a relative clause
 OBJECT_FRAMES = {
     kind: [frame for frame in frames.TRANSITIVE + frames.STATIVE if kind in frame.objects] for kind in lexicon.NOUNS
 }
@@ -66,12 +66,12 @@ def mood(dice: Dice) -> Mood:
 
 
 def negatable(subject: Nominal) -> bool:
-    """Not "all children do not": it could mean two things."""
+    """Whether a clause with this subject may be negated. "All children do not" has two meanings."""
     return subject.definite and not subject.english.startswith("every ")
 
 
 def event(dice: Dice, subject: Nominal | None = None, mood_: Mood | None = None, adorn: bool = True) -> Clause:
-    """Somebody does something. `adorn`: say when, where or how."""
+    """Somebody does something. With `adorn`, the clause may say when, where or how."""
     subject = subject or phrases.person(dice, tail=relative)
     chosen = mood_ or mood(dice)
     negated = negatable(subject) and dice.chance(0.13)
@@ -81,7 +81,7 @@ def event(dice: Dice, subject: Nominal | None = None, mood_: Mood | None = None,
 
 
 def adorned(dice: Dice, clause: Clause, chosen: Mood, given: Predicate) -> Clause:
-    """The clause with an adverb, a manner, a companion, a place, a time: few of them."""
+    """The clause with some of an adverb, a manner, a companion, a place and a time."""
     when = chosen.when()
     if chosen == PRESENT and not given.stative and dice.chance(0.45):
         clause, when = replace(clause, progressive=True), "now"
@@ -90,7 +90,7 @@ def adorned(dice: Dice, clause: Clause, chosen: Mood, given: Predicate) -> Claus
         clause = replace(clause, often=dice.choose(words))
     if given.placeable:
         clause = located(dice, clause)
-    odd = when == "habit" and (given.stative or clause.negated)  # is young every week
+    odd = when == "habit" and (given.stative or clause.negated)  # "is young every week"
     if not clause.often.english and not odd and dice.chance(0.6):
         clause = replace(clause, time=adjuncts.time(dice, when))
     return clause
@@ -138,7 +138,7 @@ def lying(dice: Dice) -> Clause:
 
 
 def describing(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Clause:
-    """A thing is so, or more so than another."""
+    """A thing has a quality, or more of it than another thing: is old, is older than."""
     kind = kind or dice.choose(PASSIVE_KINDS + ["transport", "link", "area"])
     subject = subject or phrases.thing(dice, [kind], known=True, tail=relative)
     negated = negatable(subject) and dice.chance(0.15)
@@ -148,7 +148,7 @@ def describing(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Cl
 
 
 def passive(dice: Dice) -> Clause:
-    """Something is done, by somebody or at some time."""
+    """A passive clause: something is done, by somebody or at some time."""
     kind = dice.choose(PASSIVE_KINDS)
     subject = phrases.thing(dice, [kind], tail=relative)
     frame = dice.choose([frame for frame in OBJECT_FRAMES[kind] if not frame.stative])
@@ -164,12 +164,12 @@ def passive(dice: Dice) -> Clause:
 
 
 def relative(dice: Dice, noun: Noun, plural: bool) -> Pair:
-    """Now and then, a relative clause."""
+    """A relative clause with the probability LOOSE, else nothing."""
     return relative_clause(dice, noun, plural) if dice.chance(LOOSE) else NONE
 
 
 def relative_clause(dice: Dice, noun: Noun, plural: bool) -> Pair:
-    """A relative clause to the noun; without times and places, so that it is clear what belongs where."""
+    """A relative clause for the noun. It has no time or place, which could also belong to the main clause."""
     gender = "p" if plural else noun.gender
     draws = [subject_relative, object_relative]
     draws += [whose_relative] if noun.kind == "person" else []
@@ -179,7 +179,7 @@ def relative_clause(dice: Dice, noun: Noun, plural: bool) -> Pair:
 
 
 def subject_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
-    """Who waits for him, that is broken."""
+    """The pronoun is the subject: who waits for him, that is broken."""
     agreement = PLURAL if gender == "p" else SINGULAR
     word = "who" if noun.kind == "person" else "that"
     subject = Nominal(word, word, RELATIVE[gender], agreement, gender, pronoun=True)
@@ -189,7 +189,7 @@ def subject_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
 
 
 def object_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
-    """Whom he met, that she bought: the pronoun in the accusative."""
+    """The pronoun is the object, in the accusative: whom he met, that she bought."""
     frames_ = OBJECT_FRAMES.get(noun.kind)
     if not frames_:
         return subject_relative(dice, noun, gender)
@@ -201,14 +201,14 @@ def object_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
 
 
 def whose_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
-    """Whose brother lives in Berlin: dessen, deren."""
+    """The pronoun is a possessive: whose brother lives in Berlin, with dessen or deren."""
     whose = Determiner("whose", WHOSE[gender], "none", "strong")
     subject = phrases.noun_phrase(dice.choose(lexicon.NOUNS["relative"]), whose, plural=False)
     return subordinate(NONE, event(dice, subject, dice.weigh(TENSES), adorn=False))
 
 
 def place_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
-    """In which she works."""
+    """The pronoun follows a preposition: in which she works."""
     subject = dice.choose([phrases.pronoun, phrases.name, phrases.relative])(dice)
     clause = Clause(subject, dice.choose(frames.LIVING).verb, dice.choose(["present", "past"]))
     return subordinate(Pair("in which", f"in {RELATIVE[gender][DATIVE]}"), clause)

@@ -6,7 +6,7 @@ from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.frames import BE
 from pipeline.corpora.demonstration.inflection import ACCUSATIVE, DATIVE, GENITIVE, PLURAL, Determiner, Pair
 
-EXTENTS = {  # the greatest, in the unit
+EXTENTS = {  # the largest number, and its unit
     "tower": (200, Pair("metres high", "Meter hoch")),
     "church": (120, Pair("metres high", "Meter hoch")),
     "garden": (90, Pair("metres long", "Meter lang")),
@@ -18,7 +18,7 @@ ATTENDED = ("exhibition", "concert", "conference", "lecture")
 
 
 def decimal(dice: Dice) -> Pair:
-    """From 1.1 to 30.9."""
+    """A number from 1.1 to 30.9 with one decimal."""
     return in_tenths(10 * (1 + dice.below(30)) + 1 + dice.below(9))
 
 
@@ -33,7 +33,7 @@ def thousands(dice: Dice) -> Pair:
 
 
 def amount(dice: Dice) -> Pair:
-    """A round number: 40 or 3,250."""
+    """A round number, such as 40 or 3,250."""
     if dice.chance(0.5):
         return thousands(dice)
     number = str(10 * (2 + dice.below(90)))
@@ -41,7 +41,7 @@ def amount(dice: Dice) -> Pair:
 
 
 def price(dice: Dice) -> Pair:
-    """Euros, with cents below a hundred."""
+    """A price in euros. Small prices have cents."""
     if dice.chance(0.5):
         number = amount(dice)
         return Pair(f"{number.english} euros", f"{number.german} Euro")
@@ -57,7 +57,7 @@ def figure(dice: Dice) -> Pair:
 def costing(dice: Dice) -> Pair:
     subject = phrases.thing(dice, ["object", "machine", "vehicle", "clothing", "text"], known=True)
     english, german = price(dice)
-    chosen = "past" if subject.agreement == PLURAL else tense(dice)  # "they cost" would say two things
+    chosen = "past" if subject.agreement == PLURAL else tense(dice)  # "they cost" is present or past
     return main_clause(Clause(subject, frames.COST, chosen, complement=Complement(english, last=german)))
 
 
@@ -66,7 +66,7 @@ def tense(dice: Dice) -> str:
 
 
 def extent(dice: Dice) -> Pair:
-    """Is 150 metres high."""
+    """An extent: is 150 metres high."""
     name = dice.choose(list(EXTENTS))
     most, unit = EXTENTS[name]
     nouns = [noun for kind in ("building", "area", "surface") for noun in lexicon.NOUNS[kind] if noun.english == name]
@@ -79,7 +79,7 @@ def extent(dice: Dice) -> Pair:
 
 
 def rising(dice: Dice) -> Pair:
-    """Rises by 2.5 percent, or from 2.5 to 3.1."""
+    """A change: rises by 2.5 percent, or from 2.5 to 3.1."""
     subject = phrases.thing(dice, ["measure"])
     verb, past = dice.choose([frames.RISE, frames.FALL]), dice.chance(0.6)
     degrees = subject.english.endswith("temperature")
@@ -103,7 +103,7 @@ def rising(dice: Dice) -> Pair:
 
 
 def share(dice: Dice) -> Pair:
-    """Of the tourists, 4.5 percent: a genitive plural."""
+    """A share of a group, which is a genitive plural in German: 4.5 percent of the tourists."""
     noun = dice.choose(lexicon.NOUNS["person"])
     number = decimal(dice)
     group = phrases.noun_phrase(noun, lexicon.THE, True, phrases.described(dice, noun))
@@ -114,7 +114,7 @@ def share(dice: Dice) -> Pair:
 
 
 def crowd(dice: Dice) -> Pair:
-    """About 12,500 tourists."""
+    """A number of people: about 12,500 tourists."""
     noun = dice.choose(lexicon.NOUNS["person"])
     number = amount(dice)
     words = dice.choose(
@@ -125,7 +125,7 @@ def crowd(dice: Dice) -> Pair:
 
 
 def crowd_does(dice: Dice, subject: phrases.Nominal) -> Pair:
-    """Visited the exhibition in 1998, travelled to Rome."""
+    """What a crowd did: visited the exhibition in 1998, travelled to Rome."""
     if dice.chance(0.4):
         english, german = adjuncts.to_place(dice, ["town", "country"])
         clause = Clause(subject, frames.TRAVEL, "past", complement=Complement(english, last=german))
@@ -141,7 +141,7 @@ def crowd_does(dice: Dice, subject: phrases.Nominal) -> Pair:
 
 
 def crowded(dice: Dice) -> phrases.Nominal:
-    """A building or an event that many go to."""
+    """A building or an event that many people visit."""
     if dice.chance(0.6):
         return phrases.thing(dice, ["building"], simple=True)
     nouns = [noun for noun in lexicon.NOUNS["event"] if noun.english in ATTENDED]
@@ -157,7 +157,7 @@ def age(dice: Dice) -> Pair:
 
 
 def distance(dice: Dice) -> Pair:
-    """Is 3.5 kilometres away from the station: vom Bahnhof entfernt."""
+    """A distance: is 3.5 kilometres away from the station, vom Bahnhof entfernt."""
     subject, place = (phrases.thing(dice, [kind], known=True) for kind in ("building", "stop"))
     number, goal = decimal(dice), place.after("from", "von", DATIVE)
     english, german = (

@@ -1,4 +1,4 @@
-"""The verbs of the demonstration corpus with their frames: what kinds of subject and of objects each goes with."""
+"""The verbs of the demonstration corpus with their frames: the kinds of subject and object that each verb takes."""
 
 from typing import NamedTuple
 
@@ -16,30 +16,32 @@ from pipeline.corpora.demonstration.inflection import (
 
 
 class Frame(NamedTuple):
-    """A verb with what it takes;
-    its English preposition belongs to the verb ("wait for"), the German one stands here."""
+    """A verb and the noun phrases that it takes.
+
+    The English preposition is part of the verb ("wait for"); the German one is `preposition`.
+    """
 
     verb: Verb
-    objects: tuple[str, ...]  # their kinds
+    objects: tuple[str, ...]  # kinds of nouns
     preposition: str
     case: int
     subjects: tuple[str, ...]
-    stative: bool  # no passive, no "is ...ing", no command
+    stative: bool  # has no passive, progressive or imperative
 
 
 class Modal(NamedTuple):
-    """A verb before an infinitive: one that does not change ("can") or one that does ("wants to")."""
+    """A verb before an infinitive: an auxiliary without inflection ("can") or an inflected verb ("wants to")."""
 
     auxiliary: str
     verb: EnglishVerb | None
     tail: str
     german: GermanVerb
     negated: GermanVerb
-    tense: str  # of the German verb and of `verb`
+    tense: str  # the tense of `german` and of `verb`
 
 
 def frames(table: dict[str, str], subjects: str = "person", stative: bool = False) -> list[Frame]:
-    """From kinds of objects to verbs, a German preposition and its case before the kinds: `auf acc: text`."""
+    """Read a table from kinds of objects to verbs. A German preposition and a case may come first: `auf acc: text`."""
     made = []
     for key, text in table.items():
         governed, _, kinds = key.rpartition(":")
@@ -160,7 +162,7 @@ HAPPENING = frames(
     },
     subjects="event",
 )
-MOTION = frames(  # where to, by the kind of place
+MOTION = frames(  # verbs of motion, by the kind of place that they lead to
     {
         "building area stop": """go/went/gone: gehen, geht, ging, ist gegangen;
             run/ran/run: laufen, läuft, lief, ist gelaufen""",
@@ -248,14 +250,14 @@ WILL = Modal("will", None, "", WERDEN, WERDEN, "present")
 WOULD = Modal("would", None, "", WUERDE, WUERDE, "past")
 MODALS = [
     Modal("can", None, "", KOENNEN, KOENNEN, "present"),
-    Modal("must", None, "", MUESSEN, DUERFEN, "present"),  # "must not" forbids: darf nicht
+    Modal("must", None, "", MUESSEN, DUERFEN, "present"),  # "must not" is a prohibition: darf nicht
     Modal("may", None, "", DUERFEN, DUERFEN, "present"),
     Modal("should", None, "", SOLLEN, SOLLEN, "past"),
     Modal("would", None, "like to", MOECHTE, MOECHTE, "past"),
     Modal("", HAVE_TO, "", MUESSEN, MUESSEN, "present"),
     Modal("", WANT_TO, "", WOLLEN, WOLLEN, "present"),
 ]
-NEEDFUL = [MODALS[0], MODALS[1], MODALS[3], MODALS[5], WILL]  # what can be said of a thing
+NEEDFUL = [MODALS[0], MODALS[1], MODALS[3], MODALS[5], WILL]  # the modal verbs that suit a thing
 PAST_MODALS = [
     Modal("could", None, "", KOENNEN, KOENNEN, "past"),
     Modal("", HAVE_TO, "", MUESSEN, MUESSEN, "past"),

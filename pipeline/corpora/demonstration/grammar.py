@@ -1,8 +1,8 @@
-"""The demonstration corpus: English-German sentence pairs from a grammar, as many as wanted, the same for a seed.
+"""The demonstration corpus: any number of English-German sentence pairs from a grammar, determined by a seed.
 
-A translation is a function of the English sentence, so a perfect model would score 100 BLEU, and it must learn what
-German asks for: gender, case and number in agreement, the places of the verb, separable verbs, compounds and numbers.
-The words stand in demonstration/lexicon.py and frames.py, their forms in inflection.py, the order in clauses.py.
+The English sentence determines the translation, so a perfect model would score 100 BLEU. The model has to learn German
+agreement in gender, case and number, the positions of the verb, separable verbs, compounds and the format of numbers.
+The words are in lexicon.py and frames.py, their forms in inflection.py, and the word order in clauses.py.
 """
 
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.sentences import sentence
 from pipeline.settings.download import GeneratorConfig
 
-WORDS = range(4, 29)  # of a sentence, on either side
+WORDS = range(4, 29)  # the length of a sentence, in both languages
 
 
 def generate(config: GeneratorConfig) -> Iterator[tuple[str, str, str]]:
-    """(set, English, German): test, then dev, then train, so that more training data leaves the others as they are.
+    """Yields (set, English, German). test and dev come before train, so they do not depend on the size of train.
 
-    No English sentence comes twice, within a set or across.
+    An English sentence occurs only once in all sets together.
     """
     dice, seen = Dice(config.seed), set()
     for name in ("test", "dev", "train"):

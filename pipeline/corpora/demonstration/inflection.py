@@ -1,15 +1,15 @@
-"""The word forms of the demonstration corpus: German and English inflection, each word written as in a dictionary.
+"""German and English inflection for the demonstration corpus, from entries as in a dictionary.
 
-A noun reads `man/men: der Mann, Mannes, Männer` (English singular and plural; article, nominative, genitive, plural),
-a verb `call: an|rufen, ruft, rief, hat angerufen` (a bar after a separable prefix), an adjective
-`old, older: alt, älter`. What is regular may be left out: `paint: malen`, `lamp: die Lampe, Lampen`.
+A noun is `man/men: der Mann, Mannes, Männer` (English singular and plural; article, nominative, genitive, plural).
+A verb is `call: an|rufen, ruft, rief, hat angerufen` (with a bar after a separable prefix).
+An adjective is `old, older: alt, älter`. Regular forms may be omitted: `paint: malen`, `lamp: die Lampe, Lampen`.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
-FIRST, SINGULAR, PLURAL = range(3)  # agreement of a verb: I, he, they (German "Sie" and English "you" are plural)
+FIRST, SINGULAR, PLURAL = range(3)  # agreement of a verb: I, he, they ("you" and German "Sie" are plural)
 
 ARTICLES = {"der": "m", "die": "f", "das": "n"}
 DEFINITE = {
@@ -34,7 +34,7 @@ AN_EXCEPTIONS = ("uni", "use", "UN ", "US ")
 
 
 class Pair(NamedTuple):
-    """The same thing in both languages."""
+    """A text and its translation."""
 
     english: str
     german: str
@@ -55,7 +55,7 @@ class Noun:
         return self.plural == "-"
 
     def form(self, case: int, plural: bool) -> str:
-        """The German form. A masculine whose genitive does not end in -s is weak: den Jungen, dem Studenten."""
+        """The German form. A masculine noun without -s in the genitive is weak: den Jungen, dem Studenten."""
         if plural:
             return self.plural + ("n" if case == DATIVE and self.plural[-1] not in "ns" else "")
         weak = self.gender == "m" and not self.genitive.endswith("s")
@@ -65,12 +65,12 @@ class Noun:
 @dataclass(frozen=True, eq=False)
 class Adjective:
     english: str
-    english_comparative: str  # empty: none
+    english_comparative: str  # empty if there is none
     german: str
     comparative: str
 
     def stem(self) -> str:
-        """What the endings are added to: hoch, hohe; teuer, teure; dunkel, dunkle."""
+        """The stem, to which endings are added: hoch, hohe; teuer, teure; dunkel, dunkle."""
         if self.german == "hoch":
             return "hoh"
         if self.german.endswith(("euer", "auer", "el")):
@@ -83,7 +83,7 @@ class EnglishVerb:
     base: str
     past: str
     participle: str
-    tail: str  # what follows every form: `on` in "turn on"
+    tail: str  # the words after every form: `on` in "turn on"
 
     def finite(self, tense: str, agreement: int) -> str:
         if self.base == "be":
@@ -103,7 +103,7 @@ class EnglishVerb:
 
 @dataclass(frozen=True)
 class GermanVerb:
-    prefix: str  # separable
+    prefix: str  # the separable prefix, or empty
     infinitive: str  # without the prefix
     present: tuple[str, str, str]  # ich, er, sie (plural)
     past: tuple[str, str, str]
@@ -115,7 +115,7 @@ class GermanVerb:
         return (self.past if tense == "past" else self.present)[agreement]
 
     def full_infinitive(self, zu: bool = False) -> str:
-        """anrufen; with `zu` anzurufen, zu lesen."""
+        """The infinitive: anrufen, lesen. With `zu`: anzurufen, zu lesen."""
         if not zu:
             return self.prefix + self.infinitive
         return f"{self.prefix}zu{self.infinitive}" if self.prefix else f"zu {self.infinitive}"
@@ -128,7 +128,7 @@ class Verb(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Determiner:
-    """An article and its like. `endings` are those it takes, `adjectives` what it leaves to the adjectives after it."""
+    """An article, possessive or quantity. `endings` is its own declension, `adjectives` that of adjectives after it."""
 
     english: str
     german: str
@@ -144,7 +144,7 @@ class Determiner:
 
 
 def endless(gender: str, case: int) -> bool:
-    """Where ein and mein have no ending: ein Mann, ein Kind."""
+    """Whether ein and mein have no ending here: ein Mann, ein Kind."""
     return (gender in "mn" and case == NOMINATIVE) or (gender == "n" and case == ACCUSATIVE)
 
 
@@ -158,7 +158,7 @@ def adjective_form(adjective: Adjective, declension: str, gender: str, case: int
 
 
 def with_s(word: str) -> str:
-    """The regular plural of an English noun and third person of a verb."""
+    """The regular plural of an English noun, or the third person of a verb."""
     if word.endswith(("s", "x", "ch", "sh", "o")) and not word.endswith(("dio", "oto")):
         return word + "es"
     return word[:-1] + "ies" if word.endswith("y") and word[-2] not in "aeou" else word + "s"
@@ -171,17 +171,17 @@ def with_ed(word: str) -> str:
 
 
 def with_an(words: str) -> str:
-    """`a` or `an` before English words."""
+    """`words` after `a` or `an`."""
     return ("an " if words[0] in "aeiouAEIOU" and not words.startswith(AN_EXCEPTIONS) else "a ") + words
 
 
 def entries(text: str) -> list[str]:
-    """The parts of `text` between semicolons, their white space made single."""
+    """The parts of `text` between semicolons, with single spaces."""
     return [" ".join(entry.split()) for entry in text.split(";")]
 
 
 def noun(entry: str, kind: str) -> Noun:
-    """From `man/men: der Mann, Mannes, Männer`; a feminine has no genitive, a mass noun the plural `-`."""
+    """Read `man/men: der Mann, Mannes, Männer`. A feminine noun has no genitive; a mass noun has the plural `-`."""
     english, german = entry.split(": ")
     singular, _, plural = english.partition("/")
     forms = german.split(", ")
@@ -191,13 +191,13 @@ def noun(entry: str, kind: str) -> Noun:
 
 
 def adjective(entry: str) -> Adjective:
-    """From `old, older: alt, älter` or `tired: müde`."""
+    """Read `old, older: alt, älter` or `tired: müde`."""
     (english, _, older), (german, _, comparative) = (side.partition(", ") for side in entry.split(": "))
     return Adjective(english, older, german, comparative)
 
 
 def verb(entry: str) -> Verb:
-    """From `put/put/put on: an|ziehen, zieht, zog, hat angezogen`, `wait for: warten` or `rest: sich aus|ruhen`."""
+    """Read `put/put/put on: an|ziehen, zieht, zog, hat angezogen`, `wait for: warten` or `rest: sich aus|ruhen`."""
     english, german = entry.split(": ")
     return Verb(english_verb(english), german_verb(german))
 
@@ -227,7 +227,7 @@ def german_verb(entry: str) -> GermanVerb:
 
 
 def weak_forms(prefix: str, infinitive: str) -> tuple[str, str, str]:
-    """Third person, preterite and participle of a regular verb: arbeitet, arbeitete, gearbeitet."""
+    """The third person, preterite and participle of a regular verb: arbeitet, arbeitete, gearbeitet."""
     stem = infinitive.removesuffix("n").removesuffix("e")
     link = "e" if stem.endswith(("t", "d", "ffn", "chn")) else ""
     bare = infinitive.endswith("ieren") or infinitive.startswith(INSEPARABLE)

@@ -1,7 +1,7 @@
-"""The words of the demonstration corpus but for its verbs, in the notation of inflection.py.
+"""The words of the demonstration corpus except its verbs, in the notation of inflection.py.
 
-Every English word has one German translation in the places where the grammar puts it, so that a translation can be
-judged right or wrong. Nouns and adjectives stand under kinds, by which verbs choose, so that sentences make sense.
+Every English word has one German translation wherever the grammar uses it, so that a translation is right or wrong.
+Nouns and adjectives are grouped by kind. Verbs select kinds of nouns, so that the sentences make sense.
 """
 
 from pipeline.corpora.demonstration.inflection import Adjective, Determiner, Noun, Pair, adjective, entries, noun
@@ -93,7 +93,7 @@ KINDS = {
 }
 NOUNS = {kind: [noun(entry, kind) for entry in entries(text)] for kind, text in KINDS.items()}
 
-# Compounds are joined in German, some with hyphens, and take the gender of their last part.
+# German writes a compound as one word, some with hyphens. Its gender is that of its last part.
 CITIES = """Berlin: Berlin; Hamburg: Hamburg; Munich: München; Cologne: Köln; Vienna: Wien; Zurich: Zürich;
     Paris: Paris; Rome: Rom; London: London; Prague: Prag; Dresden: Dresden; Geneva: Genf"""
 TOWNS = pairs(CITIES)
@@ -224,7 +224,7 @@ SECOND = [
     "grey",
     "yellow",
     "brown",
-]  # behind another adjective
+]  # adjectives that may follow another one
 ADJECTIVES: dict[str, list[Adjective]] = {
     kind: [adjective(entry) for entry in entries(text)] for kind, text in DESCRIPTIONS.items()
 }
@@ -232,7 +232,7 @@ ADJECTIVES: dict[str, list[Adjective]] = {
 THE = Determiner("the", "", "definite", "weak")
 A = Determiner("a", "ein", "ein", "mixed")
 BARE = Determiner("", "", "none", "strong")
-NO = Determiner("a", "kein", "ein", "mixed")  # in a negated clause: "does not have a car", "hat kein Auto"
+NO = Determiner("a", "kein", "ein", "mixed")  # for a negated clause: "does not have a car", "hat kein Auto"
 NOT_ANY = Determiner("any", "kein", "ein", "mixed")
 THIS = Determiner("this", "dies", "strong", "weak")
 THESE = Determiner("these", "dies", "strong", "weak")

@@ -1,4 +1,4 @@
-"""Drawing noun phrases of the demonstration corpus."""
+"""Draws the noun phrases of the demonstration corpus."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,12 +26,12 @@ KEIN = {A: NO, BARE: NOT_ANY}
 QUANTIFIED = [*lexicon.QUANTITIES, *lexicon.NUMBERS]
 INDEFINITE = [A, BARE, NO, NOT_ANY, *QUANTIFIED]
 PLACES, UNIQUE = ("building", "area", "stop"), ("weather", "link", "measure")
-SEVERAL = ("brother", "sister", "son", "daughter", "uncle", "aunt")  # of whom one may have many
+SEVERAL = ("brother", "sister", "son", "daughter", "uncle", "aunt")  # relatives of whom a person may have several
 OWNABLE = ("text", "object", "vehicle", "building", "matter")
 
 
 def word(dice: Dice, kinds: Sequence[str]) -> Noun:
-    """A noun of one of the kinds, now and then a compound."""
+    """A noun of one of the kinds, sometimes a compound."""
     kind = dice.choose(kinds)
     compounds = lexicon.COMPOUNDS.get(kind, [])
     if compounds and (kind == "link" or dice.chance(0.1)):
@@ -47,7 +47,7 @@ def noun_phrase(
     very: bool = False,
     tail: Pair = NONE,
 ) -> Nominal:
-    """The noun with its company in all cases, the German endings in agreement. `tail` follows it, a relative clause."""
+    """The noun with determiner and adjectives, inflected for all cases. `tail` is a relative clause or a genitive."""
     gender = "p" if plural else noun.gender
     words = [noun.english_plural if plural else noun.english]
     words = ["very"] * very + [adjective.english for adjective in adjectives] + words
@@ -74,9 +74,9 @@ def noun_phrase(
 
 
 def determined(dice: Dice, noun: Noun, simple: bool, known: bool) -> tuple[Determiner, bool]:
-    """A determiner that suits the noun, and whether it is plural.
+    """A determiner that suits the noun, and whether the noun is plural.
 
-    `simple`: no quantity and no bare plural. `known`: "a" neither.
+    `simple` excludes quantities and plurals without an article; `known` excludes "a" as well.
     """
     if noun.kind == "relative":
         owner = dice.choose(lexicon.POSSESSIVES) if dice.chance(0.7) else owned_by(dice)
@@ -99,13 +99,13 @@ def excluded(simple: bool, known: bool) -> tuple[Determiner, ...]:
 
 
 def owned_by(dice: Dice) -> Determiner:
-    """Anna's: Annas."""
+    """A name as a possessive: Anna's, Annas."""
     name = dice.choose(lexicon.MEN + lexicon.WOMEN)
     return Determiner(f"{name}'s", f"{name}s", "none", "strong")
 
 
 def described(dice: Dice, noun: Noun) -> list[Adjective]:
-    """No, one or two adjectives that suit the noun; the second is an age or a colour: the friendly old man."""
+    """At most two adjectives that suit the noun. The second is an age or a colour: the friendly old man."""
     if not dice.chance(0.5):
         return []
     choices = lexicon.ADJECTIVES[noun.kind]
@@ -124,7 +124,7 @@ def thing(
     known: bool = False,
     tail: Callable[[Dice, Noun, bool], Pair] | None = None,
 ) -> Nominal:
-    """A noun phrase of one of the kinds. `negated`: an indefinite becomes kein. `tail` draws what may follow it."""
+    """A noun phrase of one of the kinds. If `negated`, an indefinite article becomes kein. `tail` draws its ending."""
     noun = word(dice, kinds)
     determiner, plural = determined(dice, noun, simple or known, known)
     if negated:
@@ -140,12 +140,12 @@ def thing(
 
 
 def intensified(dice: Dice, adjectives: Sequence[Adjective]) -> bool:
-    """Whether "very" stands before the adjective: very old, not very yellow."""
+    """Whether "very" precedes the adjective: "very old", but never "very yellow"."""
     return len(adjectives) == 1 and adjectives[0].english not in lexicon.ABSOLUTE and dice.chance(0.12)
 
 
 def owner(dice: Dice) -> Pair:
-    """A genitive: of the old teacher, des alten Lehrers."""
+    """An owner in the genitive: of the old teacher, des alten Lehrers."""
     noun = word(dice, ["person"])
     determiner = dice.choose([THE, THE, THIS, *lexicon.POSSESSIVES[:4]])
     possessor = noun_phrase(noun, determiner, False, described(dice, noun))
@@ -158,7 +158,7 @@ def person(dice: Dice, tail: Callable | None = None) -> Nominal:
 
 
 def pronoun(dice: Dice, other_than: str = "") -> Nominal:
-    """A personal pronoun. `other_than` a subject: no "I see me", no "we see me"."""
+    """A personal pronoun that differs from the subject `other_than`: not "I see me" or "we see me"."""
     out = ("I", "we") if other_than in ("I", "we") else (other_than,)
     return personal(dice.choose([word for word in ("I", *lexicon.PRONOUNS) if word not in out]))
 
@@ -177,7 +177,7 @@ def it(gender: str) -> Nominal:
 
 
 def reference(nominal: Nominal) -> Nominal:
-    """The pronoun that refers to a person or persons mentioned before."""
+    """The pronoun for people who were mentioned before."""
     if nominal.pronoun:
         return nominal
     return personal("they" if nominal.agreement == PLURAL else "he" if nominal.gender == "m" else "she")
@@ -190,7 +190,7 @@ def name(dice: Dice) -> Nominal:
 
 
 def titled(dice: Dice) -> Nominal:
-    """Mr and Mrs: Herr has an ending behind the nominative."""
+    """A surname with Mr or Mrs. Herr becomes Herrn in every case but the nominative."""
     surname = dice.choose(lexicon.SURNAMES)
     if dice.chance(0.5):
         return Nominal(f"Mrs {surname}", f"Mrs {surname}", (f"Frau {surname}",) * 3, SINGULAR, "f")
@@ -203,7 +203,7 @@ def relative(dice: Dice) -> Nominal:
 
 
 def couple(dice: Dice) -> Nominal:
-    """Two persons: Anna and her brother."""
+    """Two people: Anna and her brother."""
     noun = dice.choose(lexicon.NOUNS["relative"])
     family = noun_phrase(noun, dice.choose(lexicon.POSSESSIVES), False, described(dice, noun))
     first, second = name(dice), family if dice.chance(0.5) else name(dice)

@@ -1,4 +1,4 @@
-"""Drawing the predicates of the demonstration corpus: a verb with what it takes."""
+"""Draws the predicates of the demonstration corpus: a verb with its complement."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,8 +15,8 @@ PARTICLES = ("on", "off", "up", "away", "back")
 class Predicate(NamedTuple):
     verb: Verb
     complement: Complement
-    stative: bool = False  # no "is ...ing"
-    placeable: bool = True  # may be said to happen somewhere
+    stative: bool = False  # has no progressive
+    placeable: bool = True  # may take a place
 
 
 def some_person(dice: Dice) -> Nominal:
@@ -24,27 +24,27 @@ def some_person(dice: Dice) -> Nominal:
 
 
 def individual(dice: Dice, subject: Nominal) -> Nominal:
-    """One whom everybody knows: a pronoun, a name, somebody's brother. No negation becomes kein with them."""
+    """A definite person: a pronoun, a name, somebody's brother. A negation does not become kein with them."""
     draw = dice.weigh([(32, None), (28, phrases.name), (16, phrases.titled), (24, phrases.relative)])
     return draw(dice) if draw else phrases.pronoun(dice, other_than=subject.english)
 
 
 def taken(dice: Dice, subject: Nominal, frame: Frame, negated: bool = False, simple: bool = False) -> Nominal:
-    """A noun phrase that the verb takes."""
+    """A noun phrase that the verb takes as its object."""
     if frame.objects[0] == "person" and dice.chance(0.5):
         return individual(dice, subject)
     return phrases.thing(dice, frame.objects, negated, simple)
 
 
 def accusative(nominal: Nominal, negated: bool, english: str = "") -> Complement:
-    """A direct object in its place: a pronoun comes first, what is new late."""
+    """A direct object in its German position: a pronoun is early, an indefinite noun is late."""
     field = "pronoun" if nominal.pronoun else "definite" if nominal.definite else "indefinite"
     kein = negated and field == "indefinite"
     return Complement(english or nominal.objective, **{field: nominal.german[ACCUSATIVE]}, kein=kein)
 
 
 def directed(frame: Frame, nominal: Nominal, negated: bool) -> Predicate:
-    """A verb and its direct object. A pronoun stands within an English verb: turns on the radio, turns it on."""
+    """A verb and its direct object. A pronoun precedes an English particle: turns on the radio, turns it on."""
     verb, english = frame.verb, nominal.objective
     if nominal.pronoun and verb.english.tail in PARTICLES:
         english = f"{english} {verb.english.tail}"
@@ -63,16 +63,16 @@ def stative(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def giving(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
-    """Something to somebody: "gives the child a book" or "gives a book to the child"."""
+    """A verb with two objects: "gives the child a book" or "gives a book to the child"."""
     explaining = dice.chance(0.3)
     frame = dice.choose(frames.EXPLAINING if explaining else frames.GIVING)
     receiver = individual(dice, subject) if negated or dice.chance(0.6) else some_person(dice)
-    gift = phrases.thing(dice, frame.objects, negated, simple=True)  # not "gave her books": her own, or books to her?
+    gift = phrases.thing(dice, frame.objects, negated, simple=True)  # not "gave her books", which is ambiguous
     return handing(frame.verb, gift, receiver, explaining or dice.chance(0.4), negated)
 
 
 def handing(verb: Verb, gift: Nominal, receiver: Nominal, backwards: bool, negated: bool) -> Predicate:
-    """`backwards`: it to him. Of two German pronouns the direct object comes first: gab es ihm."""
+    """With `backwards`, English says "it to him". Of two German pronouns the direct object is first: gab es ihm."""
     english = join(gift.objective, "to", receiver.objective) if backwards else join(receiver.objective, gift.objective)
     given = accusative(gift, negated, english)
     if receiver.pronoun:
@@ -88,7 +88,7 @@ def helping(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def prepositional(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
-    """Waits for him, is interested in the law."""
+    """A verb with a prepositional object: waits for him, is interested in the law."""
     frame = dice.choose(frames.PREPOSITIONAL)
     english, german = taken(dice, subject, frame, simple=True).after("", frame.preposition, frame.case)
     interested = frame.verb.english.base == "be"
@@ -130,7 +130,7 @@ def lying(dice: Dice, frame: Frame) -> Predicate:
 
 
 def being(dice: Dice, kind: str) -> Predicate:
-    """Is tired, looks very old, becomes famous."""
+    """A verb with an adjective: is tired, looks very old, becomes famous."""
     seeming = kind in ("person", "relative") and dice.chance(0.35)
     verb = dice.choose(frames.SEEMING).verb if seeming else BE
     adjective = dice.choose(lexicon.ADJECTIVES[kind])
@@ -144,7 +144,7 @@ def feeling(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def comparing(dice: Dice, kind: str, negated: bool) -> Predicate:
-    """Is older than, is not as old as."""
+    """A comparison: is older than, is not as old as."""
     choices = [adjective for adjective in lexicon.ADJECTIVES[kind] if adjective.comparative]
     adjective = dice.choose(choices)
     other = individual(dice, phrases.personal("I")) if kind == "person" else phrases.thing(dice, [kind], simple=True)
@@ -157,7 +157,7 @@ def comparing(dice: Dice, kind: str, negated: bool) -> Predicate:
 
 
 def profession(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
-    """Is a doctor: ist Arzt, ist Ärztin. For a single man or woman only."""
+    """A profession of one man or woman: is a doctor, ist Arzt, ist Ärztin."""
     english, german = dice.choose(lexicon.PROFESSIONS[subject.gender])
     kein = {"m": "kein ", "f": "keine "}[subject.gender] if negated else ""
     complement = Complement(english, last=kein + german, kein=negated)
@@ -184,7 +184,7 @@ ACTIONS = [(weight, draw) for weight, draw in PREDICATES if draw not in (stative
 
 
 def action(dice: Dice, subject: Nominal) -> Predicate:
-    """What one can try to do."""
+    """A predicate for something that a person can try to do."""
     return dice.weigh(ACTIONS)(dice, subject, False)
 
 

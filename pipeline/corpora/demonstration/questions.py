@@ -1,4 +1,4 @@
-"""The questions of the demonstration corpus, direct, indirect and quoted, and its requests."""
+"""Draws the questions of the demonstration corpus (direct, indirect and quoted) and its requests."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ WHO = Nominal("who", "whom", ("wer", "wen", "wem"), pronoun=True)
 
 
 def wondering(dice: Dice) -> Pair:
-    """An indirect question: whether, why, when."""
+    """An indirect question with whether, why or when."""
     mood = dice.choose([PAST, PRESENT])
     word = dice.choose([Pair("whether", "ob"), Pair("whether", "ob"), Pair("why", "warum"), Pair("when", "wann")])
     content = replace(
@@ -39,7 +39,7 @@ def wondering(dice: Dice) -> Pair:
 
 
 def asking(dice: Dice) -> Pair:
-    """A question to be answered by yes or no, or after why, when, where."""
+    """A yes-no question, or one with why, when or where."""
     word = dice.weigh([(50, NONE), (20, Pair("why", "warum")), (15, Pair("when", "wann")), (15, Pair("where", "wo"))])
     thing = word.english in ("", "why") and dice.chance(0.35)
     clause = events.happening(dice) if thing else events.event(dice)
@@ -54,7 +54,7 @@ def asking(dice: Dice) -> Pair:
 
 
 def asking_what(dice: Dice) -> Pair:
-    """Who, what, which, with whom."""
+    """A question with who, what, which or with whom."""
     kind = dice.choose(events.PASSIVE_KINDS)
     frame = dice.choose(events.OBJECT_FRAMES[kind])
     mood = dice.choose([PAST, PAST, PERFECT, PRESENT, FUTURE])
@@ -86,7 +86,7 @@ def asking_politely(dice: Dice) -> Pair:
 
 
 def quoted(dice: Dice) -> Pair:
-    """Direct speech, before or behind the one who speaks."""
+    """Direct speech, before or after the name of the speaker."""
     speaker = dice.choose([phrases.name, phrases.relative, phrases.titled])(dice)
     said, asked = events.event(dice, mood_=dice.choose(SPEECH), adorn=dice.chance(0.5)), dice.chance(0.35)
     verb = frames.ASKING if asked else dice.choose(frames.QUOTING).verb

@@ -46,7 +46,7 @@ REASONS = [Pair("because of", "wegen"), Pair("despite", "trotz")]
 
 
 def told(dice: Dice, clause: Clause, often: float = 0.45) -> Pair:
-    """A main clause; often a time or a place stands first."""
+    """A main clause. It begins with its time or place with the probability `often`."""
     fronts = [field for field in ("time", "place") if getattr(clause, field).english]
     return main_clause(clause, dice.choose(fronts) if fronts and dice.chance(often) else "")
 
@@ -60,7 +60,7 @@ def thing_statement(dice: Dice) -> Pair:
 
 
 def pointing(dice: Dice) -> Pair:
-    """About a thing with a relative clause: bought the book that he had seen."""
+    """A clause whose object has a relative clause: bought the book that he had seen."""
     subject, mood = phrases.person(dice), dice.choose([PAST, PRESENT, PERFECT, FUTURE])
     kind = dice.choose(["person", *events.PASSIVE_KINDS])
     noun, plural = phrases.word(dice, [kind]), dice.chance(0.25)
@@ -75,7 +75,7 @@ def pointing(dice: Dice) -> Pair:
 
 
 def lasting(dice: Dice) -> Pair:
-    """Has lived here for three years: German says it in the present, wohnt seit drei Jahren hier."""
+    """A state that lasts, in German in the present: has lived here for three years, wohnt seit drei Jahren hier."""
     subject = phrases.person(dice)
     given = dice.choose([predicates.living, predicates.stative])(dice, subject, False)
     count, span = dice.choose(lexicon.COUNTS), dice.choose(lexicon.SPANS)
@@ -106,7 +106,7 @@ def comparison(dice: Dice) -> Pair:
 
 
 def combined(dice: Dice) -> Pair:
-    """A main clause and an adverbial one, which in German moves the verb when it comes first."""
+    """A main clause and an adverbial clause. If the latter is first, the German main verb precedes its subject."""
     conjunction, mood, other = dice.weigh(CONJUNCTIONS)
     main = events.event(dice, mood_=mood, adorn=dice.chance(0.5))
     clause = circumstance(dice, main.subject, other)
@@ -118,7 +118,7 @@ def combined(dice: Dice) -> Pair:
 
 
 def circumstance(dice: Dice, subject: Nominal, mood: Mood) -> Clause:
-    """A subordinate clause, half of them about the subject of the main one."""
+    """A subordinate clause. In half of the cases its subject is that of the main clause."""
     if dice.chance(0.08) and mood in (PAST, PRESENT, PERFECT):
         return Clause(IT, dice.choose(frames.WEATHER), mood.tense)
     about = phrases.reference(subject) if dice.chance(0.5) else phrases.person(dice)
@@ -127,7 +127,7 @@ def circumstance(dice: Dice, subject: Nominal, mood: Mood) -> Clause:
 
 
 def reason(dice: Dice) -> Pair:
-    """Because of the heavy rain: a genitive stands first."""
+    """A sentence that begins with a reason in the genitive: because of the heavy rain."""
     if dice.chance(0.35):
         words, nominal = Pair("during", "während"), phrases.thing(dice, ["event"], simple=True)
     else:
@@ -140,7 +140,7 @@ def reason(dice: Dice) -> Pair:
 
 
 def reported(dice: Dice) -> Pair:
-    """Says that; what is said ends with its verb."""
+    """Reported speech. The German subordinate clause ends with its verb: says that, sagt, dass."""
     mood = dice.choose([PAST, PRESENT])
     said = dice.choose([PAST] if mood is PAST else [PRESENT, PERFECT, FUTURE])
     content = events.event(dice, mood_=said) if dice.chance(0.7) else events.happening(dice)
@@ -160,7 +160,7 @@ def reported(dice: Dice) -> Pair:
 
 
 def trying(dice: Dice) -> Pair:
-    """An infinitive with zu behind a verb, or of purpose."""
+    """A verb with an infinitive: tries to read the book, versucht, das Buch zu lesen."""
     clause = events.event(dice, adorn=False)
     clause = replace(clause, verb=dice.choose(frames.TRYING).verb, complement=Complement(), negated=False)
     aim = replace(clause, modal=None)
@@ -170,7 +170,7 @@ def trying(dice: Dice) -> Pair:
 
 
 def purpose(dice: Dice) -> Pair:
-    """In order to, without, instead of: um, ohne, anstatt."""
+    """A clause of purpose or circumstance: in order to, without, instead of (um, ohne, anstatt)."""
     mood = dice.choose([PAST, PRESENT, PERFECT, FUTURE])
     clause = replace(events.event(dice, mood_=mood), often=NONE)
     given = predicates.action(dice, clause.subject)
@@ -207,7 +207,7 @@ def joined(dice: Dice) -> Pair:
 
 
 def referring(dice: Dice) -> Pair:
-    """A thing and the pronoun for it: er, sie, es; ihn, sie, es."""
+    """A thing, and then a pronoun for it that agrees in gender: er, sie, es; ihn, sie, es."""
     subject, kind = phrases.person(dice), dice.choose(["text", "object", "clothing", "vehicle"])
     frame, noun = dice.choose(events.OBJECT_FRAMES[kind]), phrases.word(dice, [kind])
     article = dice.choose([lexicon.THE, lexicon.THE, lexicon.A, lexicon.THIS])
@@ -223,7 +223,7 @@ def referring(dice: Dice) -> Pair:
 
 
 def passing_on(dice: Dice, subject: Nominal, noun: Noun) -> Predicate:
-    """Gave it to Anna: gab ihn Anna, gab ihn ihr."""
+    """Gives the thing to somebody: gave it to Anna, gab ihn Anna, gab ihn ihr."""
     receiver = predicates.individual(dice, subject)
     it = phrases.it(noun.gender)
     return predicates.handing(dice.choose(frames.GIVING).verb, it, receiver, backwards=True, negated=False)
@@ -235,7 +235,7 @@ def doing_more(dice: Dice, noun: Noun, frame: Frame) -> Predicate:
 
 
 def existing(dice: Dice) -> Pair:
-    """There is: es gibt, behind the place."""
+    """There is a thing at a place. In German the place is first: in Berlin gibt es."""
     kind = dice.choose(["town", "area", "building"])
     place = in_place(dice, [kind], near=False)
     noun = phrases.word(dice, ["person", "building", "event"] if kind == "town" else ["person", "machine"])
@@ -251,7 +251,7 @@ def existing(dice: Dice) -> Pair:
 
 
 def conditional(dice: Dice) -> Pair:
-    """If he had, he would: wenn er hätte, würde er."""
+    """A conditional: if he had, he would (wenn er hätte, würde er)."""
     subject = phrases.person(dice)
     english, german = dice.choose(lexicon.WISHES)
     wish = Clause(subject, frames.WISHING, "past", complement=Complement(english, last=german))
