@@ -360,10 +360,10 @@ def test_turns_are_spread():
 
 def test_holding_out_more_than_half_is_refused(collect, files):
     at = files(en=lines(*range(79)))
-    with pytest.raises(UserError, match="40 pairs are to be held out of 79"):
+    with pytest.raises(UserError, match="40 pairs cannot be held out of the 79"):
         collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
     at = files(en=lines(1) * 100)
-    with pytest.raises(UserError, match="only 1 different pairs to hold out"):
+    with pytest.raises(UserError, match="only 1 different sources to hold out"):
         collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
 
 
@@ -427,7 +427,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = snapshot(tmp_path)
     for corpus in [*NAMES, "own"]:
-        with pytest.raises(UserError, match="is no name"):
+        with pytest.raises(UserError, match="is not a valid name"):
             download.main(argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw")))
     assert snapshot(tmp_path) == before
 

@@ -1,4 +1,4 @@
-"""The sets of a corpus: a file a language, line n of one the translation of line n of the other."""
+"""The sets of a corpus: one file per language, in which line n is the translation of line n of the other file."""
 
 import itertools
 from pathlib import Path
@@ -9,7 +9,7 @@ REQUIRED = ("train", "dev", "test")
 
 
 def find_sets(folder: Path, languages: tuple[str, str]) -> dict[str, list[Path]]:
-    """Both sides' files of each set in `folder`, train first; UserError where a set or a side is missing."""
+    """Return the two files of each set in `folder`, train first. Raises UserError if a set or a side is missing."""
     files = [path.name for path in folder.glob("*") if not path.name.startswith(".")] if folder.is_dir() else []
     ends = {f".{language}" for language in languages}
     found = {file.removesuffix(end) for file, end in itertools.product(files, ends) if file.endswith(end)}
@@ -23,6 +23,6 @@ def find_sets(folder: Path, languages: tuple[str, str]) -> dict[str, list[Path]]
 
 
 def require_aligned(first: Path | str, lines: int, second: Path | str, others: int) -> None:
-    """UserError unless there are as many lines in both."""
+    """Raise UserError unless both have equally many lines."""
     if lines != others:
         raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")
