@@ -243,6 +243,36 @@ def test_impossible_values_are_refused(params, place, value, expected):
 
 
 @pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (
+            "runs.demo-tiny.beam",
+            1,
+            "beam belongs in `decoding` of a model (models.NAME.decoding) or an entry of `decod",
+        ),
+        ("runs.demo-tiny.checkpoints", 3, "checkpoints belongs in `averaging` of a model"),
+        ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
+        ("runs.demo-tiny.size", 9, "size belongs in `vocabulary` of a corpus"),
+        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
+        ("studies.demo.demo-tiny.beam", 1, "beam belongs in `decoding` of a model"),
+        ("models.tiny.model.beam", 1, "beam belongs in `decoding` of a model"),
+        ("models.tiny.decoding.dropout", 0.1, "dropout belongs in `model` of a model (models.NAME.model) or a run"),
+        (
+            "models.tiny.model.threads",
+            1,
+            "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)",
+        ),
+        ("corpora.demo.normalise.size", 9, "size belongs in `vocabulary` of a corpus"),
+    ],
+)
+def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, place, value, expected):
+    *path, key = place.split(".")
+    inside(params, tuple(path))[key] = value
+    message = refusal(params)
+    assert message.startswith(f"params.yaml: {place}: not a setting here; ") and expected in message
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "../up",
@@ -293,11 +323,11 @@ ALIASES = "\n".join(
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
         ("runs: {}\nruns: {}", "params.yaml cannot be read"),
-        ("- runs", "holds no mapping"),
-        ("", "holds no mapping"),
-        ("a:\n  seed: 2001-99-99", "'2001-99-99' is no timestamp in \"<unicode string>\", line 2, column 9"),
+        ("- runs", "is not a mapping"),
+        ("", "is not a mapping"),
+        ("a:\n  seed: 2001-99-99", "'2001-99-99' is not a valid timestamp in \"<unicode string>\", line 2, column 9"),
         pytest.param("a: " + "[" * 100_000 + "]" * 100_000, "nested deeper than 100 levels", id="deep"),
-        pytest.param(ALIASES, "it holds more than 100000 values, each alias counted", id="aliases"),
+        pytest.param(ALIASES, "it holds more than 100000 values, counting the values behind each alias", id="aliases"),
         pytest.param(f"{ALIASES}\nmore: {{k: *a8, k: *a8}}", "it holds more than 100000 values", id="printed by YAML"),
         pytest.param(ALIASES.replace("[", "{<<: [").replace("]", "]}"), "it holds more than 100000", id="merged"),
     ],
@@ -314,12 +344,12 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("2001-01-01T25:00:00Z", "is no timestamp"),
-        ('!!int "abc"', "'abc' is no int"),
-        ('!!int ""', "'' is no int"),
-        ('!!float "abc"', "'abc' is no float"),
-        ('!!bool "abc"', "'abc' is no bool"),
-        ("0b_", "'0b_' is no int"),
+        ("2001-01-01T25:00:00Z", "is not a valid timestamp"),
+        ('!!int "abc"', "'abc' is not a valid int"),
+        ('!!int ""', "'' is not a valid int"),
+        ('!!float "abc"', "'abc' is not a valid float"),
+        ('!!bool "abc"', "'abc' is not a valid bool"),
+        ("0b_", "'0b_' is not a valid int"),
         pytest.param("9" * 5000, "9...9", id="digits"),
         pytest.param("0x" + "f" * 5000, "a number of thousands of digits is not possible", id="hexadecimal digits"),
         (str(2**31), "2147483648 is not possible; a whole number of at most 2147483647"),

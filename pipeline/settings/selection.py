@@ -1,20 +1,18 @@
-"""The settings of a run: its model's and its training's, with what the run itself changes of them."""
+"""The settings of a run: those of its model, changed by the run itself."""
 
 from collections.abc import Mapping
 
-from pipeline.settings.params import entry, section
+from pipeline.settings.params import entry, require_known, section
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, keys, shown, unknown
+from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
-    """The corpus, the model and the training of run `name`, its own differences applied."""
+    """Return the corpus, and the model and training settings of run `name` with the run's own differences."""
     run = entry(params, "runs", name)
     valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
-    for key in run:
-        if key not in valid:
-            raise UserError(unknown(key, valid, f"params.yaml: runs.{name}"))
+    require_known(run, valid, params, f"params.yaml: runs.{name}")
     for key in ("corpus", "model"):
         if not isinstance(run.get(key), str):
             raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {shown(run.get(key))}")
