@@ -206,7 +206,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.scoring.bootstrap", -1, "or 0 for none"),
         ("machine.device", "gpu", "one of auto, cpu, cuda"),
         ("machine.processes", 0, "above 0"),
-        ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; an URL has a host"),
+        ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
         ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),
         ("machine.mirror", "ftp://host/copies", "ftp: is refused"),
         ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "'http://[/a.tgz' is refused"),

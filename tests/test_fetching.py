@@ -1,6 +1,8 @@
 """Downloads against a site on this machine that cuts, stalls, lies, redirects and comes back."""
 
+import dataclasses
 import email.utils
+import gzip
 import hashlib
 import json
 import random
@@ -258,13 +260,40 @@ def test_what_a_mirror_lacks_comes_from_the_site_itself(site, fetcher, tmp_path)
     assert fetcher(mirror=site.url("/copies/"), clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY
 
 
-def test_a_mirror_is_held_to_the_same_sum_and_nothing_of_it_is_moved(site, fetcher, tmp_path):
+def test_a_file_of_a_mirror_with_a_wrong_sum_is_skipped_and_left_where_it_is(site, fetcher, tmp_path, capsys):
     (tmp_path / "mirror").mkdir()
     file = tmp_path / "mirror" / "training-parallel-nc-v9.tgz"
     file.write_bytes(BODY[1:])
-    with pytest.raises(UserError, match=f"{file}: its sha256 is .* is in {file}"):
-        fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM)
+    path = fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM)
+    assert path.read_bytes() == BODY and path.parent.parent == fetcher().downloads
+    assert re.search(f"{file}: its sha256 is .* but params.yaml has {SUM.value}; skipped", capsys.readouterr().err)
     assert file.read_bytes() == BODY[1:]
+
+
+def test_a_file_of_a_mirror_site_with_a_wrong_sum_is_skipped(site, fetcher, capsys):
+    site.files["/copies" + NAME] = BODY[1:]
+    site.files["/copies/training-parallel-nc-v9.tgz"] = BODY
+    path = fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), SUM)
+    assert path.read_bytes() == BODY and "; skipped" in capsys.readouterr().err
+    assert NAME not in [path for path, _ in site.requests]
+
+
+@pytest.mark.parametrize("pack", [lambda data: gzip.compress(data, 1), lambda data: gzip.compress(data, 9)])
+def test_the_sum_of_the_unpacked_bytes_holds_however_they_are_packed(site, fetcher, pack):
+    site.files["/train.en.gz"] = pack(BODY)
+    unpacked = dataclasses.replace(SUM, unpacked=True)
+    path = fetcher().fetch(site.url("/train.en.gz"), unpacked)
+    assert path.read_bytes() == pack(BODY)
+    assert fetcher().fetch(site.url("/train.en.gz"), unpacked) == path and len(site.requests) == 1
+
+
+@pytest.mark.parametrize("sent", [gzip.compress(BODY[1:]), gzip.compress(BODY)[:-9], b"<html>Not Found</html>"])
+def test_a_packed_file_without_the_sum_or_damaged_is_kept_aside(site, fetcher, sent):
+    site.files["/train.en.gz"] = sent
+    with pytest.raises(UserError, match="its sha256 is|is damaged or truncated") as error:
+        fetcher().fetch(site.url("/train.en.gz"), dataclasses.replace(SUM, unpacked=True))
+    (aside,) = fetcher().downloads.rglob("*.wrong-sum")
+    assert str(aside) in str(error.value) and "\n" not in str(error.value) and aside.read_bytes() == sent
 
 
 @pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder", "http://["])
@@ -288,7 +317,7 @@ def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held
 
 def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
     site.faults[NAME] = [Fault(tells_length=False, after=1000), Fault(tells_length=False)]
-    with pytest.raises(UserError, match="tells no length and no sum is known"):
+    with pytest.raises(UserError, match="states no length and no sum is known"):
         fetcher().fetch(site.url(NAME), None)
     assert not fetcher().checksums.exists()
     assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum would show it
@@ -341,3 +370,16 @@ def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):
     with pytest.raises(UserError, match="no such file"):
         fetcher().fetch(str(tmp_path), None)
     assert file.read_bytes() == BODY
+
+
+def test_own_text_may_be_a_linked_file_but_not_lie_in_a_linked_folder(fetcher, tmp_path, monkeypatch):
+    """DVC follows a link to a file in a dependency, and the link `text` itself, but no link to a folder in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere" / "text").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "corpus.en").write_bytes(BODY)
+    (tmp_path / "text").symlink_to("elsewhere/text")
+    (tmp_path / "text" / "corpus.en").symlink_to("../corpus.en")
+    (tmp_path / "text" / "mine").symlink_to("..")
+    assert fetcher().fetch("text/corpus.en", SUM).read_bytes() == BODY
+    with pytest.raises(UserError, match="text/mine/corpus.en: text/mine is a link to a folder"):
+        fetcher().fetch("text/mine/corpus.en", SUM)

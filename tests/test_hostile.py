@@ -48,7 +48,7 @@ def write_sets(folder: Path, sets: dict[str, list[tuple[str, str]]]) -> None:
 def write_params() -> None:
     """params.yaml with a corpus of the test's own files and a very small model."""
     params = load(ROOT / "params.yaml")
-    files = {name: {la: f"own/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
+    files = {name: {la: f"text/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
     sets = {name: [{"source": f["en"], "target": f["de"]}] for name, f in files.items()}
     params["corpora"]["own"] = {
         "languages": list(LANGUAGES),
@@ -67,12 +67,12 @@ def write_params() -> None:
 
 PATHS = {
     "download": {"out": "raw"},
-    "normalise": {"raw": "raw", "out": "text", "report": "scores/corpora/own/normalise.json"},
-    "learn_bpe": {"text": "text", "out": "vocabulary.model"},
-    "binarise": {"text": "text", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
+    "normalise": {"raw": "raw", "out": "clean", "report": "scores/corpora/own/normalise.json"},
+    "learn_bpe": {"text": "clean", "out": "vocabulary.model"},
+    "binarise": {"text": "clean", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
     "train": {"data": "ids", "vocabulary": "vocabulary.model", "out": "checkpoints", "scores": "scores/run"},
     "average": {"checkpoints": "checkpoints", "vocabulary": "vocabulary.model", "out": "average"},
-    "decode": {"checkpoints": "checkpoints", "average": "average", "text": "text", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
+    "decode": {"checkpoints": "checkpoints", "average": "average", "text": "clean", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
     "score": {"translations": "scores/run/translations", "raw": "raw", "out": "scores/run/score.json"},
     "flops": {"training": "scores/run/training.json", "timing": "scores/run/timing.json", "corpus": "scores/corpora/own/binarise.json", "out": "scores/run/flops.json"},
     "report": {"scores": "scores", "results": "results", "out": "reports"},
@@ -95,7 +95,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
-        write_sets(folder / "own", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})
+        write_sets(folder / "text", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})
         write_params()
         for name in STAGES:
             run(name)
@@ -121,10 +121,10 @@ def test_every_line_of_strangers_becomes_ids_and_comes_back(folder):
         for side, language in enumerate(LANGUAGES):
             ids = [pairs.pair(number)[side].tolist() for number in range(len(pairs))]
             assert vocabulary.decode(ids) == [
-                line.replace("\u2581", " ") for line in lines(Path(f"text/{name}.{language}"))
+                line.replace("\u2581", " ") for line in lines(Path(f"clean/{name}.{language}"))
             ]
     clean = cleaner(entities=True, nfc=True, punctuation=False, language="en")
-    assert lines(Path("text/test.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
+    assert lines(Path("clean/test.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
     counts = json.loads(Path("scores/corpora/own/normalise.json").read_text())["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 69
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
@@ -155,7 +155,7 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_before_the_hours_it
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for language in LANGUAGES:
-        with open(f"text/{name}.{language}", "a") as file:
+        with open(f"clean/{name}.{language}", "a") as file:
             file.write(f"{LONG}\n")
     run("binarise")
     with pytest.raises(UserError, match=says):
@@ -195,7 +195,7 @@ def other_vocabulary(path: Path) -> None:
 @pytest.mark.parametrize(
     ("stage", "file", "spoil"),
     [
-        ("learn_bpe", "text/train.en", Path.unlink),
+        ("learn_bpe", "clean/train.en", Path.unlink),
         ("binarise", "vocabulary.model", as_pickle),
         ("binarise", "vocabulary.model", cut),
         ("train", "ids/train.source.ids.npy", as_pickle),
@@ -212,7 +212,7 @@ def other_vocabulary(path: Path) -> None:
         ("decode", "average/model.safetensors", cut),
         ("decode", "average/vocabulary.model", as_pickle),
         ("decode", "average/settings.json", other_vocabulary),
-        ("decode", "text/test.en", as_pickle),
+        ("decode", "clean/test.en", as_pickle),
         ("score", "scores/run/translations/test.average.txt", as_pickle),
         ("score", "scores/run/translations/test.average.txt", cut),
         ("flops", "scores/run/training.json", as_pickle),
