@@ -1,4 +1,4 @@
-"""A web site on this machine with the faults that real ones have."""
+"""A local web site with the faults of real ones."""
 
 import contextlib
 import hashlib
@@ -10,12 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Fault:
-    """What is wrong with one answer."""
+    """The fault of one response."""
 
     status: int | None = None  # instead of the file
     headers: dict = field(default_factory=dict)
-    after: int | None = None  # close the connection after so many bytes of the body
-    stall: bool = False  # and before closing it, send nothing for longer than any test waits
+    after: int | None = None  # bytes of the body after which the connection is closed
+    stall: bool = False  # send nothing for longer than any test waits before closing the connection
     pause: float = 0.0  # seconds between pieces of the body
     tells_length: bool = True
 
@@ -23,7 +23,7 @@ class Fault:
 class Site:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.faults: dict[str, list[Fault]] = {}  # one an answer, then none
+        self.faults: dict[str, list[Fault]] = {}  # one per response; later responses have none
         self.ranges = True
         self.requests: list[tuple[str, str | None]] = []  # path and Range header
         self.closing = threading.Event()

@@ -1,4 +1,4 @@
-"""params.yaml is refused, in one line that helps, wherever something in it is wrong."""
+"""Every error in params.yaml is refused with one line that says how to correct it."""
 
 import copy
 import functools
@@ -20,21 +20,21 @@ from pipeline.settings.params import parse
 from tests.imports import ROOT
 from transformer.config.reading import UserError
 
-# Ten times ten times ten ... the same: nothing that prints, copies or compares all of it ever ends
+# 10^30 references to one text: printing, copying or comparing all of it never ends
 ENDLESS = functools.reduce(lambda inner, _: [inner] * 10, range(30), "x")
 
-# Where keys are names that the user chooses
+# Blocks whose keys are names chosen by the user
 CATALOGUES = {"runs", "corpora", "models", "hardware", "peak_tflops", "studies", "archives"}
 
 
 @pytest.fixture
 def params(params) -> dict[str, Any]:
-    """A copy of params.yaml's content, to be spoilt."""
+    """A copy of params.yaml's content that a test may change."""
     return copy.deepcopy(params)
 
 
 def small(params: dict) -> dict:
-    """params.yaml without most of its catalogue, which repeats itself."""
+    """params.yaml with a few entries of each catalogue, because the others are alike."""
     corpora, models = ("demo", "multi30k", "wmt14-en-fr"), ("base", "big", "tiny")
     return {
         **params,
@@ -47,7 +47,7 @@ def small(params: dict) -> dict:
 
 
 def places(value: Any, *path: Any) -> Iterator[tuple]:
-    """The path of each value in nested mappings and lists."""
+    """Yield the path of each value in nested mappings and lists."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
@@ -84,14 +84,14 @@ def test_every_value_of_a_wrong_type_is_refused(params):
         assert str(path[-1]) in message or any(str(key) in message for key in path[:-1]), path
 
 
-# A value of each type that params.yaml knows. A whole number may stand for a number, nothing else for anything else.
+# A value of each type in params.yaml. The only conversion is from a whole number to a number.
 SAMPLES = {int: 7, float: 2.5, bool: True, str: "text", list: [1], dict: {"a": 1}, type(None): None}
 NUMBERS = {int, float}
-MINUTES = ("save_every_minutes", "time_limit_minutes")  # numbers that are whole in params.yaml
+MINUTES = ("save_every_minutes", "time_limit_minutes")  # may be fractions, though params.yaml has whole numbers
 
 
 def refused(params: dict, path: tuple, value: Any) -> str:
-    """What is said where `value` stands at `path`, or nothing where that is taken."""
+    """Return the message for `value` at `path`, or "" if it is accepted."""
     spoilt = copy.deepcopy(params)
     inside(spoilt, path[:-1])[path[-1]] = value
     try:
@@ -120,7 +120,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
     for path in leaves(params):
         kind, optional = type(inside(params, path)), may_be_left_out(params, path)
         if kind is type(None):
-            kinds = {bool, list, dict}  # what it takes beside null is not seen here
+            kinds = {bool, list, dict}  # the types accepted beside null are unknown here
         else:
             takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
             kinds = (
@@ -135,7 +135,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
             assert str(path[-1]) in message or str(path[-2]) in message, (path, wrong, message)
 
 
-# Texts that name a file, a place in an archive or a folder: what is there is known when it is opened.
+# Names of files, of members of archives and of folders, which are checked when they are opened.
 PLACES = {"source", "target", "mirror"}
 
 
@@ -311,7 +311,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     )
 
 
-# Under 1 KB that stand for hundreds of millions of values
+# Less than 1 KB of text with hundreds of millions of values behind aliases
 ALIASES = "\n".join(
     ["a0: &a0 {k: v}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)), "all: *a8"]
 )
@@ -367,7 +367,7 @@ def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
 
 
 def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
-    """params.yaml's only: what was counted, as the tokens of a training, may be larger."""
+    """The limit is for params.yaml only: a counted number, as the tokens of a training, may be larger."""
     lines = (ROOT / "params.yaml").read_text(encoding="utf-8").split("\n")
     places = [n for n in range(lines.index("base:"), lines.index("corpora:")) if re.match(r" +\w+: \d+( |$)", lines[n])]
     assert len(places) > 30

@@ -1,4 +1,4 @@
-"""A corpus from its parts: WMT14 as params.yaml names it, a user's own files, what is held out, what is refused."""
+"""Making a corpus of its parts: WMT14 with the addresses of params.yaml, own text, held-out sets, refusals."""
 
 import argparse
 import copy
@@ -41,7 +41,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def collect(tmp_path):
-    """`collect(settings)`: the lines that download writes for a corpus's `download` section, by file name."""
+    """`collect(settings)` returns the files that download writes for a corpus's `download` section, by name."""
 
     def run(settings, languages=("en", "de"), mirror=None, name="raw"):
         patience = Patience(attempts=3, timeout=5.0, sleep=lambda _: None)
@@ -56,7 +56,7 @@ def collect(tmp_path):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """`files(name=bytes)`: paths of files in text/ with this content."""
+    """`files(name=bytes)` writes files with this content into text/ and returns their paths."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").mkdir()
 
@@ -73,7 +73,7 @@ def lines(*numbers, word="line"):
 
 
 def wmt14(corpus, languages):
-    """Small archives with the names and members of a WMT14 corpus, and the text that is to come out of them."""
+    """Small archives with the names and members of a WMT14 corpus, and the text expected from them."""
     contents, expected = {}, {}
     for name in ("train", "dev", "test", "test_filtered"):
         for n, part in enumerate(corpus[name]):
@@ -91,7 +91,7 @@ def wmt14(corpus, languages):
 
 @pytest.fixture(params=["wmt14-en-de", "wmt14-en-fr"])
 def published(request, tmp_path):
-    """A WMT14 corpus of params.yaml with a site that serves its archives, small, under their real names."""
+    """A WMT14 corpus of params.yaml, and a site that serves small archives under their real names."""
     corpus = copy.deepcopy(load(ROOT / "params.yaml")["corpora"][request.param])
     settings = corpus["download"]
     contents, expected = wmt14(settings, corpus["languages"])
@@ -120,7 +120,7 @@ def test_wmt14_comes_out_of_archives_with_the_real_names(published, collect, tmp
 
 @pytest.fixture
 def themselves(published):
-    """The same, asked at the addresses of params.yaml moved to the site, with no mirror before it."""
+    """The same, with the addresses of params.yaml moved to the site instead of a mirror."""
     site, settings, languages, expected = published
     for archive in settings["archives"].values():
         archive["url"] = site.url(urllib.parse.urlsplit(archive["url"]).path)
@@ -195,7 +195,7 @@ def test_a_damaged_archive_leaves_the_corpus_as_it_was(themselves, collect, tmp_
 
 
 def on_the_hub(pairs, languages, files):
-    """`pairs` as the hub's table of them, in so many files: a struct `translation` with a text a language."""
+    """Yield `pairs` as files of a table of the hub: a struct `translation` with one text per language."""
     kind = pyarrow.struct([(language, pyarrow.string()) for language in sorted(languages)])
     size = -(-len(pairs) // files)
     for place in range(files):
@@ -253,7 +253,7 @@ def test_a_star_stands_for_all_files_of_a_table_and_for_nothing_else():
 
 @pytest.mark.parametrize("corpus", ["multi30k", "multi30k-lc-tok"])
 def test_multi30k_comes_from_a_mirror_s_folder_by_file_names(collect, tmp_path, corpus):
-    """Nothing listens at the URLs' host here. The sums of params.yaml are replaced by those of a few lines."""
+    """The URLs are those of params.yaml; the files are a few lines each, with their own sums."""
     settings = copy.deepcopy(load(ROOT / "params.yaml")["corpora"][corpus]["download"])
     (tmp_path / "mirror").mkdir()
     for number, ((part,), side) in enumerate(itertools.product(settings.values(), ("source", "target"))):
@@ -493,7 +493,7 @@ def test_every_corpus_of_params_yaml_is_read():
 
 
 def project(folder, corpora):
-    """A folder with the project's params.yaml and these corpora more."""
+    """Write the project's params.yaml with additional corpora into a folder."""
     params = load(ROOT / "params.yaml")
     params["corpora"] |= corpora
     with open(folder / "params.yaml", "w") as file:

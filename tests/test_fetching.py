@@ -1,4 +1,4 @@
-"""Downloads against a site on this machine that cuts, stalls, lies, redirects and comes back."""
+"""Downloads from a local site that truncates, stalls, states wrong headers, redirects and recovers."""
 
 import dataclasses
 import email.utils
@@ -38,7 +38,7 @@ def slept():
 
 @pytest.fixture
 def fetcher(tmp_path, slept):
-    """`fetcher(mirror=..., attempts=..., timeout=...)`; its waits are written down in `slept` instead of waited."""
+    """`fetcher(mirror=..., attempts=..., timeout=...)`. It appends its waits to `slept` and does not wait."""
 
     def make(mirror=None, attempts=3, timeout=5.0, clone="clone"):
         patience = Patience(attempts, timeout, slept.append)
@@ -320,7 +320,7 @@ def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
     with pytest.raises(UserError, match="states no length and no sum is known"):
         fetcher().fetch(site.url(NAME), None)
     assert not fetcher().checksums.exists()
-    assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum would show it
+    assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum shows a truncation
 
 
 def test_a_damaged_record_of_sums_is_named(site, fetcher):
@@ -373,7 +373,7 @@ def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):
 
 
 def test_own_text_may_be_a_linked_file_but_not_lie_in_a_linked_folder(fetcher, tmp_path, monkeypatch):
-    """DVC follows a link to a file in a dependency, and the link `text` itself, but no link to a folder in it."""
+    """DVC follows the link `text` and links to files in it, but not links to folders in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere" / "text").mkdir(parents=True)
     (tmp_path / "elsewhere" / "corpus.en").write_bytes(BODY)

@@ -1,4 +1,4 @@
-"""Text and files of strangers, through every stage: handled as documented or refused in one line, and nothing executed."""
+"""Untrusted text and files in every stage: handled as documented or refused in one line, and never executed."""
 
 import json
 import pickle
@@ -46,7 +46,7 @@ def write_sets(folder: Path, sets: dict[str, list[tuple[str, str]]]) -> None:
 
 
 def write_params() -> None:
-    """params.yaml with a corpus of the test's own files and a very small model."""
+    """Write params.yaml with a corpus of the test's own files and a very small model."""
     params = load(ROOT / "params.yaml")
     files = {name: {la: f"text/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
     sets = {name: [{"source": f["en"], "target": f["de"]}] for name, f in files.items()}
@@ -81,14 +81,14 @@ STAGES = {module.__name__.rpartition(".")[2]: module for module in (download, no
 
 
 def run(name: str) -> None:
-    """One stage, in this process, on the folders of PATHS."""
+    """Run a stage in this process on the folders of PATHS."""
     paths = {key: Path(value) for key, value in PATHS[name].items()}
     assert not STAGES[name].main(Namespace(**{"corpus": "own", "run": "run", **paths}))
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which every stage has run on a corpus of plain and of awkward lines."""
+    """A folder in which every stage has run on a corpus of plain and awkward lines."""
     folder = tmp_path_factory.mktemp("hostile")
     plain = [pair for name, *pair in generate(GeneratorConfig(seed=1, train=60, dev=1, test=1)) if name == "train"]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -163,7 +163,7 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_before_the_hours_it
 
 
 class Payload:
-    """Unpickled, it makes the file `evil`."""
+    """Unpickling it creates the file `evil`."""
 
     def __reduce__(self):
         return open, ("evil", "w")
