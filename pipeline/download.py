@@ -12,8 +12,9 @@ checksums.json.
 import argparse
 from pathlib import Path
 
-from pipeline.corpora.collecting import collect, make
+from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.generating import make
 from pipeline.corpora.transfer import PATIENT, say
 from pipeline.settings.download import SETS, DownloadConfig
 from pipeline.settings.machine import machine

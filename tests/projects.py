@@ -31,6 +31,8 @@ class Project:
         for name in FILES:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
             copy(ROOT / name, root / name)
+        (root / "text").mkdir()
+        (root / "text/.gitkeep").touch()
         (root / ".dvc").mkdir()
         for name in ("config", ".gitignore"):
             shutil.copy2(ROOT / ".dvc" / name, root / ".dvc" / name)

@@ -66,7 +66,7 @@ def test_a_name_may_begin_with_a_dot_and_a_slash(tmp_path):
 
 
 def test_a_missing_member_is_named_with_near_ones(tmp_path):
-    with pytest.raises(UserError, match=r"dev/newstest2013\.fr is not in it; near names are dev/newstest2013\.\w\w, "):
+    with pytest.raises(UserError, match=r"no member dev/newstest2013\.fr; similar names are dev/newstest2013\.\w\w, "):
         contents(build(tmp_path / "dev.tgz", PAIR), [NAMES[0], "dev/newstest2013.fr"])
 
 
@@ -97,7 +97,7 @@ def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_
     folder.mkdir(parents=True)
     archive = build(folder / "dev.tgz", PAIR, before=[member] * first, after=[member] * (not first))
     before = snapshot(tmp_path)
-    with pytest.raises(UserError, match="is refused, it holds"):
+    with pytest.raises(UserError, match="is refused: it holds"):
         contents(archive)
     assert snapshot(tmp_path) == before
 
@@ -105,8 +105,8 @@ def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
 def test_a_named_member_is_a_plain_file(tmp_path, kind):
     archive = build(tmp_path / "dev.tgz", PAIR, after=[hostile("dev/link", kind, "newstest2013.en")])
-    assert contents(archive) == PAIR  # a member that is not named does no harm
-    with pytest.raises(UserError, match="no plain file"):
+    assert contents(archive) == PAIR  # a link that is not asked for does no harm
+    with pytest.raises(UserError, match="not a regular file"):
         contents(archive, ["dev/link"])
 
 
@@ -122,7 +122,7 @@ def test_bombs_are_refused(tmp_path):
         lambda: contents(tmp_path / "bomb.tgz", ["x"]),
         lambda: contents(tmp_path / "nested.tar", ["bomb.gz"]),
     ):
-        with pytest.raises(UserError, match="bomb|nested.*is refused: .* bytes have become"):
+        with pytest.raises(UserError, match="(bomb|nested).*is refused: .* bytes unpack to"):
             refused()
 
 
@@ -134,7 +134,7 @@ def test_a_sparse_member_is_refused(tmp_path):
     with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
         member.size = 1
         tar.addfile(member, io.BytesIO(b"x"))
-    with pytest.raises(UserError, match="no plain file"):
+    with pytest.raises(UserError, match="not a regular file"):
         contents(archive, ["dev/sparse"])
 
 
@@ -156,7 +156,7 @@ def test_an_archive_with_headers_that_cannot_be_is_named_in_one_line(tmp_path, h
         member.size = 0 if member.issym() else 512
         tar.addfile(member, io.BytesIO(b"no number\n" * 52))
     before = snapshot(tmp_path)
-    with pytest.raises(UserError, match=r"dev\.tgz is damaged, cut short or no tar file: ") as error:
+    with pytest.raises(UserError, match=r"dev\.tgz is damaged, truncated or not a tar file: ") as error:
         contents(archive)
     assert "\n" not in str(error.value)
     assert snapshot(tmp_path) == before
@@ -167,7 +167,7 @@ def test_a_member_larger_than_the_archive_could_be_is_refused_and_not_skipped(tm
     member.pax_headers = {"size": "99999999999999999999"}
     with tarfile.open(tmp_path / "dev.tgz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(member)
-    with pytest.raises(UserError, match=r"dev\.tgz: dev/other is refused: .* bytes have become 100,000,000,000"):
+    with pytest.raises(UserError, match=r"dev\.tgz: dev/other is refused: .* bytes unpack to 100,000,000,000"):
         contents(tmp_path / "dev.tgz")
 
 
@@ -183,7 +183,7 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path, pack, name):
     flipped[len(whole) // 2] ^= 1
     for damaged in (whole[:-9], whole[: len(whole) // 2], bytes(flipped), b"<html>Not Found</html>"):
         (tmp_path / name).write_bytes(damaged)
-        with pytest.raises(UserError, match=rf"{name} is damaged or cut short") as error:
+        with pytest.raises(UserError, match=rf"{name} is damaged or truncated") as error:
             plain(tmp_path / name)
         assert "\n" not in str(error.value)
 
@@ -194,7 +194,7 @@ def test_a_cut_archive_is_named_in_one_line(tmp_path, name, mode):
     whole = build(tmp_path / name, large, mode).read_bytes()
     for cut in (len(whole) // 2, len(whole) // 3, 100):
         (tmp_path / name).write_bytes(whole[:cut])
-        with pytest.raises(UserError, match=rf"{name}.*(damaged|cut short)") as error:
+        with pytest.raises(UserError, match=rf"{name}.*(damaged|truncated)") as error:
             contents(tmp_path / name)
         assert "\n" not in str(error.value)
 
@@ -228,7 +228,7 @@ def test_sgm_gives_its_segments_one_a_line():
 
 @pytest.mark.parametrize("broken", [SGM.replace("</SEG>", ""), "<html></html>", SGM[: SGM.index("</SEG>")]])
 def test_a_broken_sgm_is_named(broken):
-    with pytest.raises(UserError, match="test.sgm: .*<seg> open"):
+    with pytest.raises(UserError, match="test.sgm: .*<seg> are opened"):
         sgm(broken.encode())
 
 
@@ -272,7 +272,7 @@ def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[:-7], whole.replace(b"text", b"t\xffxt")):
         path.write_bytes(damaged)
-        with pytest.raises(UserError, match="a.parquet is damaged or no parquet file"):
+        with pytest.raises(UserError, match="a.parquet is damaged or not a parquet file"):
             list(parquet_pairs(path, ("en", "de")))
 
 
@@ -297,5 +297,5 @@ def test_a_parquet_column_that_is_no_text_is_named(tmp_path, kind, value):
 
 def test_a_parquet_bomb_is_refused(tmp_path):
     path = parquet(tmp_path / "a.parquet", [{"de": "x" * 1000, "en": "y" * 1000}] * 30_000)
-    with pytest.raises(UserError, match="have become"):
+    with pytest.raises(UserError, match="bytes unpack to"):
         list(parquet_pairs(path, ("en", "de")))

@@ -1,4 +1,4 @@
-"""params.yaml is refused, in one line that helps, wherever something in it is wrong."""
+"""Every error in params.yaml is refused with one line that says how to correct it."""
 
 import copy
 import functools
@@ -20,21 +20,21 @@ from pipeline.settings.params import parse
 from tests.imports import ROOT
 from transformer.config.reading import UserError
 
-# Ten times ten times ten ... the same: nothing that prints, copies or compares all of it ever ends
+# 10^30 references to one text: printing, copying or comparing all of it never ends
 ENDLESS = functools.reduce(lambda inner, _: [inner] * 10, range(30), "x")
 
-# Where keys are names that the user chooses
+# Blocks whose keys are names chosen by the user
 CATALOGUES = {"runs", "corpora", "models", "hardware", "peak_tflops", "studies", "archives"}
 
 
 @pytest.fixture
 def params(params) -> dict[str, Any]:
-    """A copy of params.yaml's content, to be spoilt."""
+    """A copy of params.yaml's content that a test may change."""
     return copy.deepcopy(params)
 
 
 def small(params: dict) -> dict:
-    """params.yaml without most of its catalogue, which repeats itself."""
+    """params.yaml with a few entries of each catalogue, because the others are alike."""
     corpora, models = ("demo", "multi30k", "wmt14-en-fr"), ("base", "big", "tiny")
     table3 = params["studies"]["demo-table3"]["runs"]
     return {
@@ -46,7 +46,7 @@ def small(params: dict) -> dict:
 
 
 def places(value: Any, *path: Any) -> Iterator[tuple]:
-    """The path of each value in nested mappings and lists."""
+    """Yield the path of each value in nested mappings and lists."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
@@ -83,14 +83,14 @@ def test_every_value_of_a_wrong_type_is_refused(params):
         assert str(path[-1]) in message or any(str(key) in message for key in path[:-1]), path
 
 
-# A value of each type that params.yaml knows. A whole number may stand for a number, nothing else for anything else.
+# A value of each type in params.yaml. The only conversion is from a whole number to a number.
 SAMPLES = {int: 7, float: 2.5, bool: True, str: "text", list: [1], dict: {"a": 1}, type(None): None}
 NUMBERS = {int, float}
-MINUTES = ("save_every_minutes", "time_limit_minutes")  # numbers that are whole in params.yaml
+MINUTES = ("save_every_minutes", "time_limit_minutes")  # may be fractions, though params.yaml has whole numbers
 
 
 def refused(params: dict, path: tuple, value: Any) -> str:
-    """What is said where `value` stands at `path`, or nothing where that is taken."""
+    """Return the message for `value` at `path`, or "" if it is accepted."""
     spoilt = copy.deepcopy(params)
     inside(spoilt, path[:-1])[path[-1]] = value
     try:
@@ -119,7 +119,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
     for path in leaves(params):
         kind, optional = type(inside(params, path)), may_be_left_out(params, path)
         if kind is type(None):
-            kinds = {bool, list, dict}  # what it takes beside null is not seen here
+            kinds = {bool, list, dict}  # the types accepted beside null are unknown here
         else:
             takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
             kinds = (
@@ -134,7 +134,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
             assert str(path[-1]) in message or str(path[-2]) in message, (path, wrong, message)
 
 
-# Texts that name a file, a place in an archive or a folder: what is there is known when it is opened.
+# Names of files, of members of archives and of folders, which are checked when they are opened.
 PLACES = {"source", "target", "mirror"}
 
 
@@ -205,7 +205,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.scoring.bootstrap", -1, "or 0 for none"),
         ("machine.device", "gpu", "one of auto, cpu, cuda"),
         ("machine.processes", 0, "above 0"),
-        ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; an URL has a host"),
+        ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
         ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),
         ("machine.mirror", "ftp://host/copies", "ftp: is refused"),
         ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "'http://[/a.tgz' is refused"),
@@ -258,6 +258,36 @@ def test_impossible_values_are_refused(params, place, value, expected):
 
 
 @pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (
+            "runs.demo-tiny.beam",
+            1,
+            "beam belongs in `decoding` of a model (models.NAME.decoding) or an entry of `decod",
+        ),
+        ("runs.demo-tiny.checkpoints", 3, "checkpoints belongs in `averaging` of a model"),
+        ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
+        ("runs.demo-tiny.size", 9, "size belongs in `vocabulary` of a corpus"),
+        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
+        ("studies.demo.demo-tiny.beam", 1, "beam belongs in `decoding` of a model"),
+        ("models.tiny.model.beam", 1, "beam belongs in `decoding` of a model"),
+        ("models.tiny.decoding.dropout", 0.1, "dropout belongs in `model` of a model (models.NAME.model) or a run"),
+        (
+            "models.tiny.model.threads",
+            1,
+            "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)",
+        ),
+        ("corpora.demo.normalise.size", 9, "size belongs in `vocabulary` of a corpus"),
+    ],
+)
+def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, place, value, expected):
+    *path, key = place.split(".")
+    inside(params, tuple(path))[key] = value
+    message = refusal(params)
+    assert message.startswith(f"params.yaml: {place}: not a setting here; ") and expected in message
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "../up",
@@ -296,7 +326,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     )
 
 
-# Under 1 KB that stand for hundreds of millions of values
+# Less than 1 KB of text with hundreds of millions of values behind aliases
 ALIASES = "\n".join(
     ["a0: &a0 {k: v}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)), "all: *a8"]
 )
@@ -308,11 +338,11 @@ ALIASES = "\n".join(
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
         ("runs: {}\nruns: {}", "params.yaml cannot be read"),
-        ("- runs", "holds no mapping"),
-        ("", "holds no mapping"),
-        ("a:\n  seed: 2001-99-99", "'2001-99-99' is no timestamp in \"<unicode string>\", line 2, column 9"),
+        ("- runs", "is not a mapping"),
+        ("", "is not a mapping"),
+        ("a:\n  seed: 2001-99-99", "'2001-99-99' is not a valid timestamp in \"<unicode string>\", line 2, column 9"),
         pytest.param("a: " + "[" * 100_000 + "]" * 100_000, "nested deeper than 100 levels", id="deep"),
-        pytest.param(ALIASES, "it holds more than 100000 values, each alias counted", id="aliases"),
+        pytest.param(ALIASES, "it holds more than 100000 values, counting the values behind each alias", id="aliases"),
         pytest.param(f"{ALIASES}\nmore: {{k: *a8, k: *a8}}", "it holds more than 100000 values", id="printed by YAML"),
         pytest.param(ALIASES.replace("[", "{<<: [").replace("]", "]}"), "it holds more than 100000", id="merged"),
     ],
@@ -329,12 +359,12 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("2001-01-01T25:00:00Z", "is no timestamp"),
-        ('!!int "abc"', "'abc' is no int"),
-        ('!!int ""', "'' is no int"),
-        ('!!float "abc"', "'abc' is no float"),
-        ('!!bool "abc"', "'abc' is no bool"),
-        ("0b_", "'0b_' is no int"),
+        ("2001-01-01T25:00:00Z", "is not a valid timestamp"),
+        ('!!int "abc"', "'abc' is not a valid int"),
+        ('!!int ""', "'' is not a valid int"),
+        ('!!float "abc"', "'abc' is not a valid float"),
+        ('!!bool "abc"', "'abc' is not a valid bool"),
+        ("0b_", "'0b_' is not a valid int"),
         pytest.param("9" * 5000, "9...9", id="digits"),
         pytest.param("0x" + "f" * 5000, "a number of thousands of digits is not possible", id="hexadecimal digits"),
         (str(2**31), "2147483648 is not possible; a whole number of at most 2147483647"),
@@ -352,7 +382,7 @@ def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
 
 
 def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
-    """params.yaml's only: what was counted, as the tokens of a training, may be larger."""
+    """The limit is for params.yaml only: a counted number, as the tokens of a training, may be larger."""
     lines = (ROOT / "params.yaml").read_text(encoding="utf-8").split("\n")
     places = [n for n in range(lines.index("base:"), lines.index("corpora:")) if re.match(r" +\w+: \d+( |$)", lines[n])]
     assert len(places) > 30

@@ -1,4 +1,4 @@
-"""A corpus from its parts: WMT14 as params.yaml names it, a user's own files, what is held out, what is refused."""
+"""Making a corpus of its parts: WMT14 with the addresses of params.yaml, own text, held-out sets, refusals."""
 
 import argparse
 import copy
@@ -41,7 +41,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def collect(tmp_path):
-    """`collect(settings)`: the lines that download writes for a corpus's `download` section, by file name."""
+    """`collect(settings)` returns the files that download writes for a corpus's `download` section, by name."""
 
     def run(settings, languages=("en", "de"), mirror=None, name="raw"):
         patience = Patience(attempts=3, timeout=5.0, sleep=lambda _: None)
@@ -56,13 +56,15 @@ def collect(tmp_path):
 
 
 @pytest.fixture
-def files(tmp_path):
-    """`files(name=bytes)`: paths of files with this content."""
+def files(tmp_path, monkeypatch):
+    """`files(name=bytes)` writes files with this content into text/ and returns their paths."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").mkdir()
 
     def write(**contents):
         for name, data in contents.items():
-            (tmp_path / name).write_bytes(data)
-        return {name: str(tmp_path / name) for name in contents}
+            (tmp_path / "text" / name).write_bytes(data)
+        return {name: f"text/{name}" for name in contents}
 
     return write
 
@@ -72,7 +74,7 @@ def lines(*numbers, word="line"):
 
 
 def wmt14(corpus, languages):
-    """Small archives with the names and members of a WMT14 corpus, and the text that is to come out of them."""
+    """Small archives with the names and members of a WMT14 corpus, and the text expected from them."""
     contents, expected = {}, {}
     for name in ("train", "dev", "test", "test_filtered"):
         for n, part in enumerate(corpus[name]):
@@ -90,7 +92,7 @@ def wmt14(corpus, languages):
 
 @pytest.fixture(params=["wmt14-en-de", "wmt14-en-fr"])
 def published(request, tmp_path):
-    """A WMT14 corpus of params.yaml with a site that serves its archives, small, under their real names."""
+    """A WMT14 corpus of params.yaml, and a site that serves small archives under their real names."""
     corpus = copy.deepcopy(load(ROOT / "params.yaml")["corpora"][request.param])
     settings = corpus["download"]
     contents, expected = wmt14(settings, corpus["languages"])
@@ -119,7 +121,7 @@ def test_wmt14_comes_out_of_archives_with_the_real_names(published, collect, tmp
 
 @pytest.fixture
 def themselves(published):
-    """The same, asked at the addresses of params.yaml moved to the site, with no mirror before it."""
+    """The same, with the addresses of params.yaml moved to the site instead of a mirror."""
     site, settings, languages, expected = published
     for archive in settings["archives"].values():
         archive["url"] = site.url(urllib.parse.urlsplit(archive["url"]).path)
@@ -180,22 +182,22 @@ def test_what_was_recorded_is_held_to(themselves, collect, tmp_path):
         collect(settings, languages)
 
 
-def test_a_damaged_archive_leaves_the_corpus_as_it_was(published, collect, tmp_path):
-    site, settings, languages, expected = published
-    collect(settings, languages, mirror=site.url())
+def test_a_damaged_archive_leaves_the_corpus_as_it_was(themselves, collect, tmp_path):
+    site, settings, languages, expected = themselves
+    collect(settings, languages)
     path = "/wmt13/training-parallel-europarl-v7.tgz"
     site.files[path] = site.files[path][:-1]
     for file in (tmp_path / "downloads").rglob("*europarl*.tgz"):
         file.unlink()
     with pytest.raises(UserError, match="europarl-v7.tgz: its sha256 is"):
-        collect(settings, languages, mirror=site.url())
+        collect(settings, languages)
     made = [file for file in (tmp_path / "data").rglob("*") if file.is_file()]
     assert {file.name: file.read_bytes() for file in made} == expected
     assert {folder.name for folder in (tmp_path / "data").iterdir()} == {"raw", "raw-test"}
 
 
 def on_the_hub(pairs, languages, files):
-    """`pairs` as the hub's table of them, in so many files: a struct `translation` with a text a language."""
+    """Yield `pairs` as files of a table of the hub: a struct `translation` with one text per language."""
     kind = pyarrow.struct([(language, pyarrow.string()) for language in sorted(languages)])
     size = -(-len(pairs) // files)
     for place in range(files):
@@ -225,11 +227,14 @@ def test_the_hub_s_parquet_is_a_second_source_of_the_same_pairs(published, colle
     assert set(json.loads((tmp_path / "checksums.json").read_text())) == {url for some in urls.values() for url in some}
 
 
-def test_the_hub_s_bytes_that_are_no_utf_8_are_left_to_normalise(collect, tmp_path):
+def test_the_hub_s_bytes_that_are_no_utf_8_are_left_to_normalise(collect, tmp_path, monkeypatch):
     text = pyarrow.array([b"a", b"f\xfcr"]).view(pyarrow.string())
     table = pyarrow.table({"translation": pyarrow.StructArray.from_arrays([text, text], ["de", "en"])})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
-    part = {"parquet": [str(tmp_path / "a.parquet")]}
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("text").mkdir()
+    (tmp_path / "a.parquet").rename("text/a.parquet")
+    part = {"parquet": ["text/a.parquet"]}
     collect({"train": part, "dev": part, "test": part})
     paths, bar = [tmp_path / "data" / "raw" / f"train.{code}" for code in ("en", "de")], tqdm(disable=True)
     out = [tmp_path / path.name for path in paths]
@@ -247,6 +252,73 @@ def test_a_star_stands_for_all_files_of_a_table_and_for_nothing_else():
     part = {"parquet": ["https://host/*.parquet"]}
     with pytest.raises(UserError, match="ends in a file name"):
         read(DownloadConfig, {"train": part, "dev": part, "test": part}, "download")
+
+
+@pytest.mark.parametrize("corpus", ["multi30k", "multi30k-lc-tok"])
+def test_multi30k_comes_from_a_mirror_s_folder_by_file_names(collect, tmp_path, corpus):
+    """The URLs are those of params.yaml; the files are a few lines each, with their own sums."""
+    settings = copy.deepcopy(load(ROOT / "params.yaml")["corpora"][corpus]["download"])
+    (tmp_path / "mirror").mkdir()
+    for number, ((part,), side) in enumerate(itertools.product(settings.values(), ("source", "target"))):
+        assert part[side].startswith("https://raw.githubusercontent.com/multi30k/dataset/")
+        name, data = part[side].rpartition("/")[2], lines(number, number)
+        (tmp_path / "mirror" / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        part[f"{side}_sha256"] = hashlib.sha256(data).hexdigest()
+    written = collect(settings, mirror=str(tmp_path / "mirror"))
+    assert [written[f"{name}.{code}"] for name in ("train", "dev", "test") for code in ("en", "de")] == [
+        lines(number, number) for number in range(6)
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+def test_the_first_pairs_of_files(collect, files, suffix):
+    pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix]
+    long = b"x" * 3_000_000 + b"\n"  # longer than what is read at a time
+    names = {"en": long + lines(*range(9)), "de": lines(*range(20)), "exact": lines(1, 2, 3)[:-1]}
+    at = {name: path + suffix for name, path in files(**names).items()}
+    for name, data in names.items():
+        pathlib.Path(at[name]).write_bytes(pack(data))
+    part = {"source": at["en"], "target": at["de"]}
+    exact = {"source": at["exact"], "target": at["de"], "first": 3}
+    written = collect({"train": [part | {"first": 3}, part | {"first": 1}], "dev": exact, "test": exact})
+    assert written["train.en"] == long + lines(0, 1) + long
+    assert written["train.de"] == lines(0, 1, 2, 0)
+    assert (written["dev.en"], written["dev.de"]) == (lines(1, 2, 3), lines(0, 1, 2))
+
+
+def test_the_first_pairs_of_members_of_an_archive_whose_sum_is_tested(collect, files, tmp_path):
+    contents = {"en": lines(*range(5)), "fr.gz": gzip.compress(lines(*range(9))), "ref.sgm": b"<seg>a</seg>" * 7}
+    file = build(tmp_path / "text/mine.tgz", contents)
+    value = hashlib.sha256(file.read_bytes()).hexdigest()
+    part = {"archive": "mine", "source": "en", "target": "fr.gz"}
+    settings = {"archives": {"mine": {"url": "text/mine.tgz", "sha256": value}}}
+    settings |= {
+        "train": part | {"first": 3},
+        "dev": part | {"first": 5},
+        "test": part | {"target": "ref.sgm", "first": 2},
+    }
+    written = collect(settings)
+    assert (written["train.en"], written["train.de"]) == (lines(0, 1, 2),) * 2
+    assert (written["dev.en"], written["test.de"]) == (lines(*range(5)), b"a\na\n")
+    with pytest.raises(UserError, match="text/mine.tgz: en has 5 lines; first: 6 asks for more"):
+        collect(settings | {"dev": part | {"first": 6}})
+    data = file.read_bytes()
+    file.write_bytes(data[:-6] + bytes([data[-6] ^ 1]) + data[-5:])
+    with pytest.raises(UserError, match="mine.tgz: its sha256 is"):
+        collect(settings)
+
+
+def test_the_first_pairs_of_parquet_files(collect, files):
+    pairs = [(f"en {number}", f"de {number}") for number in range(6)]
+    paths = [f"text/t-0000{number}-of-00002.parquet" for number in range(2)]
+    for path, data in zip(paths, on_the_hub(pairs, ("en", "de"), 2)):
+        pathlib.Path(path).write_bytes(data)
+    table = {"parquet": ["text/t-*-of-00002.parquet"]}
+    written = collect({"train": table | {"first": 4}, "dev": table | {"first": 2}, "test": table})
+    assert [written[f"{name}.en"].count(b"\n") for name in ("train", "dev", "test")] == [4, 2, 6]
+    assert written["train.de"] == b"de 0\nde 1\nde 2\nde 3\n"
+    with pytest.raises(UserError, match="has 6 lines; first: 7 asks for more"):
+        collect({"train": table | {"first": 7}, "dev": table, "test": table})
 
 
 def test_parts_are_appended_in_order_and_never_join_lines(collect, files):
@@ -285,10 +357,10 @@ def test_two_parts_with_opposite_faults_are_not_aligned_by_chance(collect, files
         collect({"train": parts, "dev": dev, "test": dev})
 
 
-def test_an_archive_of_the_user_is_a_path(collect, tmp_path):
-    archive = build(tmp_path / "mine.tar", {"en": lines(1), "de": lines(2)}, "w")
+def test_an_archive_of_the_user_is_a_path(collect, files, tmp_path):
+    build(tmp_path / "text/mine.tar", {"en": lines(1), "de": lines(2)}, "w")
     part = {"archive": "mine", "source": "en", "target": "de"}
-    settings = {"archives": {"mine": {"url": str(archive)}}, "train": part, "dev": part, "test": part}
+    settings = {"archives": {"mine": {"url": "text/mine.tar"}}, "train": part, "dev": part, "test": part}
     assert collect(settings)["test.de"] == lines(2)
     settings["archives"]["mine"]["md5"] = "0" * 32
     with pytest.raises(UserError, match="mine.tar: its md5 is"):
@@ -363,14 +435,14 @@ def test_turns_are_spread():
 
 def test_holding_out_more_than_half_is_refused(collect, files):
     at = files(en=lines(*range(79)))
-    with pytest.raises(UserError, match="40 pairs are to be held out of 79"):
+    with pytest.raises(UserError, match="40 pairs cannot be held out of the 79"):
         collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
     at = files(en=lines(1) * 100)
-    with pytest.raises(UserError, match="only 1 different pairs to hold out"):
+    with pytest.raises(UserError, match="only 1 different sources to hold out"):
         collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
 
 
-PAIR = {"source": "a.en", "target": "a.de"}
+PAIR = {"source": "text/a.en", "target": "text/a.de"}
 GOOD = {"train": [PAIR], "dev": [PAIR], "test": [PAIR]}
 ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
 
@@ -381,13 +453,13 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"dev": None}, "x.dev: None is not possible"),
         ({"train": []}, r"x.train: \[\] is not possible"),
         ({"trian": [PAIR]}, "did you mean 'train'"),
-        ({"train": [{"source": "a"}]}, r"x.train\[0\].source: source together"),
+        ({"train": [{"source": "a"}]}, r"x.train\[0\].source: source is not a part"),
         ({"train": [PAIR | {"sources": "a"}]}, r"x.train\[0\].sources: unknown key; did you mean 'source'"),
-        ({"train": [PAIR | {"parquet": ["a"]}]}, "parquet, source, target together"),
+        ({"train": [PAIR | {"parquet": ["a"]}]}, "parquet, source, target is not a part"),
         ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; 64 hexadecimal"),
         ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
         ({"train": {"parquet": ["ftp://host/a.parquet"]}}, "ftp: is refused"),
-        ({"train": {"parquet": []}}, "at least one path"),
+        ({"train": {"parquet": []}}, "at least one URL or path"),
         ({"train": 3}, "a list is expected"),
         ({"train": [{"hold_out": 5}]}, "hold_out is for dev and test"),
         ({"dev": [{"hold_out": 5}, PAIR]}, "as their only part"),
@@ -397,9 +469,19 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"train": [PAIR | {"archive": "europarl"}]}, "archives.europarl: unknown key"),
         ({"archives": {"a": {"url": "http://host/a.zip"}}}, "not the name of an archive"),
         ({"archives": {"a": {"url": "file:///a.tgz"}}}, "file: is refused"),
-        ({"archives": {"a": {"url": "a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; 32 hexadecimal"),
-        ({"archives": {"a": {"url": "a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one sum is enough"),
-        ({"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}, "do not go with it"),
+        ({"archives": {"a": {"url": "text/a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; 32 hexadecimal"),
+        ({"archives": {"a": {"url": "text/a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one sum is enough"),
+        ({"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}, "excludes these"),
+        ({"dev": {"hold_out": 5, "first": 3}}, "first, hold_out is not a part"),
+        ({"train": {"first": 3}}, "first is not a part"),
+        ({"train": [PAIR | {"first": 0}]}, "first: 0 is not possible"),
+        ({"train": [PAIR | {"source": "my.en"}]}, "'my.en' is refused; .* name it text/my.en"),
+        ({"train": [PAIR | {"source": "../other/my.en"}]}, "name it text/my.en"),
+        ({"train": [PAIR | {"source": "text/../my.en"}]}, "name it text/my.en"),
+        ({"train": [PAIR | {"source": "text"}]}, "'text' is refused"),
+        ({"train": [PAIR | {"source": "/srv/my.en", "source_sha256": "0" * 64}]}, "name it text/my.en"),
+        ({"train": {"parquet": ["a.parquet"]}}, "name it text/a.parquet"),
+        ({"archives": {"a": {"url": "../a.tgz"}}}, "name it text/a.tgz"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(change, said):
@@ -414,7 +496,7 @@ def test_every_corpus_of_params_yaml_is_read():
 
 
 def project(folder, corpora):
-    """A folder with the project's params.yaml and these corpora more."""
+    """Write the project's params.yaml with additional corpora into a folder."""
     params = load(ROOT / "params.yaml")
     params["corpora"] |= corpora
     with open(folder / "params.yaml", "w") as file:
@@ -430,7 +512,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = snapshot(tmp_path)
     for corpus in [*NAMES, "own"]:
-        with pytest.raises(UserError, match="is no name"):
+        with pytest.raises(UserError, match="is not a valid name"):
             download.main(
                 argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw"), test=pathlib.Path("data/test"))
             )
@@ -443,18 +525,37 @@ def command(folder, *arguments):
     return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_corpus_of_one_s_own_is_two_files_and_four_lines(tmp_path):
-    files = {"source": "mine.en", "target": "mine.de"}
+def test_own_text_is_two_files_in_text_and_four_lines(tmp_path):
+    files = {"source": "text/mine.en", "target": "text/mine.de"}
+    (tmp_path / "text").mkdir()
     own = {"train": [files], "dev": {"hold_out": 2}, "test": {"hold_out": 3}}
     project(tmp_path, {"mine": {"languages": ["en", "de"], "download": own, "normalise": {}, "vocabulary": {}}})
     for name in files.values():
         (tmp_path / name).write_bytes(lines(*range(20)))
     run = command(tmp_path, "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
     assert run.returncode == 0 and "data/mine/raw/train.{en,de}: 15 pairs" in run.stderr
-    (tmp_path / "mine.de").write_bytes(lines(*range(19)))
+    (tmp_path / "text/mine.de").write_bytes(lines(*range(19)))
     run = command(tmp_path, "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
     assert (run.returncode, run.stderr.splitlines()[-1]) == (
         1,
-        "download: mine.en has 20 lines and mine.de has 19; they must match line by line",
+        "download: text/mine.en has 20 lines and text/mine.de has 19; they must match line by line",
     )
     assert (tmp_path / "data/mine/raw/train.en").read_bytes().count(b"\n") == 15
+
+
+def test_an_edit_and_a_deletion_of_own_text_are_noticed_by_both_tools(built, tmp_path):
+    project, elsewhere = built.copy(tmp_path / "project"), tmp_path / "my.en"
+    linked, plain = project.root / "text/my.en", project.root / "text/mine/my.de"
+    elsewhere.write_text("one\n")
+    linked.symlink_to(elsewhere)
+    plain.parent.mkdir()
+    plain.write_text("eins\n")
+    assert project.repro()[0] == "download@demo" and project.planned() == []
+    for change in (lambda: elsewhere.write_text("two\n"), lambda: plain.write_text("zwei\n"), plain.unlink):
+        change()
+        assert "modified:           text" in project.run("dvc", "status", "download@demo")
+        assert "download@demo" in project.planned()
+        assert project.repro()[0] == "download@demo" and project.planned() == []
+    elsewhere.unlink()
+    for tool in (("dvc", "repro"), ("snakemake", "--dry-run")):
+        assert "text/my.en" in project.run(*tool, status=255 if tool[0] == "dvc" else 1)

@@ -1,6 +1,8 @@
-"""Downloads against a site on this machine that cuts, stalls, lies, redirects and comes back."""
+"""Downloads from a local site that truncates, stalls, states wrong headers, redirects and recovers."""
 
+import dataclasses
 import email.utils
+import gzip
 import hashlib
 import json
 import random
@@ -36,7 +38,7 @@ def slept():
 
 @pytest.fixture
 def fetcher(tmp_path, slept):
-    """`fetcher(mirror=..., attempts=..., timeout=...)`; its waits are written down in `slept` instead of waited."""
+    """`fetcher(mirror=..., attempts=..., timeout=...)`. It appends its waits to `slept` and does not wait."""
 
     def make(mirror=None, attempts=3, timeout=5.0, clone="clone"):
         patience = Patience(attempts, timeout, slept.append)
@@ -76,7 +78,7 @@ def test_every_attempt_that_brings_bytes_is_followed_by_another(site, fetcher, s
 
 def test_a_later_process_resumes_what_an_earlier_one_left(site, fetcher):
     site.faults[NAME] = [Fault(after=150_000)]
-    with pytest.raises(UserError, match="given up after 1 attempts"):
+    with pytest.raises(UserError, match="gave up after 1 attempts"):
         fetcher(attempts=1).fetch(site.url(NAME), SUM)
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
     assert site.requests[1][1].startswith("bytes=1")
@@ -111,13 +113,13 @@ def test_a_server_without_ranges_starts_anew(site, fetcher, capsys):
     site.ranges = False
     site.faults[NAME] = [Fault(after=150_000)]
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
-    assert "the server does not resume" in capsys.readouterr().err
+    assert "the server cannot resume" in capsys.readouterr().err
 
 
 def test_a_server_that_always_cuts_at_the_same_place_is_given_up(site, fetcher):
     site.ranges = False
     site.faults[NAME] = [Fault(after=100_000) for _ in range(20)]
-    with pytest.raises(UserError, match="given up after 3 attempts"):
+    with pytest.raises(UserError, match="gave up after 3 attempts"):
         fetcher().fetch(site.url(NAME), SUM)
 
 
@@ -148,7 +150,7 @@ def test_503_then_success_waits_as_long_as_the_server_asks(site, fetcher, slept)
 
 def test_503_for_ever_is_given_up_with_longer_and_longer_waits(site, fetcher, slept):
     site.faults[NAME] = [Fault(status=503) for _ in range(9)]
-    with pytest.raises(UserError, match="given up after 5 attempts .*503"):
+    with pytest.raises(UserError, match="gave up after 5 attempts .*503"):
         fetcher(attempts=5).fetch(site.url(NAME), SUM)
     assert slept == [1.0, 2.0, 4.0, 8.0]
 
@@ -177,7 +179,7 @@ def test_nobody_listening_is_one_line(fetcher):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(UserError, match="given up after 3 attempts .*refused") as error:
+    with pytest.raises(UserError, match="gave up after 3 attempts .*refused") as error:
         fetcher().fetch(f"http://127.0.0.1:{port}/dev.tgz", SUM)
     assert "\n" not in str(error.value)
 
@@ -203,7 +205,7 @@ def test_a_redirect_to_no_url_is_refused(site, fetcher, slept, location):
 @pytest.mark.parametrize("length", ["abc", "-1", "1e3", "\xb2", "9" * 5000])
 def test_a_length_that_is_no_number_is_refused(site, fetcher, length):
     site.faults[NAME] = [Fault(headers={"Content-Length": length}, tells_length=False)]
-    with pytest.raises(UserError, match=f"{NAME}: the server says Content-Length '{length[:40]}', a number") as error:
+    with pytest.raises(UserError, match=f"{NAME}: the server states Content-Length '{length[:40]}', a number") as error:
         fetcher().fetch(site.url(NAME), SUM)
     assert len(str(error.value)) < 500
     assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
@@ -258,13 +260,40 @@ def test_what_a_mirror_lacks_comes_from_the_site_itself(site, fetcher, tmp_path)
     assert fetcher(mirror=site.url("/copies/"), clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY
 
 
-def test_a_mirror_is_held_to_the_same_sum_and_nothing_of_it_is_moved(site, fetcher, tmp_path):
+def test_a_file_of_a_mirror_with_a_wrong_sum_is_skipped_and_left_where_it_is(site, fetcher, tmp_path, capsys):
     (tmp_path / "mirror").mkdir()
     file = tmp_path / "mirror" / "training-parallel-nc-v9.tgz"
     file.write_bytes(BODY[1:])
-    with pytest.raises(UserError, match=f"{file}: its sha256 is .* is in {file}"):
-        fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM)
+    path = fetcher(mirror=str(tmp_path / "mirror")).fetch(site.url(NAME), SUM)
+    assert path.read_bytes() == BODY and path.parent.parent == fetcher().downloads
+    assert re.search(f"{file}: its sha256 is .* but params.yaml has {SUM.value}; skipped", capsys.readouterr().err)
     assert file.read_bytes() == BODY[1:]
+
+
+def test_a_file_of_a_mirror_site_with_a_wrong_sum_is_skipped(site, fetcher, capsys):
+    site.files["/copies" + NAME] = BODY[1:]
+    site.files["/copies/training-parallel-nc-v9.tgz"] = BODY
+    path = fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), SUM)
+    assert path.read_bytes() == BODY and "; skipped" in capsys.readouterr().err
+    assert NAME not in [path for path, _ in site.requests]
+
+
+@pytest.mark.parametrize("pack", [lambda data: gzip.compress(data, 1), lambda data: gzip.compress(data, 9)])
+def test_the_sum_of_the_unpacked_bytes_holds_however_they_are_packed(site, fetcher, pack):
+    site.files["/train.en.gz"] = pack(BODY)
+    unpacked = dataclasses.replace(SUM, unpacked=True)
+    path = fetcher().fetch(site.url("/train.en.gz"), unpacked)
+    assert path.read_bytes() == pack(BODY)
+    assert fetcher().fetch(site.url("/train.en.gz"), unpacked) == path and len(site.requests) == 1
+
+
+@pytest.mark.parametrize("sent", [gzip.compress(BODY[1:]), gzip.compress(BODY)[:-9], b"<html>Not Found</html>"])
+def test_a_packed_file_without_the_sum_or_damaged_is_kept_aside(site, fetcher, sent):
+    site.files["/train.en.gz"] = sent
+    with pytest.raises(UserError, match="its sha256 is|is damaged or truncated") as error:
+        fetcher().fetch(site.url("/train.en.gz"), dataclasses.replace(SUM, unpacked=True))
+    (aside,) = fetcher().downloads.rglob("*.wrong-sum")
+    assert str(aside) in str(error.value) and "\n" not in str(error.value) and aside.read_bytes() == sent
 
 
 @pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder", "http://["])
@@ -288,10 +317,10 @@ def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held
 
 def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
     site.faults[NAME] = [Fault(tells_length=False, after=1000), Fault(tells_length=False)]
-    with pytest.raises(UserError, match="tells no length and no sum is known"):
+    with pytest.raises(UserError, match="states no length and no sum is known"):
         fetcher().fetch(site.url(NAME), None)
     assert not fetcher().checksums.exists()
-    assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum would show it
+    assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum shows a truncation
 
 
 def test_a_damaged_record_of_sums_is_named(site, fetcher):
@@ -328,7 +357,7 @@ def test_files_of_one_name_from_two_sites_do_not_meet(site, fetcher):
 def test_a_full_disk_is_seen_before_the_download(site, fetcher):
     site.files["/huge.tar"] = b""
     site.faults["/huge.tar"] = [Fault(tells_length=False, headers={"Content-Length": str(1 << 60)})]
-    with pytest.raises(UserError, match="bytes are to come"):
+    with pytest.raises(UserError, match="bytes remain"):
         fetcher().fetch(site.url("/huge.tar"), None)
 
 
@@ -341,3 +370,16 @@ def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):
     with pytest.raises(UserError, match="no such file"):
         fetcher().fetch(str(tmp_path), None)
     assert file.read_bytes() == BODY
+
+
+def test_own_text_may_be_a_linked_file_but_not_lie_in_a_linked_folder(fetcher, tmp_path, monkeypatch):
+    """DVC follows the link `text` and links to files in it, but not links to folders in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere" / "text").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "corpus.en").write_bytes(BODY)
+    (tmp_path / "text").symlink_to("elsewhere/text")
+    (tmp_path / "text" / "corpus.en").symlink_to("../corpus.en")
+    (tmp_path / "text" / "mine").symlink_to("..")
+    assert fetcher().fetch("text/corpus.en", SUM).read_bytes() == BODY
+    with pytest.raises(UserError, match="text/mine/corpus.en: text/mine is a link to a folder"):
+        fetcher().fetch("text/mine/corpus.en", SUM)

@@ -48,7 +48,7 @@ def write_sets(folder: Path, sets: dict[str, list[tuple[str, str]]]) -> None:
 def write_params() -> None:
     """Write params.yaml with a corpus of the files of the test and a very small model."""
     params = load(ROOT / "params.yaml")
-    files = {name: {la: f"own/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
+    files = {name: {la: f"text/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
     sets = {name: [{"source": f["en"], "target": f["de"]}] for name, f in files.items()}
     params["corpora"]["own"] = {
         "languages": list(LANGUAGES),
@@ -67,9 +67,9 @@ def write_params() -> None:
 
 PATHS = {
     "download": {"out": "raw", "test": "test"},
-    "normalise": {"raw": "raw", "test": "test", "out": "text", "sets": "sets", "report": "scores/corpora/own/normalise.json"},
-    "learn_bpe": {"text": "text", "out": "vocabulary.model"},
-    "binarise": {"text": "text", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
+    "normalise": {"raw": "raw", "test": "test", "out": "clean", "sets": "sets", "report": "scores/corpora/own/normalise.json"},
+    "learn_bpe": {"text": "clean", "out": "vocabulary.model"},
+    "binarise": {"text": "clean", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
     "train": {"data": "ids", "vocabulary": "vocabulary.model", "out": "checkpoints", "scores": "scores/run"},
     "average": {"checkpoints": "checkpoints", "vocabulary": "vocabulary.model", "out": "average"},
     "decode": {"checkpoints": "checkpoints", "average": "average", "dev": "sets/own-dev", "test": "sets/own-test", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
@@ -95,7 +95,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
-        write_sets(folder / "own", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})
+        write_sets(folder / "text", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})
         write_params()
         for name in STAGES:
             run(name)
@@ -121,7 +121,7 @@ def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
         for side, language in enumerate(LANGUAGES):
             ids = [pairs.pair(number)[side].tolist() for number in range(len(pairs))]
             assert vocabulary.decode(ids) == [
-                line.replace("\u2581", " ") for line in lines(Path(f"text/{name}.{language}"))
+                line.replace("\u2581", " ") for line in lines(Path(f"clean/{name}.{language}"))
             ]
     clean = cleaner(entities=True, nfc=True, punctuation=False, language="en")
     assert lines(Path("sets/own-test/normalised.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
@@ -155,7 +155,7 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for language in LANGUAGES:
-        with open(f"text/dev.{language}" if name == "dev" else f"sets/own-test/normalised.{language}", "a") as file:
+        with open(f"clean/dev.{language}" if name == "dev" else f"sets/own-test/normalised.{language}", "a") as file:
             file.write(f"{LONG}\n")
     run("binarise")
     with pytest.raises(UserError, match=says):
@@ -195,7 +195,7 @@ def other_vocabulary(path: Path) -> None:
 @pytest.mark.parametrize(
     ("stage", "file", "spoil"),
     [
-        ("learn_bpe", "text/train.en", Path.unlink),
+        ("learn_bpe", "clean/train.en", Path.unlink),
         ("binarise", "vocabulary.model", as_pickle),
         ("binarise", "vocabulary.model", cut),
         ("train", "ids/train.source.ids.npy", as_pickle),

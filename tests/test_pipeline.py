@@ -107,7 +107,10 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
             assert any(entry.startswith(f"{path}/") for entry in declared), f"{name}: {path} is not declared"
         for entry in declared:
             if not entry.endswith(".py") and "params.yaml" not in entry:
-                assert any(entry == path or entry.startswith(f"{path}/") for path in [*paths, "scores"]), (name, entry)
+                assert any(entry == path or entry.startswith(f"{path}/") for path in [*paths, "scores", "text"]), (
+                    name,
+                    entry,
+                )
 
 
 def test_the_check_stands_before_each_command_that_holds_a_name():
@@ -368,8 +371,10 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(built,
     if ".." not in name:  # DVC removes a stage's old outputs before its first command, so that there no check can help
         assert project.run("dvc", "repro", status=255)
         stage = {"corpus": "download", "run": "train"}[kind]
-        assert f"{name!r} is no name" in project.run("dvc", "repro", "--single-item", f"{stage}@{name}", status=255)
-    assert f"{name!r} is no name" in project.run("snakemake", "--cores", "2", status=1)
+        assert f"{name!r} is not a valid name" in project.run(
+            "dvc", "repro", "--single-item", f"{stage}@{name}", status=255
+        )
+    assert f"{name!r} is not a valid name" in project.run("snakemake", "--cores", "2", status=1)
     assert project.ran() == [] and not list(tmp_path.rglob("evil*"))
     assert victim.read_text() == "not ours"
 

@@ -1,7 +1,7 @@
-"""Reading out of packed files that strangers made: only what is named, only as a stream, never more than is plausible.
+"""Read named members of untrusted packed files, as streams of limited size.
 
-Nothing is ever written by a name that an archive gives, so no name in it can lead anywhere. All the same an archive
-with a path, a link or a device that would lead out of it is refused: it is not the file that it claims to be.
+No file is written under a name from an archive, so such a name can do no harm. An archive is refused nevertheless if
+it holds a path, a link or a device that leads out of it, because a published corpus holds none.
 """
 
 import contextlib
@@ -19,15 +19,18 @@ from pipeline.settings.addresses import tar_suffix
 from transformer.config.reading import UserError
 
 CHUNK = 1 << 20
-HARMLESS = 1 << 24  # bytes; less than this is never called a bomb
-LARGEST_RATIO = 100  # text packs 3 to 20 times smaller
+HARMLESS = 1 << 24  # bytes; up to this size nothing is refused as a decompression bomb
+LARGEST_RATIO = 100  # unpacked to packed; text has 3 to 20
 LARGEST = 1 << 36  # bytes; 64 GiB, ten times the longest side of WMT14
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
 
 
 class Unpacked:
-    """The bytes that the stream `packed` holds, unpacked by `suffix`, refused when damaged or out of proportion."""
+    """The unpacked bytes of the stream `packed`, which `suffix` says how to unpack.
+
+    Raises UserError if the stream is damaged or unpacks to an implausible size.
+    """
 
     def __init__(self, packed: IO[bytes], suffix: str, label: str):
         self.packed, self.label, self.size = packed, label, 0
@@ -37,7 +40,7 @@ class Unpacked:
         try:
             data = self.stream.read(size)
         except DAMAGE as error:
-            raise UserError(f"{self.label} is damaged or cut short: {error}") from None
+            raise UserError(f"{self.label} is damaged or truncated: {error}") from None
         self.size += len(data)
         refuse_bomb(self.size, self.packed.tell(), self.label)
         return data
@@ -49,23 +52,23 @@ class Unpacked:
 def refuse_bomb(unpacked: int, packed: int, label: str) -> None:
     if unpacked > min(LARGEST, max(HARMLESS, LARGEST_RATIO * packed)):
         raise UserError(
-            f"{label} is refused: {packed:,} bytes have become {unpacked:,}; text grows at most {LARGEST_RATIO} times "
-            f"and to {LARGEST:,} bytes"
+            f"{label} is refused: {packed:,} bytes unpack to {unpacked:,}; at most {LARGEST_RATIO} times as many and "
+            f"{LARGEST:,} bytes are accepted"
         )
 
 
 @contextlib.contextmanager
 def unpacked(path: Path) -> Iterator[Unpacked]:
-    """A plain, .gz or .xz file as a stream, with a progress bar."""
+    """Open a plain, .gz or .xz file as a stream of its unpacked bytes, with a progress bar."""
     with reading(path) as packed:
         yield Unpacked(packed, path.suffix, str(path))
 
 
 def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked]]:
-    """Each member of `names`, in the archive's order, as a stream that is good until the next is asked for.
+    """Yield each member of `names`, in the archive's order, as a stream that is valid until the next one is yielded.
 
-    A member that is itself packed (.gz, .xz) comes unpacked. The archive is read to its end, so that its own check
-    sums are tested. Raises UserError if it is damaged, if it holds anything unsafe or if a name is not in it.
+    A member that is itself packed (.gz, .xz) is unpacked. The archive is read to its end, so that its own checksums
+    are tested. Raises UserError if the archive is damaged, holds anything unsafe or lacks a name.
     """
     seen: list[str] = []
     wanted = set(names)
@@ -76,7 +79,7 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
                 for member in tar:
                     name = safe_name(member, archive)
                     seen.append(name)
-                    # A size that cannot be would be skipped in small steps past the end, for years
+                    # tarfile would skip an impossibly large member in small steps, and never finish
                     refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {name}")
                     if name in wanted:
                         wanted.remove(name)
@@ -85,37 +88,39 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
                 pass
         except UserError:
             raise
-        except (tarfile.TarError, ValueError) as error:  # tarfile reads numbers and paths of headers unchecked
-            raise UserError(f"{archive} is damaged, cut short or no tar file: {error}") from None
+        except (tarfile.TarError, ValueError) as error:  # tarfile does not check the numbers and paths of headers
+            raise UserError(f"{archive} is damaged, truncated or not a tar file: {error}") from None
     for name in sorted(wanted):
         near = difflib.get_close_matches(name, seen, n=3, cutoff=0.3) or seen[:3]
-        raise UserError(f"{archive}: {name} is not in it; near names are {', '.join(near) or 'none: it is empty'}")
+        raise UserError(
+            f"{archive}: it has no member {name}; similar names are {', '.join(near) or 'none: it is empty'}"
+        )
 
 
 def safe_name(member: tarfile.TarInfo, archive: Path) -> str:
-    """The member's name without a leading `./`. Raises UserError for what has no business in a corpus' archive.
+    """Return the member's name without a leading `./`. Raises UserError for an unsafe path, a device or a pipe.
 
-    Nothing is written by a member's name, so tarfile's filters, which Python before 3.11.4 lacks, are not needed.
+    No file is written under a member's name, so tarfile's filters, which Python before 3.11.4 lacks, are not needed.
     """
     for path in (member.name, member.linkname):
         if "\0" in path:
-            raise ValueError(f"NUL stands in the path {path!r}")
+            raise ValueError(f"the path {path!r} contains NUL")
         if path.startswith("/") or ".." in path.split("/"):
-            raise UserError(f"{archive} is refused, it holds the unsafe path {path!r}")
+            raise UserError(f"{archive} is refused: it holds the unsafe path {path!r}")
     if member.ischr() or member.isblk() or member.isfifo():
-        raise UserError(f"{archive} is refused, it holds {member.name!r}, a device or a pipe")
+        raise UserError(f"{archive} is refused: it holds {member.name!r}, a device or a pipe")
     return member.name.removeprefix("./")
 
 
 def member_stream(tar: tarfile.TarFile, member: tarfile.TarInfo, label: str) -> Unpacked:
     if not member.isreg() or member.issparse():
-        raise UserError(f"{label} is refused: it is no plain file")
+        raise UserError(f"{label} is refused: it is not a regular file")
     return Unpacked(tar.extractfile(member), os.path.splitext(member.name)[1], label)
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
-    """`path` open for reading, a progress bar following the bytes."""
+    """Open `path` for reading, with a progress bar of the bytes read."""
     from tqdm import tqdm
 
     with (

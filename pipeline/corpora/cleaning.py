@@ -1,15 +1,15 @@
-"""What normalise does to text, whatever the corpus: it makes one character of those that look alike or cannot be seen.
+"""The cleaning of text, which unifies characters that look alike and removes invisible ones.
 
-In this order, so that a step finds what the one before has made:
+The steps, in this order, because each step works on the result of the step before:
 
-1. character references (`&quot;`, `&#233;`) become the characters they stand for, once: `&amp;quot;` becomes `&quot;`;
+1. character references (`&quot;`, `&#233;`) become their characters, in one pass: `&amp;quot;` becomes `&quot;`;
 2. control characters, the soft hyphen, the zero-width space and the byte order mark are removed;
 3. tabs, carriage returns, the Unicode line separators and every other Unicode space become a plain space;
 4. Unicode normalisation form C;
-5. Moses' normalize-punctuation, which needs the no-break spaces: they become plain after it;
-6. runs of spaces become one, and none is left at either end of a line.
+5. Moses' normalize-punctuation, which needs the no-break spaces; they become plain spaces after it;
+6. runs of spaces become one space, and spaces at both ends of a line are removed.
 
-Joiners, direction marks and what else changes how a script is drawn stay. Lines end at "\\n" and nowhere else.
+Joiners, direction marks and other characters that change the rendering of a script are kept. Only "\\n" ends a line.
 """
 
 import html
@@ -31,9 +31,9 @@ Step = Callable[[str], str]
 
 
 def cleaner(*, entities: bool, nfc: bool, punctuation: bool, language: str) -> Step:
-    """A function from text to clean text; both are whole lines, each with its "\\n", and as many after as before."""
+    """Return a function from text to clean text. Both consist of whole lines with "\\n", equally many."""
     steps: list[Step] = [resolve_references] if entities else []
-    # A hundred searches for what is hardly ever there take a tenth of the time of one regular expression.
+    # A hundred searches for rare characters take a tenth of the time of one regular expression.
     steps.append(replacing({**dict.fromkeys(REMOVED, ""), **dict.fromkeys(LINE_ENDS + SPACES, " ")}))
     if nfc:
         steps.append(lambda text: unicodedata.normalize("NFC", text))
@@ -55,7 +55,7 @@ def resolve_references(text: str) -> str:
 
 
 def character(reference: re.Match) -> str:
-    """What a well-formed character reference stands for; an unknown name stays as it is."""
+    """Return the character of a well-formed reference. An unknown name is kept."""
     text = reference[0]
     if text[1] != "#" and text[1:] not in html.entities.html5:
         return text
@@ -65,7 +65,7 @@ def character(reference: re.Match) -> str:
 def replacing(characters: dict[str, str]) -> Step:
     def replace(text: str) -> str:
         for old, new in characters.items():
-            if old in text:  # memchr; replace() would count first, twenty times slower
+            if old in text:  # memchr; replace() counts first, which is twenty times slower
                 text = text.replace(old, new)
         return text
 
@@ -73,11 +73,11 @@ def replacing(characters: dict[str, str]) -> Step:
 
 
 def moses_punctuation(language: str) -> Step:
-    """Moses' normalize-punctuation.perl, line by line: some of its rules would reach across a line's end."""
-    from sacremoses import MosesPunctNormalizer  # takes a second to import
+    """Return Moses' normalize-punctuation.perl, applied line by line, because some rules match across line feeds."""
+    from sacremoses import MosesPunctNormalizer  # the import takes a second
 
     normalise = MosesPunctNormalizer(language, perl_parity=True).normalize
-    # As in perl a line comes with its end, which a rule on quotes looks at; it goes with the spaces around the line.
+    # As in perl, a line includes its line feed, which a rule on quotes uses; `squeeze` removes the spaces around it.
     return lambda text: "".join(normalise(line + "\n") + "\n" for line in text[:-1].split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""Exact de-duplication in little memory: which pairs of a corpus have stood in it before."""
+"""Exact de-duplication in little memory: find the pairs that occurred earlier in the corpus."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ import numpy as np
 
 
 class Seen:
-    """The pairs so far, as 64-bit digests in sorted arrays: 8 bytes a pair, twice that while two arrays are merged.
+    """The pairs so far, as 64-bit digests in sorted arrays: 8 bytes a pair, and 16 while two arrays are merged.
 
-    Two different pairs among 40 million share a digest with a probability of 4 in 100,000.
+    The probability that any two different pairs among 40 million have the same digest is 4 in 100,000.
     """
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []  # each at least twice as long as the next
+        self.arrays: list[np.ndarray] = []  # each is at least twice as long as the next
 
     def new(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        """For each pair, whether it stands neither earlier in these nor in those given before."""
+        """Return for each pair whether it occurs neither earlier in these pairs nor in those of earlier calls."""
         digests = np.array([digest(*pair) for pair in zip(sources, targets, strict=True)], dtype=np.uint64)
         distinct, first = np.unique(digests, return_index=True)
         fresh = np.ones(len(distinct), dtype=bool)

@@ -1,7 +1,8 @@
-"""Files by path or by http(s) URL, held to their sums and kept, so that each is downloaded once.
+"""Files by path or http(s) URL. Each file is checked against its sum, and each URL is downloaded only once.
 
-Downloads lie in `work/downloads/<host and hash of the URL>/<file name>`, shared by all corpora. A file has its name
-only once its sum held. A sum that was never published is recorded at the first download, in `checksums.json`.
+Downloads lie in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. A download gets
+its name only after its sum was checked. Where no sum was ever published, the sum of the first download is recorded in
+`checksums.json`.
 """
 
 import contextlib
@@ -14,23 +15,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.corpora.archives import Unpacked, reading
 from pipeline.corpora.transfer import Patience, Unavailable, record_path, say, transfer
-from pipeline.settings.addresses import Sum, file_name, is_url, on_the_web
+from pipeline.settings.addresses import TEXT, Sum, file_name, is_url, on_the_web
 from transformer.config.reading import UserError
 from transformer.files import read_json, sync_folder, write_json
 
 
 @dataclass(frozen=True)
 class Fetcher:
-    downloads: Path  # the folder they are kept in
-    checksums: Path  # the tracked file of recorded sums
-    mirror: str | None  # a folder or an URL prefix, asked first
+    downloads: Path  # the folder of all downloads
+    checksums: Path  # the file of recorded sums, which git tracks
+    mirror: str | None  # a folder or a URL prefix, tried before the URL itself
     patience: Patience
 
     def fetch(self, address: str, expected: Sum | None) -> Path:
-        """A file on this machine with the bytes of `address`, downloaded only if it is not here yet.
+        """Return a file on this machine with the content of `address`. A URL is downloaded only if it has to be.
 
-        Raises UserError for a missing file or a sum that does not hold; a download with a wrong sum is kept aside.
+        Raises UserError for a missing file and for a wrong sum. A download with a wrong sum is kept under another name.
         """
         if not is_url(address):
             return local(address, expected)
@@ -38,9 +40,8 @@ class Fetcher:
         with locked(place.with_name(place.name + ".lock")):
             expected = expected or self.recorded(address)
             if not kept(place, expected):
-                found, giver = self.obtain(address, place, expected)
-                hold(found, giver, expected)
-                if found.parent != place.parent:  # a mirror's folder: used where it lies
+                found = self.obtain(address, place, expected)
+                if found.parent != place.parent:  # a file in a mirror's folder is used where it lies
                     place = found
                 else:
                     os.replace(found, place)
@@ -50,29 +51,36 @@ class Fetcher:
                 self.record(address, digest(place, "sha256"))
         return place
 
-    def obtain(self, url: str, place: Path, expected: Sum | None) -> tuple[Path, str]:
-        """The file, as a partial one beside `place` or in a mirror's folder, and the address that gave it."""
-        partial = place.with_name(place.name + ".partial")
-        for address in [*mirrored(self.mirror, url), url]:
-            if not is_url(address):
-                if Path(address).is_file():
-                    say(f"{url}: taken from {address}")
-                    return Path(address), address
-                continue
-            say(f"downloading {address}")
+    def obtain(self, url: str, place: Path, expected: Sum | None) -> Path:
+        """Return the file, with the right sum: a partial file beside `place`, or a file in a mirror's folder.
+
+        A mirror that lacks the file, fails or has a file with another sum is skipped with a line on stderr.
+        """
+        for address in mirrored(self.mirror, url):
             try:
-                length_told = transfer(address, partial, self.patience)
-            except Unavailable as error:
-                if address == url:
-                    raise
-                say(f"{error}; trying elsewhere")
-                continue
-            if not length_told and expected is None:
-                raise UserError(
-                    f"{address}: the server tells no length and no sum is known, so a cut would not be seen"
-                )
-            return partial, address
-        raise AssertionError("the original address ends the loop")
+                if is_url(address):
+                    return self.download(address, place, expected)
+                if Path(address).is_file():
+                    require_sum(Path(address), address, expected)
+                    say(f"{url}: using {address}")
+                    return Path(address)
+            except (Unavailable, WrongSum) as error:
+                say(f"{error}; skipped")
+        return self.download(url, place, expected)
+
+    def download(self, url: str, place: Path, expected: Sum | None) -> Path:
+        """Download `url` into a partial file beside `place`. With a wrong sum the file is kept under another name."""
+        partial = place.with_name(place.name + ".partial")
+        say(f"downloading {url}")
+        if not transfer(url, partial, self.patience) and expected is None:
+            raise UserError(
+                f"{url}: the server states no length and no sum is known, so a truncated file could not be noticed"
+            )
+        try:
+            require_sum(partial, url, expected)
+        except WrongSum as error:
+            raise WrongSum(f"{error}; the file is kept as {set_aside(partial)}") from None
+        return partial
 
     def recorded(self, url: str) -> Sum | None:
         value = read_sums(self.checksums).get(url)
@@ -84,14 +92,18 @@ class Fetcher:
         say(f"{url}: sha256 {value} recorded in {self.checksums}")
 
 
+class WrongSum(UserError):
+    """The file has not the sum that it must have."""
+
+
 def folder_name(url: str) -> str:
-    """Short, safe and different for different URLs: two sites may each have a `dev.tgz`."""
+    """Return a short and safe name that differs for different URLs, because two sites may each have a `dev.tgz`."""
     host = re.sub(r"[^A-Za-z0-9.-]", "", urllib.parse.urlsplit(url).hostname or "")
     return f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
 
 
 def mirrored(mirror: str | None, url: str) -> list[str]:
-    """Where a mirror may have the file: under the path of its URL, or by its name alone."""
+    """Return the addresses at which a mirror may have the file: by the path of its URL, and by its name alone."""
     if mirror is None:
         return []
     if not on_the_web(mirror) and not Path(mirror).is_dir():
@@ -100,31 +112,52 @@ def mirrored(mirror: str | None, url: str) -> list[str]:
     return [f"{mirror.rstrip('/')}/{tail}" for tail in dict.fromkeys((path, file_name(url)))]
 
 
-def local(path: str, expected: Sum | None) -> Path:
-    if not Path(path).is_file():
-        raise UserError(f"{path}: there is no such file (from {Path.cwd()})")
-    if expected is not None and (found := digest(Path(path), expected.kind)) != expected.value:
-        raise UserError(wrong_sum(path, found, expected))
-    return Path(path)
+def local(address: str, expected: Sum | None) -> Path:
+    """Return the user's own file, which may be a link. A linked folder is refused: DVC does not look into it."""
+    path = Path(address)
+    for folder in path.parents:
+        if folder.is_symlink() and folder != Path(TEXT):
+            raise UserError(
+                f"{address}: {folder} is a link to a folder, in which DVC notices no change; link each file instead"
+            )
+    if not path.is_file():
+        raise UserError(f"{address}: there is no such file (from {Path.cwd()})")
+    require_sum(path, address, expected)
+    return path
 
 
 def kept(place: Path, expected: Sum | None) -> bool:
-    """Whether a good download is here already. One that went bad on the disk is put aside."""
+    """Return whether a download with the right sum is here. One that was damaged on disk gets another name."""
     if not place.exists():
         return False
-    if expected is None or digest(place, expected.kind) == expected.value:
-        return True
-    say(f"{place} has not the sum of {expected.origin} any more; kept as {set_aside(place)}, downloading anew")
-    return False
+    try:
+        require_sum(place, str(place), expected)
+    except WrongSum as error:
+        say(f"{error}; the file is kept as {set_aside(place)} and downloaded again")
+        return False
+    return True
 
 
-def hold(found: Path, address: str, expected: Sum | None) -> None:
-    """Refuse a new download with a wrong sum. A partial file is put aside; what a mirror's folder has stays there."""
-    if expected is None or (value := digest(found, expected.kind)) == expected.value:
+def require_sum(path: Path, address: str, expected: Sum | None) -> None:
+    """Raise WrongSum unless the file at `path`, which came from `address`, has the expected sum."""
+    if expected is None:
         return
-    ours = found.suffix == ".partial"
-    aside = set_aside(found) if ours else found
-    raise UserError(f"{wrong_sum(address, value, expected)}; the file is {'kept as' if ours else 'in'} {aside}")
+    try:
+        found = digest(path, expected.kind, expected.unpacked)
+    except UserError as error:  # not a .gz or .xz file, or a damaged one
+        raise WrongSum(str(error)) from None
+    if found != expected.value:
+        raise WrongSum(f"{address}: its {expected.kind} is {found}, but {expected.origin} has {expected.value}")
+
+
+def digest(path: Path, kind: str, unpack: bool = False) -> str:
+    """Return the sum of the file, or with `unpack` that of the bytes in it where its name ends in .gz or .xz."""
+    suffix = Path(path.name.removesuffix(".partial")).suffix if unpack else ""
+    result = hashlib.new(kind)
+    with reading(path) as file:
+        for chunk in Unpacked(file, suffix, str(path)):
+            result.update(chunk)
+    return result.hexdigest()
 
 
 def set_aside(path: Path) -> Path:
@@ -134,33 +167,24 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
-def wrong_sum(address: str, found: str, expected: Sum) -> str:
-    return f"{address}: its {expected.kind} is {found}, but {expected.origin} has {expected.value}"
-
-
-def digest(path: Path, kind: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
-
-
 def read_sums(path: Path) -> dict[str, str]:
     try:
         sums = read_json(path) if path.exists() else {}
     except ValueError as error:
         raise UserError(f"{path} is not JSON ({error}); restore it from git") from None
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
-        raise UserError(f"{path} is no mapping of URLs to sha256 sums; restore it from git")
+        raise UserError(f"{path} is not a mapping from URLs to sha256 sums; restore it from git")
     return sums
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold `path` against other processes. The lock goes with its process, so a kill leaves nothing to clear."""
+    """Lock `path` against other processes. The lock ends with its process, so a kill leaves nothing to remove."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another process that holds {path}")
+            say(f"waiting for the process that holds the lock {path}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""dev and test taken out of train, for a corpus that has no sets of its own."""
+"""Hold dev and test out of train, for a corpus without a dev or test set of its own."""
 
 import os
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ Pair = tuple[bytes, bytes]
 def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> int:
     """Move pairs, evenly spread, from train's `pairs` in `folder` into new sets of these `sizes`.
 
-    No source is taken twice and no empty one, and every pair of train with a source that was taken is removed from it,
-    so nothing of dev or test stands in train and neither in the other. Returns how many pairs train has left.
+    No source is taken twice and no empty one. Every pair of train with a source that was taken is removed from train,
+    so that no source is in two of the sets. Returns the number of pairs left in train.
     Raises UserError if train would not keep half of its pairs or has too few different ones.
     """
     wanted = sum(sizes.values())
     if 2 * wanted > pairs:
-        raise UserError(f"{wanted} pairs are to be held out of {pairs} of train; at most half of them can be")
+        raise UserError(f"{wanted} pairs cannot be held out of the {pairs} pairs of train; at most half of them can")
     held = take(folder, languages, pairs, sizes)
     return remove(folder, languages, held)
 
 
 def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> set[bytes]:
-    """Write the new sets; the sources that went into them."""
+    """Write the new sets. Returns the sources in them."""
     turns, held = order(sizes), set()
     with ExitStack() as stack:
         files = {
@@ -37,13 +37,15 @@ def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, 
                 file.write(side)
             held.add(pair[0])
     if len(held) < len(turns):
-        raise UserError(f"train has only {len(held)} different pairs to hold out, {len(turns)} are asked for")
+        raise UserError(f"train has only {len(held)} different sources to hold out; hold_out asks for {len(turns)}")
     return held
 
 
 def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) -> Iterator[Pair]:
-    """Up to `wanted` pairs without an empty side, every source once: evenly spread, or from the start where the end
-    of train repeats itself."""
+    """Yield up to `wanted` pairs without an empty side and with different sources.
+
+    They are evenly spread. Where train repeats itself too often for that, the rest is taken from its start.
+    """
     sources = set()
     for spread in (True, False):
         for i, (source, target) in enumerate(pairs_of(folder, languages)):
@@ -56,13 +58,13 @@ def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) ->
 
 
 def order(sizes: dict[str, int]) -> list[str]:
-    """Whose turn it is at each pair held out: every set spread as evenly as its size allows."""
+    """Return the set of each pair held out, in order, such that every set is spread evenly."""
     turns = [((i + 0.5) / size, name) for name, size in sizes.items() for i in range(size)]
     return [name for _, name in sorted(turns)]
 
 
 def remove(folder: Path, languages: tuple[str, str], held: set[bytes]) -> int:
-    """Rewrite train without the pairs whose source is in `held`; how many are left."""
+    """Rewrite train without the pairs whose source is in `held`. Returns the number of pairs left."""
     kept = 0
     rest = [folder / f"train.{language}.rest" for language in languages]
     with open(rest[0], "wb") as source_file, open(rest[1], "wb") as target_file:

@@ -1,4 +1,4 @@
-"""The lines of long files, a block at a time. They end at "\\n" only: any other line separator is part of one."""
+"""The lines of long files, a block at a time. Only "\\n" ends a line; other line separators are text."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -7,11 +7,11 @@ from tqdm import tqdm
 
 from transformer.config.reading import UserError
 
-BLOCK = 1 << 20  # bytes of a file that are in memory at once
+BLOCK = 1 << 20  # bytes of a file in memory at a time
 
 
 def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
-    """Whole lines with their ends, BLOCK bytes or a little more of them at a time; the last may lack its end."""
+    """Yield lists of whole lines with their line feeds, about BLOCK bytes each. The last line may lack its line feed."""
     with open(path, "rb", buffering=BLOCK) as file:
         while lines := file.readlines(BLOCK):
             yield lines
@@ -19,7 +19,7 @@ def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
 
 
 def clean_blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
-    """`blocks` of text that normalise wrote. UserError at a line that is not UTF-8."""
+    """Yield the `blocks` of text that normalise wrote. Raises UserError at a line that is not UTF-8."""
     before = 0
     for lines in blocks(path, bar):
         block = b"".join(lines)
@@ -33,5 +33,5 @@ def clean_blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
 
 
 def progress(paths: Iterable[Path], task: str) -> tqdm:
-    """A bar as long as the files, in bytes."""
+    """Return a progress bar over the bytes of all files."""
     return tqdm(total=sum(path.stat().st_size for path in paths), unit="B", unit_scale=True, desc=task)

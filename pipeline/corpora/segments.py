@@ -1,4 +1,4 @@
-"""Segments, one a line, out of formats that are more than lines: the .sgm of WMT's test sets, the hub's parquet."""
+"""Segments, one a line, from formats other than plain text: the .sgm of WMT's test sets and the hub's parquet."""
 
 import html
 import re
@@ -9,23 +9,23 @@ from pipeline.corpora.archives import Unpacked, refuse_bomb
 from transformer.config.reading import UserError
 
 LARGEST_SGM = 1 << 28  # bytes; a test set has about one million
-BATCH = 10_000  # pairs in memory at once
+BATCH = 10_000  # pairs in memory at a time
 
 
 def text(stream: Unpacked, name: str) -> Iterator[bytes]:
-    """The text of a file or member called `name`: the segments of an .sgm, anything else byte for byte."""
+    """Return the text of a file or member called `name`: the segments of an .sgm, and any other bytes unchanged."""
     if re.search(r"\.sgm(\.gz|\.xz)?$", name):
         return sgm_segments(stream)
     return iter(stream)
 
 
 def sgm_segments(stream: Unpacked) -> Iterator[bytes]:
-    """The text of each <seg> as a line, in order, entities replaced by what they stand for."""
+    """Yield the text of each <seg> as a line, in order, with entities replaced by their characters."""
     content = bytearray()
     for chunk in stream:
         content += chunk
         if len(content) > LARGEST_SGM:
-            raise UserError(f"{stream.label} is refused: no .sgm is longer than {LARGEST_SGM:,} bytes")
+            raise UserError(f"{stream.label} is refused: an .sgm of more than {LARGEST_SGM:,} bytes is not plausible")
     try:
         document = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -33,15 +33,17 @@ def sgm_segments(stream: Unpacked) -> Iterator[bytes]:
     segments = re.findall(r"<seg\b[^>]*>(.*?)</seg>", document, re.DOTALL | re.IGNORECASE)
     opened = len(re.findall(r"<seg\b", document, re.IGNORECASE))
     if len(segments) != opened or not opened:
-        raise UserError(f"{stream.label}: {opened} <seg> open and {len(segments)} close; is it an .sgm, and whole?")
+        raise UserError(
+            f"{stream.label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected"
+        )
     for segment in segments:
         yield line(html.unescape(segment).encode())
 
 
 def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs of a data set of the Hugging Face hub: column `translation`, a struct with a text per language.
+    """Yield the pairs of a data set of the Hugging Face hub: column `translation`, a struct with a text per language.
 
-    Bytes that are no UTF-8 are passed on, as those of a text file are: `normalise` refuses or replaces them.
+    Bytes that are not UTF-8 are passed on, as those of a text file are: `normalise` refuses or replaces them.
     """
     import pyarrow
     import pyarrow.compute
@@ -56,13 +58,13 @@ def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[byte
             sides = [side.cast(pyarrow.large_binary()).to_pylist() for side in texts]
             for i, pair in enumerate(zip(*sides, strict=True)):
                 if None in pair:
-                    raise UserError(f"{path}: a pair is null ({i + 1} of its batch); both sides are to be text")
+                    raise UserError(f"{path}: a pair is null ({i + 1} of its batch); text on both sides is expected")
                 source, target = map(line, pair)
                 size += len(source) + len(target)
                 yield source, target
             refuse_bomb(size, packed, str(path))
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # the last in a column's name
-        raise UserError(f"{path} is damaged or no parquet file: {' '.join(str(error).split())}") from None
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: of a column's name
+        raise UserError(f"{path} is damaged or not a parquet file: {' '.join(str(error).split())}") from None
 
 
 def require_columns(file, path: Path, languages: tuple[str, str]) -> None:
@@ -84,5 +86,5 @@ def require_columns(file, path: Path, languages: tuple[str, str]) -> None:
 
 
 def line(segment: bytes) -> bytes:
-    """One segment as one line, trimmed; a line feed inside becomes a space, other separators are text."""
+    """Return a segment as one trimmed line. A line feed in it becomes a space; other separators are kept as text."""
     return segment.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"

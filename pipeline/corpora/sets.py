@@ -1,4 +1,4 @@
-"""The sets of a corpus: a file a language, line n of one the translation of line n of the other."""
+"""The sets of a corpus: one file per language, in which line n is the translation of line n of the other file."""
 
 import itertools
 from pathlib import Path
@@ -24,6 +24,6 @@ def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...
 
 
 def require_aligned(first: Path | str, lines: int, second: Path | str, others: int) -> None:
-    """UserError unless there are as many lines in both."""
+    """Raise UserError unless both have equally many lines."""
     if lines != others:
         raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")

@@ -1,7 +1,7 @@
-"""One URL into one partial file over HTTP: resumed where it was cut, retried with back-off, stopped when it stalls.
+"""Download one URL into one partial file over HTTP, with resuming, retries with back-off and a timeout.
 
-Beside the partial file stands a small record of what the server said of it (its size, ETag or date), so that a
-later process resumes only what is still the same file there.
+A small record beside the partial file holds what the server stated about the file (its size, ETag or date), so that a
+later process resumes only if the server still has the same file.
 """
 
 import email.utils
@@ -19,19 +19,19 @@ from typing import Any
 from transformer.config.reading import UserError
 from transformer.files import read_json, write_json
 
-CHUNK = 1 << 14  # bytes that a cut connection can lose
-LONGEST_WAIT = 60.0  # seconds, our own back-off
-LONGEST_RETRY_AFTER = 600.0  # seconds, where the server asks for it
-NUMBER = "[0-9]{1,19}"  # of bytes, in a header
+CHUNK = 1 << 14  # bytes; a lost connection loses at most so many
+LONGEST_WAIT = 60.0  # seconds, of the back-off
+LONGEST_RETRY_AFTER = 600.0  # seconds, where the server states a time
+NUMBER = "[0-9]{1,19}"  # a number of bytes in a header
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
 class Unavailable(UserError):
-    """This address does not give the file; another might."""
+    """The file cannot be downloaded from this address. It may be available at another."""
 
 
 class Interrupted(Exception):
-    """This attempt failed and the next may not; `wait` is in seconds, None where the server named no time."""
+    """An attempt failed and the next one may succeed. `wait` is in seconds; None if the server stated no time."""
 
     def __init__(self, reason: str, wait: float | None = None):
         super().__init__(reason)
@@ -40,7 +40,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    attempts: int  # in a row without one new byte
+    attempts: int  # in a row without a new byte
     timeout: float  # seconds without a byte
     sleep: Callable[[float], None]
 
@@ -53,9 +53,9 @@ def say(message: str) -> None:
 
 
 def transfer(url: str, partial: Path, patience: Patience) -> bool:
-    """Complete `partial` from `url`. True if the server told its length, so that a cut would have been noticed.
+    """Complete `partial` from `url`. Returns whether the server stated a length, so that a truncation was noticed.
 
-    Raises Unavailable where the server refuses, leads elsewhere than http(s), or fails too often in a row.
+    Raises Unavailable if the server refuses, redirects to anything but http(s), or fails too often in a row.
     """
     failures = 0
     while True:
@@ -65,17 +65,17 @@ def transfer(url: str, partial: Path, patience: Patience) -> bool:
         except Interrupted as interruption:
             failures = 1 if size_of(partial) > before else failures + 1
             if failures == patience.attempts:
-                raise Unavailable(f"{url}: given up after {failures} attempts ({interruption}); {ADVICE}") from None
+                raise Unavailable(f"{url}: gave up after {failures} attempts ({interruption}); {ADVICE}") from None
             wait = min(LONGEST_WAIT, 2.0 ** (failures - 1)) if interruption.wait is None else interruption.wait
-            say(f"{url}: {interruption}; again in {wait:.0f} s, {size_of(partial):,} bytes are here")
+            say(f"{url}: {interruption}; next attempt in {wait:.0f} s, {size_of(partial):,} bytes downloaded")
             patience.sleep(wait)
 
 
-ADVICE = "run it again to go on from there, or set machine.mirror in params.yaml to a folder or URL that has the file"
+ADVICE = "run again to resume, or set machine.mirror in params.yaml to a folder or URL that has the file"
 
 
 def attempt(url: str, partial: Path, timeout: float) -> bool:
-    """One request, from where `partial` ends to the end of the file."""
+    """Make one request for the bytes after those in `partial`."""
     import requests
     import urllib3
 
@@ -83,7 +83,7 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
     have = size_of(partial) if record else 0
     if have and have == record["size"]:
         return True
-    # identity: a .tgz is to arrive as it lies there, not unpacked on the way
+    # identity: the bytes of a .tgz must not be decoded in transit
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": record["validator"]} if record["validator"] else {})
@@ -103,7 +103,7 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
 
 
 def refuse_redirect(response: Any, **_: Any) -> None:
-    """Only http and https are followed: a server must not make us read `file:` or reach what it cannot."""
+    """Follow http and https only, so that a server cannot make this machine read `file:` URLs."""
     if not response.is_redirect:
         return
     location = response.headers["location"]
@@ -113,11 +113,11 @@ def refuse_redirect(response: Any, **_: Any) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise Unavailable(f"{response.url}: redirects to {location!r}, which is no http or https URL; refused")
+        raise Unavailable(f"{response.url}: redirects to {location!r}, which is not an http or https URL; refused")
 
 
 def placed(response: Any, url: str, partial: Path, have: int, record: dict | None) -> tuple[int, int | None]:
-    """Where the body belongs in the file, and the size of the whole file if it is told."""
+    """Return the offset of the response's body in the file, and the size of the whole file if the server states it."""
     status, told = response.status_code, response.headers
     if status in TRANSIENT:
         raise Interrupted(f"status {status} {response.reason}", retry_after(told.get("Retry-After")))
@@ -127,29 +127,29 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict | Non
             return have, int(match[2])
     if status in (206, 416):
         partial.unlink(missing_ok=True)
-        raise Interrupted("the part that is here does not fit the file there, starting anew", wait=0.0)
+        raise Interrupted("the partial file does not match the server's file, starting again", wait=0.0)
     if status != 200:
         raise Unavailable(f"{url}: status {status} {response.reason}; is the address right? {ADVICE}")
     if have:
-        say(f"{url}: the server does not resume, starting anew")
+        say(f"{url}: the server cannot resume, starting again")
     length = told.get("Content-Length")
     if length is not None and not re.fullmatch(NUMBER, length):
-        raise Unavailable(f"{url}: the server says Content-Length {length[:40]!r}, a number is expected; {ADVICE}")
+        raise Unavailable(f"{url}: the server states Content-Length {length[:40]!r}, a number is expected; {ADVICE}")
     return 0, None if length is None else int(length)
 
 
 def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:
-    """The body into `partial` from byte `start` on."""
+    """Write the body into `partial` from byte `start` on."""
     from tqdm import tqdm
 
-    if start == 0:  # emptied before the record is written: never an old part under a new record
+    if start == 0:  # emptied before the record is written, so that a record never describes an older part
         partial.write_bytes(b"")
         validator = response.headers.get("ETag", "W/")
         validator = response.headers.get("Last-Modified") if validator.startswith("W/") else validator
         write_json(record_path(partial), {"url": url, "size": size, "validator": validator})
     free = shutil.disk_usage(partial.parent).free
     if size is not None and size - start > free:
-        raise UserError(f"{url}: {size - start:,} bytes are to come and {partial.parent} has {free:,} left")
+        raise UserError(f"{url}: {size - start:,} bytes remain and {partial.parent} has {free:,} bytes of free space")
     bar = tqdm(total=size, initial=start, unit="B", unit_scale=True, desc=partial.stem, disable=None)
     with open(partial, "ab") as file, bar:
         for chunk in response.raw.stream(CHUNK, decode_content=False):
@@ -158,11 +158,11 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
         file.flush()
         os.fsync(file.fileno())
     if size is not None and size_of(partial) != size:
-        raise Interrupted(f"{size_of(partial):,} of {size:,} bytes came")
+        raise Interrupted(f"received {size_of(partial):,} of {size:,} bytes")
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds to wait by a Retry-After header, which is a number or a date; None where there is none."""
+    """Return the seconds to wait by a Retry-After header, which is a number or a date; None without a valid one."""
     if value is None:
         return None
     if re.fullmatch(NUMBER, value.strip()):
@@ -179,7 +179,7 @@ def record_path(partial: Path) -> Path:
 
 
 def record_of(partial: Path, url: str) -> dict | None:
-    """What is known of the file that `partial` is the beginning of; None where it is not this URL's."""
+    """Return the record of the file in `partial`; None if there is none or it is of another URL."""
     try:
         record = read_json(record_path(partial))
     except (FileNotFoundError, ValueError):
@@ -192,5 +192,5 @@ def size_of(path: Path) -> int:
 
 
 def brief(error: BaseException) -> str:
-    """The last cause of an error of requests, without the objects it prints."""
+    """Return the last cause of an error of requests, without the object representations in it."""
     return re.sub(r"<[^>]*>:? ?", "", str(error.args[-1] if error.args else error))[-200:]

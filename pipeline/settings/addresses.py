@@ -1,44 +1,70 @@
-"""Addresses of files: paths and http(s) URLs, the sums that files are held to, and the names of archives."""
+"""The addresses of files: http(s) URLs and paths below text/, the sums of files, and the names of archives."""
 
 import re
 import urllib.parse
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from transformer.config.reading import UserError
 
+TEXT = "text"  # the folder of the user's own text; every download stage in dvc.yaml depends on it
 TARS = {".tar": "", ".tgz": ".gz", ".tar.gz": ".gz", ".txz": ".xz", ".tar.xz": ".xz"}
 
 
 @dataclass(frozen=True)
 class Sum:
+    """The sum that a file must have."""
+
     kind: str  # sha256 or md5
     value: str
-    origin: str  # the file that holds us to it
+    origin: str  # the file that states the sum
+    unpacked: bool = False  # the sum of the bytes in a .gz or .xz file, and not of the file itself
+
+
+def require_address(address: str) -> None:
+    """Refuse an address that is neither the http(s) URL of a file nor a path below text/.
+
+    DVC notices a change of a file below text/. It would not notice a change elsewhere.
+    """
+    if is_url(address):
+        return
+    path = PurePosixPath(address)
+    if path.is_absolute() or path.parts[:1] != (TEXT,) or len(path.parts) < 2 or ".." in path.parts:
+        raise UserError(
+            f"{address!r} is refused; put the file or a link to it into the folder {TEXT}/ and name it "
+            f"{TEXT}/{path.name or 'my.en'}, or give an http(s) URL (DVC notices no change of a file elsewhere)"
+        )
 
 
 def is_url(address: str) -> bool:
-    """True for a file's URL, False for a path; what `on_the_web` refuses is refused, and an URL without a file name."""
+    """Return True for the URL of a file and False for a path.
+
+    Raises UserError for what `on_the_web` refuses, and for a URL that does not end in a file name.
+    """
     if not on_the_web(address):
         return False
     if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
-        raise UserError(f"{address!r} is refused; an URL ends in a file name, as in .../dev.tgz")
+        raise UserError(f"{address!r} is refused; a URL ends in a file name, as in .../dev.tgz")
     return True
 
 
 def on_the_web(address: str) -> bool:
-    """True for http and https, False for a path; any other scheme (file:, ftp:, ...) and a broken URL are refused."""
+    """Return True for an http or https URL and False for a path.
+
+    Raises UserError for any other scheme (file:, ftp:, ...) and for a URL that cannot be parsed.
+    """
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
     if scheme is None:
         return False
     if scheme[1].lower() not in ("http", "https"):
-        raise UserError(f"{address!r}: {scheme[1]}: is refused; an address is http://, https:// or a plain path")
+        raise UserError(f"{address!r}: {scheme[1]}: is refused; an address is an http:// or https:// URL or a path")
     try:
         parts = urllib.parse.urlsplit(address)
         valid = parts.hostname and parts.port != 0 and ".." not in parts.path.split("/")
     except ValueError:
-        valid = False  # brackets that are no IPv6 address, a port that is no number
+        valid = False  # brackets without an IPv6 address, or a port that is not a number
     if not valid:
-        raise UserError(f"{address!r} is refused; an URL has a host and no .., as in https://host/dev.tgz")
+        raise UserError(f"{address!r} is refused; a URL has a host and no .., as in https://host/dev.tgz")
     return True
 
 
@@ -47,8 +73,8 @@ def file_name(url: str) -> str:
 
 
 def tar_suffix(name: str) -> str:
-    """How the tar file `name` is packed."""
+    """Return how the tar file `name` is packed: ".gz", ".xz", or "" for a plain tar file."""
     for ending, suffix in TARS.items():
         if name.endswith(ending):
             return suffix
-    raise UserError(f"{name}: not the name of an archive; it ends in {', '.join(TARS)}")
+    raise UserError(f"{name}: not the name of an archive; the name of an archive ends in {', '.join(TARS)}")

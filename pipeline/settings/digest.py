@@ -1,4 +1,4 @@
-"""The hash by which settings are known: in the names of work folders, in score files and in MLflow."""
+"""The hash that identifies settings in the names of work folders, in score files and in MLflow."""
 
 import hashlib
 import json
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def digest(value: Any) -> str:
-    """sha256 of `value` as canonical JSON."""
+    """Return the sha256 of `value` as canonical JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,20 +1,22 @@
-"""Where a corpus comes from: the block `download` of a corpus."""
+"""The block `download` of a corpus: the source of its text."""
 
 import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pipeline.settings.addresses import Sum, file_name, is_url, tar_suffix
+from pipeline.settings.addresses import Sum, file_name, is_url, require_address, tar_suffix
 from transformer.config.reading import UserError, require, unknown
 
 SETS = ("train", "dev", "test", "test_filtered")
 DIGITS = {"sha256": 64, "md5": 32}
 SUMS = {"source_sha256", "target_sha256"}
-FORMS = ({"source", "target"}, {"archive", "source", "target"}, {"parquet"}, {"hold_out"})
+FORMS = ({"source", "target"}, {"archive", "source", "target"}, {"parquet"})
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
+    """The demonstration corpus: the seed, and the number of pairs in each set."""
+
     seed: int
     train: int
     dev: int
@@ -28,14 +30,15 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class Archive:
-    """A tar file, plain or packed, and its published sum; without one the first download is recorded."""
+    """A tar file, plain or packed, and its published sum. Without one, the sum of the first download is recorded."""
 
-    url: str  # or a path
+    url: str  # or a path below text/
     sha256: str | None
     md5: str | None
 
     def __post_init__(self) -> None:
         tar_suffix(file_name(self.url) if is_url(self.url) else self.url)
+        require_address(self.url)
         check_sums(self, "sha256", "md5")
         require(not (self.sha256 and self.md5), "md5", self.md5, "one sum is enough, sha256 or md5")
 
@@ -46,39 +49,44 @@ class Archive:
 
 @dataclass(frozen=True)
 class Part:
-    """Parallel text: two files, two members of an archive, parquet files, or so many pairs held out of train."""
+    """A part of a set: two files, two members of an archive, parquet files, or pairs held out of train."""
 
     archive: str | None
-    source: str | None  # a path or URL, or a member of the archive; .gz, .xz and .sgm are unpacked
+    source: str | None  # a URL, a path below text/, or a member of the archive; .gz, .xz and .sgm are unpacked
     target: str | None
-    source_sha256: str | None
+    source_sha256: str | None  # of the unpacked file
     target_sha256: str | None
-    parquet: tuple[str, ...] | None  # paths or URLs; `a-*-of-00003.parquet` stands for its three files
+    parquet: tuple[str, ...] | None  # URLs or paths; `a-*-of-00003.parquet` stands for three files
+    first: int | None  # use only the first pairs, this many
     hold_out: int | None
 
     def __post_init__(self) -> None:
         given = {field.name for field in fields(self) if getattr(self, field.name) is not None}
-        if given not in FORMS and given - SUMS != {"source", "target"}:
+        form = given - {"first"}
+        if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
-                f"source: {', '.join(sorted(given)) or 'nothing'} together are no part of a corpus; valid are source "
-                "and target (with source_sha256, target_sha256), archive with source and target, parquet, hold_out"
+                f"source: {', '.join(sorted(given)) or 'nothing'} is not a part of a corpus; valid are source and "
+                "target (with source_sha256, target_sha256), archive with source and target, parquet, each with or "
+                "without first, and hold_out"
             )
         for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
             if address is not None:
-                is_url(address)  # refuses what is neither URL nor path
+                require_address(address)
         check_sums(self, *SUMS)
-        require(self.hold_out is None or self.hold_out > 0, "hold_out", self.hold_out, "a number above 0 is expected")
-        require(self.parquet != (), "parquet", [], "at least one path or URL is expected")
+        for key in ("first", "hold_out"):
+            value = getattr(self, key)
+            require(value is None or value > 0, key, value, "a number above 0 is expected")
+        require(self.parquet != (), "parquet", [], "at least one URL or path is expected")
 
     @property
     def parquet_files(self) -> list[str]:
-        """Every file, in order: the hub splits large tables and says in each name into how many."""
+        """All files, in order. The hub splits a large table, and each file name states the number of files."""
         return [file for address in self.parquet or () for file in pieces(address)]
 
 
 @dataclass(frozen=True)
 class DownloadConfig:
-    """Where a corpus comes from: `generate`, or a list of parts for each set."""
+    """The source of a corpus: `generate`, or a list of parts for each set."""
 
     generate: GeneratorConfig | None
     archives: dict[str, Archive] | None
@@ -90,11 +98,11 @@ class DownloadConfig:
     def __post_init__(self) -> None:
         if self.generate is not None:
             others = [field.name for field in fields(self)[1:] if getattr(self, field.name) is not None]
-            require(not others, "generate", others, "these do not go with it: it makes every set")
+            require(not others, "generate", others, "generate makes every set and excludes these")
             return
         for name in SETS:
             parts = getattr(self, name)
-            require(parts is not None or name == "test_filtered", name, parts, "where the set comes from is expected")
+            require(parts is not None or name == "test_filtered", name, parts, "the source of the set is expected")
             require(parts != (), name, [], "at least one part is expected")
             for part in parts or ():
                 self.check_part(name, part)
@@ -108,7 +116,7 @@ class DownloadConfig:
 
 
 def pieces(address: str) -> list[str]:
-    """The files that an address with `*-of-NNNNN` stands for; any other is one file."""
+    """Return the files that an address with `*-of-NNNNN` stands for; any other address is one file."""
     count = re.search(r"\*-of-(\d{5})\b", address)
     return [address.replace("*", f"{number:05}", 1) for number in range(int(count[1]))] if count else [address]
 
@@ -120,5 +128,6 @@ def check_sums(config: Any, *names: str) -> None:
         require(bool(valid), name, value, f"{digits} hexadecimal digits are expected")
 
 
-def pinned(kind: str, value: str | None) -> Sum | None:
-    return None if value is None else Sum(kind, value.lower(), "params.yaml")
+def pinned(kind: str, value: str | None, unpacked: bool = False) -> Sum | None:
+    """Return the sum that params.yaml states, or None."""
+    return None if value is None else Sum(kind, value.lower(), "params.yaml", unpacked)

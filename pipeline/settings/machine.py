@@ -1,4 +1,4 @@
-"""The block `machine`: where and how the work is done. These settings change no result."""
+"""The block `machine`: the hardware and its use. These settings change no result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from transformer.config.reading import read, require
 
 @dataclass(frozen=True)
 class MachineConfig:
-    """params.yaml's block `machine`: settings that change no result."""
+    """The block `machine` of params.yaml."""
 
     device: Literal["auto", "cpu", "cuda"]
     processes: int

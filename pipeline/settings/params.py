@@ -1,7 +1,7 @@
-"""params.yaml: what a stage may read of it. A corpus, a model or a run is `base` and its differences."""
+"""Reading of params.yaml. A corpus, a model and a run are `base` with differences."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,41 +11,41 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node
 
-from transformer.config.reading import UserError, convert, read, shown, unknown
+from transformer.config.reading import UserError, convert, keys, read, shown, unknown
 
 PARAMS = Path("params.yaml")
-LARGEST = 2**31 - 1  # of a whole number: what torch, sacreBLEU and sentencepiece all take
-DEEPEST, MOST_VALUES = 100, 100_000  # the project's own file: 6 levels and 1,573 values
+LARGEST = 2**31 - 1  # the largest whole number that torch, sacreBLEU and sentencepiece all accept
+DEEPEST, MOST_VALUES = 100, 100_000  # the project's own file has 6 levels and 1,573 values
 Settings = TypeVar("Settings")
 
 
 def load(path: Path = PARAMS) -> dict[str, Any]:
-    """All of params.yaml, unchecked, read as DVC reads it (YAML 1.2: `no` is a language, 1e-9 a number)."""
+    """Return all of params.yaml, unchecked, parsed as DVC parses it (YAML 1.2: `no` is text, 1e-9 a number)."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path} is not in {Path.cwd()}; run this in the project's own folder") from None
+        raise UserError(f"{path} is not in {Path.cwd()}; run this in the project's folder") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path} cannot be read: {error}") from None
 
 
 def parse(text: str) -> dict[str, Any]:
-    """What the text of params.yaml says."""
+    """Return the content of params.yaml, given its text."""
     try:
         require_shallow(text)
         yaml = YAML(typ="safe")
         yaml.Constructor = Constructor
         params = yaml.load(text)
-    except (YAMLError, TypeError, AssertionError) as error:  # the last two for what cannot be a key
+    except (YAMLError, TypeError, AssertionError) as error:  # the last two are for invalid keys
         why = str(error) or "a key stands twice in !!omap"
         raise UserError(f"{PARAMS} cannot be read: {' '.join(why.split())}") from None
     if not isinstance(params, dict):
-        raise UserError(f"{PARAMS} holds no mapping; its blocks are runs, corpora_in_use, machine, base, ...")
+        raise UserError(f"{PARAMS} is not a mapping; its blocks are runs, corpora_in_use, machine, base, ...")
     return params
 
 
 def require_shallow(text: str) -> None:
-    """Refuse nesting so deep that ruamel.yaml's recursion would fail, or end the process."""
+    """Refuse nesting so deep that the recursion of ruamel.yaml would fail or crash the process."""
     depth = 0
     for event in YAML(typ="safe").parse(text):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
@@ -54,20 +54,20 @@ def require_shallow(text: str) -> None:
 
 
 class Constructor(SafeConstructor):
-    """ruamel.yaml's, which says where a value stands that it cannot make, and refuses what no setting can be."""
+    """ruamel.yaml's constructor, with the line of every value that it refuses."""
 
     def construct_document(self, node: Node) -> Any:
         if size(node, {}) > MOST_VALUES:
-            raise YAMLError(f"it holds more than {MOST_VALUES} values, each alias counted as what it stands for")
+            raise YAMLError(f"it holds more than {MOST_VALUES} values, counting the values behind each alias")
         return super().construct_document(node)
 
     def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
-        """The value of a node; a whole number that is too large is refused here, where its line is known."""
+        """Return the value of a node. A whole number that is too large is refused here, where its line is known."""
         try:
             value = super().construct_non_recursive_object(node, tag)
         except (ValueError, LookupError):
             kind = str(node.tag).rpartition(":")[2]
-            raise ConstructorError(None, None, f"{shown(node.value)} is no {kind}", node.start_mark) from None
+            raise ConstructorError(None, None, f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
         if isinstance(value, int) and abs(value) > LARGEST:
             problem = f"{shown(value)} is not possible; a whole number of at most {LARGEST} is expected"
             raise ConstructorError(None, None, problem, node.start_mark)
@@ -75,7 +75,7 @@ class Constructor(SafeConstructor):
 
 
 def size(node: Node, known: dict[Node, float]) -> float:
-    """How many values a node stands for, each alias counted as what it names; one that holds itself has no end."""
+    """Return the number of values in a node, counting those behind each alias; infinity if it contains itself."""
     if node not in known:
         known[node] = math.inf
         inner = node.value if isinstance(node, CollectionNode) else []
@@ -85,10 +85,10 @@ def size(node: Node, known: dict[Node, float]) -> float:
 
 
 def entry(params: Mapping, block: str, name: str) -> Mapping:
-    """`params[block][name]`, for example the corpus `demo`."""
+    """Return `params[block][name]`, for example the corpus `demo`."""
     entries = params.get(block)
     if not isinstance(entries, Mapping):
-        raise UserError(f"params.yaml: {block} is missing or no mapping")
+        raise UserError(f"params.yaml: {block} is missing or not a mapping")
     if name not in entries:
         raise UserError(unknown(name, list(entries), f"params.yaml: {block}"))
     if not isinstance(entries[name], Mapping):
@@ -97,7 +97,7 @@ def entry(params: Mapping, block: str, name: str) -> Mapping:
 
 
 def languages(params: Mapping, corpus: str) -> tuple[str, str]:
-    """Source and target language of a corpus."""
+    """Return the source and the target language of a corpus."""
     given = entry(params, "corpora", corpus).get("languages")
     source, target = convert(tuple[str, str], given, f"params.yaml: corpora.{corpus}.languages")
     if source == target:
@@ -106,14 +106,38 @@ def languages(params: Mapping, corpus: str) -> tuple[str, str]:
 
 
 def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings], run: str = "") -> Settings:
-    """Section `key` of a corpus or model: `base`'s, then what the entry changes, then what the run `run` changes."""
+    """Return section `key` of a corpus or model: `base`, changed by the entry, then by the run `run`."""
     base, differences = entry(params, "base", key), entry(params, block, name).get(key)
     if not isinstance(differences, Mapping):
         raise UserError(f"params.yaml: {block}.{name}.{key}: a mapping is expected, {{}} where nothing differs")
     merged, where = dict(base), f"params.yaml: base.{key}"
     read(cls, merged, where)
+    of_entry = f"params.yaml: {block}.{name}.{key}"
+    require_known(differences, keys(cls), params, of_entry)
     of_run = {k: v for k, v in params["runs"][run].items() if k in base} if run else {}
-    for more, place in [(differences, f"params.yaml: {block}.{name}.{key}"), (of_run, f"params.yaml: runs.{run}")]:
+    for more, place in [(differences, of_entry), (of_run, f"params.yaml: runs.{run}")]:
         if more:
             merged, where = {**merged, **more}, place
     return read(cls, merged, where)
+
+
+OWNERS = {
+    "normalise": "`normalise` of a corpus (corpora.NAME.normalise)",
+    "vocabulary": "`vocabulary` of a corpus (corpora.NAME.vocabulary)",
+    "model": "`model` of a model (models.NAME.model) or a run",
+    "training": "`training` of a model (models.NAME.training) or a run",
+    "averaging": "`averaging` of a model (models.NAME.averaging)",
+    "decoding": "`decoding` of a model (models.NAME.decoding) or an entry of `decodings`",
+    "scoring": "`base.scoring`",
+}
+
+
+def require_known(given: Iterable, valid: list[str], params: Mapping, where: str) -> None:
+    """Refuse a key that is not `valid`. For a key of another section the message says where it belongs."""
+    for key in given:
+        if key not in valid:
+            sections = [name for name in OWNERS if isinstance(key, str) and key in entry(params, "base", name)]
+            if not sections:
+                raise UserError(unknown(key, valid, where))
+            places = ", or in ".join(OWNERS[name] for name in sections)
+            raise UserError(f"{where}.{key}: not a setting here; {key} belongs in {places}")

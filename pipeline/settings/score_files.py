@@ -1,6 +1,6 @@
-"""What one stage needs of a JSON file that another wrote: entries of a type, or one line that says what is wrong.
+"""Typed entries of a JSON file that another stage wrote. A wrong entry is a UserError of one line.
 
-A file may hold more than is needed of it.
+A file may hold more entries than a stage needs.
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from transformer.config.reading import UserError, convert, describe, optional
 
 
 def within(value: Any, *keys: str) -> Any:
-    """What stands under these keys in mappings in mappings, or None."""
+    """Return the value under these keys in nested mappings, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
 def entry(value: Any, key: str, kind: Any, where: str) -> Any:
-    """What stands under `key` (`settings.model`, where it lies deeper) in what a file holds, as the annotation `kind`.
+    """Return the value under `key` (`settings.model` for a nested one) of a file's content, as the annotation `kind`.
 
-    `where` names the file. Raises UserError for a wrong type, or for nothing where `kind` is not optional.
+    `where` names the file. Raises UserError for a wrong type, and for a missing value unless `kind` is optional.
     """
     found = within(value, *key.split("."))
     if found is None and not optional(kind):
@@ -28,7 +28,7 @@ def entry(value: Any, key: str, kind: Any, where: str) -> Any:
 
 
 def count(value: Any, key: str, where: str) -> int:
-    """`entry` of a whole number above 0."""
+    """Return the `entry` of a whole number above 0."""
     number = entry(value, key, int, where)
     if number <= 0:
         raise UserError(f"{where}: {key}: {number} is not possible; a whole number above 0 is expected")
@@ -36,7 +36,7 @@ def count(value: Any, key: str, where: str) -> int:
 
 
 def mapping(value: Any, where: str) -> Mapping[str, Any]:
-    """`value` if it is a mapping, whatever it holds."""
+    """Return `value` if it is a mapping."""
     if not isinstance(value, Mapping):
         raise UserError(f"{where}: a mapping is expected, not {value!r}")
     return value

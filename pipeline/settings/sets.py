@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.settings.download import Part
-from pipeline.settings.params import entry
+from pipeline.settings.params import entry, require_known
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, keys, read, shown, unknown
 
@@ -53,10 +53,7 @@ def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     """The decoding `name` of params.yaml: `base.decoding` with what the entry changes."""
     where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
-    valid = ["model", "set", *keys(DecodingConfig)]
-    for key in values:
-        if key not in valid:
-            raise UserError(unknown(key, valid, where))
+    require_known(values, ["model", "set", *keys(DecodingConfig)], params, where)
     for key, expected in (("model", "RUN/average"), ("set", "a set or CORPUS-test")):
         if not isinstance(values.get(key), str):
             raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {expected} is expected")
