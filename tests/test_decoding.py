@@ -217,6 +217,14 @@ def assert_same(results: list[Translation], expected: list[Translation]):
     assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
 
 
+def test_no_sentences_have_no_translations(model, decoding_settings):
+    config = decoding_settings()
+    assert translate(model, [], config) == beam_search(Table(torch.zeros(0)), [], config, CPU) == []
+    assert list(translate_batches(model, [], config)) == []
+    (before, none, after) = translate_batches(model, [SOURCES[:1], [], SOURCES[1:]], config)
+    assert none == [] and len(before) == 1 and len(after) == len(SOURCES) - 1
+
+
 def test_translations_respect_input_length_plus_extra(model, decoding_settings):
     for source, result in zip(SOURCES, translate(model, SOURCES, decoding_settings(extra_length=2))):
         assert len(result.ids) <= len(source) + 2

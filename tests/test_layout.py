@@ -1,5 +1,7 @@
 """Layouts: a batch's loss and gradients do not depend on how it lies in tensors, and no sentence sees another."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
-from transformer.layout import layout_for, packed, padded, split
+from transformer.layout import layout_for, packed, pad, padded, split
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 
@@ -48,6 +50,26 @@ def test_packed(monkeypatch):
     assert batch.target.sentence_BS[0, :7].tolist() == [1, 1, 2, 2, 2, 2, 0]
     assert batch.real_N.tolist() == [*range(6), *range(24, 24 + 21)]
     assert batch.labels_N[:7].tolist() == [8, EOS, 9, 10, 11, EOS, 21]
+
+
+def test_the_example_of_the_documentation(monkeypatch):
+    """In the docstring of the module."""
+    monkeypatch.setattr(layout, "WIDTHS", (5,))
+    monkeypatch.setattr(layout, "STEP", 1)
+    pairs = Pairs(3)
+    pairs.sides = [[[5, 6], [7], [4, 5, 6, 7]], [[8], [9, 10], [8, 9]]]
+    batch = packed(pairs, np.arange(3))
+    sides = [getattr(batch, side) for side in ("source", "target")]
+    tables = [getattr(rows, name).tolist() for name in ("ids_BS", "position_BS", "sentence_BS") for rows in sides]
+    rows = [row for source, target in zip(tables[::2], tables[1::2]) for pair in zip(source, target) for row in pair]
+    shown = re.findall(r"(?<= {2})\d+(?: \d+)+", layout.__doc__)
+    expected = [*rows, batch.real_N.tolist(), batch.labels_N.tolist()]
+    assert [[int(number) for number in row.split()] for row in shown] == expected
+
+
+def test_pad():
+    assert pad([[5, 6], [], [7]]).tolist() == [[5, 6], [0, 0], [7, 0]]
+    assert pad([]).shape == (0, 0) and pad([]).dtype == torch.int64
 
 
 def sentences(rows):
