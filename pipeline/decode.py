@@ -29,10 +29,9 @@ from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoding import Translation, batches_by_length, translate_batches
 from transformer.files import atomic, atomic_folder, write_json
-from transformer.layers import Weights
 from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
-from transformer.model import Transformer
+from transformer.model import Transformer, attention_weights_of
 from transformer.perplexity import mean_loss
 from transformer.store import step_files
 from transformer.vocabulary import Vocabulary
@@ -114,10 +113,9 @@ def perplexity(decoder: Decoder, source: list[str], target: list[str]) -> dict[s
 @torch.inference_mode()
 def attention(decoder: Decoder, source: list[int], target: list[int]) -> dict[str, np.ndarray]:
     """The weights [layers, heads, queries, keys] of each kind of attention, translating `source` as `target`."""
-    kept = Weights()
     ids = (pad([[*source, EOS]]).to(decoder.device), pad([[BOS, *target]]).to(decoder.device))
-    decoder.model.hidden(*map(Rows, ids), keep=kept)
-    return {kind: torch.cat(layers).cpu().numpy().astype(np.float16) for kind, layers in vars(kept).items()}
+    weights = attention_weights_of(decoder.model, *map(Rows, ids))
+    return {kind: torch.cat(layers).cpu().numpy().astype(np.float16) for kind, layers in weights.items()}
 
 
 def write_attention(decoder: Decoder, lines: list[str], translations: list[Translation], out: Path) -> None:

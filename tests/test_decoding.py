@@ -159,7 +159,7 @@ def test_cached_equals_uncached(settings, decoding_settings, neighbourhood):
         expected = beam_search(uncached, [len(source) + 30], config, CPU)
         moved.append(uncached.moved)
         assert_same(translate(model, [source], config), expected)
-    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.ROOM / config.beam
+    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.CAPACITY / config.beam
     assert min(moved) > 0
 
 

@@ -9,7 +9,7 @@ from test_data import Pairs
 from test_model import VARIATIONS, build
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from transformer import layout
+from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.layout import layout_for, packed, pad, padded, split
 from transformer.perplexity import batch_loss
@@ -157,6 +157,13 @@ def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
         torch.testing.assert_close(results[0][1], results[1][1], atol=1e-4, rtol=1e-4)
         counts.append(counter.frame_count)
     assert counts[1:] == [counts[1]] * 4
+
+
+def test_asking_whether_to_compile_changes_no_setting_of_dynamo(monkeypatch):
+    monkeypatch.setattr(compilation, "hindrance", lambda: None)
+    monkeypatch.setattr(torch._dynamo.config, "specialize_float", False)
+    assert compilation.compiles("cuda")
+    assert not torch._dynamo.config.specialize_float
 
 
 def test_padding_beside_a_full_row_is_a_number(settings):
