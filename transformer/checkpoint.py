@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read, require
+from transformer.config.reading import UserError, convert, read_saved, require
 from transformer.files import atomic, read_json, write_json
 from transformer.model import Transformer
 
@@ -86,7 +86,7 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
     path = folder / SETTINGS
     try:
         content = read_json(path)
-        config = read(ModelConfig, content["model"], f"{path}: model")
+        config = read_saved(ModelConfig, content["model"], f"{path}: model")
         size = convert(int, content["vocabulary_size"], f"{path}: vocabulary_size")
         sha256 = convert(str, content["vocabulary_sha256"], f"{path}: vocabulary_sha256")
     except (FileNotFoundError, KeyError, TypeError) as error:
