@@ -1,4 +1,4 @@
-"""Attention equals torch's own."""
+"""Attention equals torch.nn.functional's and torch.nn.MultiheadAttention."""
 
 import pytest
 import torch

@@ -42,7 +42,7 @@ class Table:
 
 
 def exhaustive(logits, limit, config):
-    """The best score of all sequences that end within `limit` tokens, EOS counted."""
+    """The best score of all sequences that end within `limit` tokens, EOS included."""
     allowed = logits.clone()
     allowed[..., [PAD, BOS]] = -math.inf
     log_probs = allowed.log_softmax(-1)
@@ -112,7 +112,7 @@ def test_length_penalties(decoding_settings):
 
 
 def sharpened(config):
-    """Untrained, with a sharpened embedding: its hypotheses differ enough that beams really move."""
+    """An untrained model with a scaled embedding, so that hypotheses differ and continue others than their own."""
     torch.manual_seed(3)
     model = Transformer(config, 40).eval()
     with torch.no_grad():
@@ -129,7 +129,7 @@ SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 3
 
 
 class Uncached:
-    """The step function that runs the whole model on every hypothesis each time."""
+    """A step function that runs the whole model on every hypothesis at every step."""
 
     def __init__(self, model, source):
         self.model, self.source, self.history, self.rows = model, source, None, None

@@ -1,4 +1,4 @@
-"""Layouts: a batch's loss and gradients do not depend on how it lies in tensors, and no sentence sees another."""
+"""The loss and the gradients of a batch do not depend on its layout, and sentences in one row are independent."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_packed(monkeypatch):
 
 
 def test_the_example_of_the_documentation(monkeypatch):
-    """In the docstring of the module."""
+    """The tables in the module's docstring."""
     monkeypatch.setattr(layout, "WIDTHS", (5,))
     monkeypatch.setattr(layout, "STEP", 1)
     pairs = Pairs(3)
@@ -127,7 +127,7 @@ def test_both_layouts_give_the_same_loss_and_gradients(settings, variation, prec
 
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
 def test_no_sentence_sees_another(settings, variation):
-    """Another source and target in the place of one pair move no other pair's output."""
+    """A change of one pair changes the output of no other pair."""
     model, pairs = build(settings(**variation), 90), Pairs(12, 12)
     before = packed(pairs, np.arange(12))
     row, number = 0, 2
@@ -144,7 +144,7 @@ def test_no_sentence_sees_another(settings, variation):
 
 
 def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
-    """Whatever the number and the width of the rows: what is compiled after two batches serves all that follow."""
+    """After two batches nothing more is compiled, whatever the number and the width of the rows."""
     plain, compiled = (build(settings(), 90).train() for _ in range(2))
     counter, counts = CompileCounterWithBackend("eager"), []
     compiled.compile_layers(counter)
@@ -167,7 +167,7 @@ def test_asking_whether_to_compile_changes_no_setting_of_dynamo(monkeypatch):
 
 
 def test_padding_beside_a_full_row_is_a_number(settings):
-    """Targets of a row are shorter than its sources, which leave no padding for the targets' to look at."""
+    """A target's padding attends to the source's padding, and a full row of sources has none."""
     pairs = Pairs(4)
     pairs.sides = [[[5] * 23] * 4, [[6] * 2] * 4]
     model = build(settings(), 90)

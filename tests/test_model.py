@@ -1,4 +1,4 @@
-"""The model equals torch.nn.Transformer, cannot see the future, and does not notice padding."""
+"""The model equals torch.nn.Transformer; later positions and padding change no output."""
 
 import math
 
@@ -28,7 +28,7 @@ def build(config, vocabulary=50):
     torch.manual_seed(1)
     model = Transformer(config, vocabulary).eval()
     for name, parameter in model.named_parameters():
-        if "bias" in name or "norm" in name:  # so that every weight counts in the comparison
+        if "bias" in name or "norm" in name:  # whose initial values would hide an error
             torch.nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
     return model
 
@@ -38,7 +38,7 @@ def random_ids(*shape):
 
 
 def reference_of(model):
-    """torch.nn.Transformer with the model's weights; post-norm needs none of its final norms."""
+    """torch.nn.Transformer with the model's weights, for post-norm without its final norms."""
     c = model.config
     reference = torch.nn.Transformer(
         c.d_model, c.h, c.N, c.N, c.d_ff, dropout=0.0, batch_first=True, norm_first=c.norm == "pre"
@@ -128,11 +128,10 @@ def test_step_by_step_equals_all_at_once(settings, variation):
 @torch.no_grad()
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_attention_weights_equal_torch_s(settings, norm):
-    """In torch.nn.Transformer's layers, which return them only where they are asked to."""
     model, kept = build(settings(norm=norm)), {"encoder": [], "decoder": [], "cross": []}
     reference, source, target = reference_of(model), random_ids(2, 6), random_ids(2, 5)
 
-    def asked(module, inputs, options):
+    def ask_for_weights(module, inputs, options):
         return inputs, options | {"need_weights": True, "average_attn_weights": False}
 
     for stack, attention, kind in [
@@ -142,11 +141,11 @@ def test_attention_weights_equal_torch_s(settings, norm):
     ]:
         for layer in stack.layers:
             module = getattr(layer, attention)
-            module.register_forward_pre_hook(asked, with_kwargs=True)
+            module.register_forward_pre_hook(ask_for_weights, with_kwargs=True)
             module.register_forward_hook(lambda _, inputs, output, kind=kind: kept[kind].append(output[1]))
     scaled = model.embedding * math.sqrt(32)
     causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
-    reference.train()  # whose fast path in evaluation calls no attention module; there is no dropout
+    reference.train()  # its fast path for evaluation calls no attention module; dropout is 0
     reference(scaled[source] + sinusoids(6, 32), scaled[target] + sinusoids(5, 32), tgt_mask=causal)
     torch.testing.assert_close(attention_weights_of(model, Rows(source), Rows(target)), kept, atol=1e-5, rtol=1e-5)
 

@@ -1,4 +1,4 @@
-"""The paper's numbers: every published cell that needs no training to compute, and params.yaml as the paper has it."""
+"""Every published number that can be computed without training, and the paper's settings in params.yaml."""
 
 from itertools import pairwise
 
@@ -54,7 +54,7 @@ def row_of(name):
 
 
 def exponent(params, component, of, **differences):
-    """How a component's operations grow when n, or d, is doubled: as which power of it."""
+    """The power of n, or of d, by which a component's operations grow when it is doubled."""
     values = {**params["base"]["model"]}
     small = ModelConfig(**values)
     large = ModelConfig(**{**values, "d_model": 1024, "d_k": 128, "d_v": 128}) if of == "d" else small
@@ -70,7 +70,7 @@ def test_self_attention_costs_n_squared_d(params):
 
 
 def layers_from_end_to_end(n, neighbourhood):
-    """How many layers of self-attention it takes for the last position to depend on the first."""
+    """The number of self-attention layers after which the last position depends on the first."""
     mask = position_mask(n, False, neighbourhood, CPU)
     step = torch.ones(n, n) if mask is None else mask.float()
     reach, layers = torch.eye(n), 0
@@ -201,7 +201,7 @@ def vocabularies(params, row):
 
 
 def test_no_one_vocabulary_gives_all_published_parameters(params):
-    """All rows with a count but big agree with about 41,000 pieces to the last digit, and big with about 36,000."""
+    """41,000 pieces give the published count of every row except big, and 36,000 pieces give that of big."""
     counted = [row for row in TABLE3 if row.parameters]
     ranges = [vocabularies(params, row) for row in counted if row.group != "big"]
     low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
@@ -213,7 +213,7 @@ def test_no_one_vocabulary_gives_all_published_parameters(params):
 
 
 def test_rows_without_a_count_have_the_base_model_s(params):
-    """A blank is the base model's value; learned positions alone add a table for each side."""
+    """A blank cell means the base model's value; learned positions add a table for source and target each."""
     for row in (row for row in TABLE3 if row.parameters is None):
         extra = 2 * model_of(params, row).max_positions * 512 if row.group == "E" else 0
         assert parameters(model_of(params, row), PIECES) == parameters(model_of(params, TABLE3[0]), PIECES) + extra

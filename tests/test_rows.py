@@ -1,4 +1,4 @@
-"""Every row of the paper's tables trains: one step of each, at its real width, on a vocabulary of a hundred pieces."""
+"""Every row of the paper's tables trains for one step, at its real width, with a vocabulary of 100 pieces."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ PAPER = load()["studies"]["paper"]
 @pytest.mark.parametrize("run", PAPER)
 def test_one_step(params, run):
     _, model_config, config = run_settings({**params, "runs": PAPER}, run)
-    if model_config.N == 6:  # one layer says as much as six; the rows that differ by N keep theirs
+    if model_config.N == 6:  # one layer shows as much as six; rows that vary N keep theirs
         model_config = replace(model_config, N=1)
     torch.manual_seed(config.seed)
     model, pairs = Transformer(model_config, 100), Pairs(2, 6)
