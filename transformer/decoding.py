@@ -215,6 +215,8 @@ class ModelStep:
 @torch.inference_mode()
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
     """The translations of one batch of source ids without EOS, each of at most source length + `extra_length` tokens."""
+    if not sources:
+        return []
     device = model.embedding.device
     source_BS = pad([[*source, EOS] for source in sources]).to(device)
     limits = [len(source) + config.extra_length for source in sources]
