@@ -33,7 +33,7 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
 STEPS_UNSEEN = 4  # steps between two checks for decided sentences on a GPU, where a check synchronises
-AT_ONCE = 4  # batches that CPU threads decode concurrently; the interpreter lock leaves no gain in more
+AT_ONCE = 4  # batches that CPU threads decode concurrently; more gain nothing, because of the interpreter lock
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ def translate_batches(
 ) -> Iterator[list[Translation]]:
     """The translations of each batch, in the order of the batches.
 
-    On a CPU each of the `threads` decodes its own batch, since the matrix products of one step are too small to gain
-    from several threads.
+    On a CPU up to AT_ONCE batches are decoded concurrently and share the `threads`, since the matrix products of one step
+    are too small to gain from several threads.
     """
     at_once = 1 if model.embedding.is_cuda else min(config.threads, AT_ONCE)
     return by_threads(lambda sources: translate(model, sources, config), batches, at_once, config.threads // at_once)
