@@ -27,8 +27,8 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoding import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
-from transformer.layers import Weights
 from transformer.layout import Rows, pad
+from transformer.model import attention_weights_of
 from transformer.perplexity import mean_loss
 from transformer.store import step_files
 from transformer.translator import Translator
@@ -66,10 +66,9 @@ def perplexity(translator: Translator, source: list[str], target: list[str]) -> 
 @torch.inference_mode()
 def attention(translator: Translator, source: list[int], target: list[int]) -> dict[str, np.ndarray]:
     """The weights [layers, heads, queries, keys] of each kind of attention, translating `source` as `target`."""
-    kept = Weights()
     ids = (pad([[*source, EOS]]).to(translator.device), pad([[BOS, *target]]).to(translator.device))
-    translator.model.hidden(*map(Rows, ids), keep=kept)
-    return {kind: torch.cat(layers).cpu().numpy().astype(np.float16) for kind, layers in vars(kept).items()}
+    weights = attention_weights_of(translator.model, *map(Rows, ids))
+    return {kind: torch.cat(layers).cpu().numpy().astype(np.float16) for kind, layers in weights.items()}
 
 
 def write_attention(translator: Translator, lines: list[str], translations: list[Translation], out: Path) -> None:

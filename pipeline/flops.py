@@ -24,11 +24,11 @@ from typing import Any
 
 from pipeline.settings.params import load
 from pipeline.settings.rates import rates
-from pipeline.settings.score_files import count, entry, within
+from pipeline.settings.score_files import count, within
 from pipeline.tracking import client as tracking
 from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
-from transformer.config.reading import keys, read, require
+from transformer.config.reading import keys, read, read_saved, require
 from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
 
@@ -115,7 +115,7 @@ def flops(counted: Mapping[str, Any], timing: Timing, params: Mapping[str, Any])
 def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
     """The count of the training that training.json tells of, with the vocabulary that the corpus' report does."""
     training, where = read_json(path), str(path)
-    config = entry(training, "settings.model", ModelConfig, where)
+    config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
     lengths = Lengths(**{key: count(training, key, where) for key in keys(Lengths)})
     vocabulary_size = count(read_json(corpus), "vocabulary_size", str(corpus))
     return analytic(config, vocabulary_size, lengths, count(training, "steps", where))

@@ -1,4 +1,4 @@
-"""Checkpoints that a stranger, a bad disk or a kill has been at: named and refused, and nothing that was saved is lost."""
+"""Damaged, foreign and malicious checkpoints are refused by name, and a killed training loses nothing it had saved."""
 
 import itertools
 import json
@@ -22,14 +22,14 @@ KILLED = 9
 
 
 class Payload:
-    """Unpickled, it makes the file `evil`."""
+    """An object whose unpickling creates the file `evil`."""
 
     def __reduce__(self):
         return open, ("evil", "w")
 
 
 def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
-    """In the names and numbers at the beginning of the file and in the weights alike."""
+    """In the header of the file and in the weights."""
     path = tmp_path / "step-00000003.safetensors"
     write_tensors(
         path, {"w": torch.arange(6.0).reshape(2, 3), "half": torch.ones((), dtype=torch.bfloat16)}, {"step": 3}
@@ -127,7 +127,7 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
     (other / "mine").touch()
     for _ in range(2):
         path.symlink_to(other)
-        (tmp_path / ".out.old.4194304.partial").symlink_to(other)  # of a process that can be none
+        (tmp_path / ".out.old.4194304.partial").symlink_to(other)  # no process has this number
         with atomic_folder(path) as folder:
             (folder / "made").touch()
         assert [file.name for file in path.iterdir()] == ["made"] and (other / "mine").exists()
@@ -136,7 +136,10 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
 
 
 def killed_at(place: int, folder: Path, work) -> bool:
-    """Do `work` in a process that ends just before its change `place` of a file in `folder`; false where it has fewer."""
+    """Run `work` in a process that is killed before its change number `place` of a file in `folder`.
+
+    Returns whether it was killed; false means that `work` makes fewer changes.
+    """
     process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == KILLED
@@ -167,7 +170,7 @@ def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp
         run(trainer)
         left = files(folder)
         assert left.keys() == expected.keys(), "what was being written has gone"
-        # the time that it took stands in the state
+        # the state holds the time that the training took
         assert all(left[path] == expected[path] for path in left if path.name != "state.safetensors"), place
     assert set(steps) == {0, 2} and steps == sorted(steps), "a state that was there is never lost"
 

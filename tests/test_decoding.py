@@ -42,7 +42,7 @@ class Table:
 
 
 def exhaustive(logits, limit, config):
-    """The best score of all sequences that end within `limit` tokens, EOS counted."""
+    """The best score of all sequences that end within `limit` tokens, EOS included."""
     allowed = logits.clone()
     allowed[..., [PAD, BOS]] = -math.inf
     log_probs = allowed.log_softmax(-1)
@@ -112,7 +112,7 @@ def test_length_penalties(decoding_settings):
 
 
 def sharpened(config):
-    """Untrained, with a sharpened embedding: its hypotheses differ enough that beams really move."""
+    """An untrained model with a scaled embedding, so that hypotheses differ and continue others than their own."""
     torch.manual_seed(3)
     model = Transformer(config, 40).eval()
     with torch.no_grad():
@@ -129,7 +129,7 @@ SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 3
 
 
 class Uncached:
-    """The step function that runs the whole model on every hypothesis each time."""
+    """A step function that runs the whole model on every hypothesis at every step."""
 
     def __init__(self, model, source):
         self.model, self.source, self.history, self.rows = model, source, None, None
@@ -159,7 +159,7 @@ def test_cached_equals_uncached(settings, decoding_settings, neighbourhood):
         expected = beam_search(uncached, [len(source) + 30], config, CPU)
         moved.append(uncached.moved)
         assert_same(translate(model, [source], config), expected)
-    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.ROOM / config.beam
+    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.CAPACITY / config.beam
     assert min(moved) > 0
 
 
@@ -215,6 +215,14 @@ def test_continuations_are_the_best_of_all(vocabulary):
 def assert_same(results: list[Translation], expected: list[Translation]):
     assert [result.ids for result in results] == [other.ids for other in expected]
     assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+def test_no_sentences_have_no_translations(model, decoding_settings):
+    config = decoding_settings()
+    assert translate(model, [], config) == beam_search(Table(torch.zeros(0)), [], config, CPU) == []
+    assert list(translate_batches(model, [], config)) == []
+    (before, none, after) = translate_batches(model, [SOURCES[:1], [], SOURCES[1:]], config)
+    assert none == [] and len(before) == 1 and len(after) == len(SOURCES) - 1
 
 
 def test_translations_respect_input_length_plus_extra(model, decoding_settings):

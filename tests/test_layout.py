@@ -1,4 +1,6 @@
-"""Layouts: a batch's loss and gradients do not depend on how it lies in tensors, and no sentence sees another."""
+"""The loss and the gradients of a batch do not depend on its layout, and sentences in one row are independent."""
+
+import re
 
 import numpy as np
 import pytest
@@ -7,9 +9,9 @@ from test_data import Pairs
 from test_model import VARIATIONS, build
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from transformer import layout
+from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
-from transformer.layout import layout_for, packed, padded, split
+from transformer.layout import layout_for, packed, pad, padded, split
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 
@@ -48,6 +50,26 @@ def test_packed(monkeypatch):
     assert batch.target.sentence_BS[0, :7].tolist() == [1, 1, 2, 2, 2, 2, 0]
     assert batch.real_N.tolist() == [*range(6), *range(24, 24 + 21)]
     assert batch.labels_N[:7].tolist() == [8, EOS, 9, 10, 11, EOS, 21]
+
+
+def test_the_example_of_the_documentation(monkeypatch):
+    """The tables in the module's docstring."""
+    monkeypatch.setattr(layout, "WIDTHS", (5,))
+    monkeypatch.setattr(layout, "STEP", 1)
+    pairs = Pairs(3)
+    pairs.sides = [[[5, 6], [7], [4, 5, 6, 7]], [[8], [9, 10], [8, 9]]]
+    batch = packed(pairs, np.arange(3))
+    sides = [getattr(batch, side) for side in ("source", "target")]
+    tables = [getattr(rows, name).tolist() for name in ("ids_BS", "position_BS", "sentence_BS") for rows in sides]
+    rows = [row for source, target in zip(tables[::2], tables[1::2]) for pair in zip(source, target) for row in pair]
+    shown = re.findall(r"(?<= {2})\d+(?: \d+)+", layout.__doc__)
+    expected = [*rows, batch.real_N.tolist(), batch.labels_N.tolist()]
+    assert [[int(number) for number in row.split()] for row in shown] == expected
+
+
+def test_pad():
+    assert pad([[5, 6], [], [7]]).tolist() == [[5, 6], [0, 0], [7, 0]]
+    assert pad([]).shape == (0, 0) and pad([]).dtype == torch.int64
 
 
 def sentences(rows):
@@ -105,7 +127,7 @@ def test_both_layouts_give_the_same_loss_and_gradients(settings, variation, prec
 
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
 def test_no_sentence_sees_another(settings, variation):
-    """Another source and target in the place of one pair move no other pair's output."""
+    """A change of one pair changes the output of no other pair."""
     model, pairs = build(settings(**variation), 90), Pairs(12, 12)
     before = packed(pairs, np.arange(12))
     row, number = 0, 2
@@ -122,7 +144,7 @@ def test_no_sentence_sees_another(settings, variation):
 
 
 def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
-    """Whatever the number and the width of the rows: what is compiled after two batches serves all that follow."""
+    """After two batches nothing more is compiled, whatever the number and the width of the rows."""
     plain, compiled = (build(settings(), 90).train() for _ in range(2))
     counter, counts = CompileCounterWithBackend("eager"), []
     compiled.compile_layers(counter)
@@ -137,8 +159,15 @@ def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
     assert counts[1:] == [counts[1]] * 4
 
 
+def test_asking_whether_to_compile_changes_no_setting_of_dynamo(monkeypatch):
+    monkeypatch.setattr(compilation, "hindrance", lambda: None)
+    monkeypatch.setattr(torch._dynamo.config, "specialize_float", False)
+    assert compilation.compiles("cuda")
+    assert not torch._dynamo.config.specialize_float
+
+
 def test_padding_beside_a_full_row_is_a_number(settings):
-    """Targets of a row are shorter than its sources, which leave no padding for the targets' to look at."""
+    """A target's padding attends to the source's padding, and a full row of sources has none."""
     pairs = Pairs(4)
     pairs.sides = [[[5] * 23] * 4, [[6] * 2] * 4]
     model = build(settings(), 90)

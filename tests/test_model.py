@@ -1,4 +1,4 @@
-"""The model equals torch.nn.Transformer, cannot see the future, and does not notice padding."""
+"""The model equals torch.nn.Transformer; later positions and padding change no output."""
 
 import math
 
@@ -9,7 +9,8 @@ from pipeline.settings.params import section
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.layers import sinusoids
-from transformer.model import Transformer
+from transformer.layout import Rows
+from transformer.model import Transformer, attention_weights_of
 
 VARIATIONS = [
     {},
@@ -27,7 +28,7 @@ def build(config, vocabulary=50):
     torch.manual_seed(1)
     model = Transformer(config, vocabulary).eval()
     for name, parameter in model.named_parameters():
-        if "bias" in name or "norm" in name:  # so that every weight counts in the comparison
+        if "bias" in name or "norm" in name:  # whose initial values would hide an error
             torch.nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
     return model
 
@@ -37,7 +38,7 @@ def random_ids(*shape):
 
 
 def reference_of(model):
-    """torch.nn.Transformer with the model's weights; post-norm needs none of its final norms."""
+    """torch.nn.Transformer with the model's weights, for post-norm without its final norms."""
     c = model.config
     reference = torch.nn.Transformer(
         c.d_model, c.h, c.N, c.N, c.d_ff, dropout=0.0, batch_first=True, norm_first=c.norm == "pre"
@@ -118,8 +119,48 @@ def test_step_by_step_equals_all_at_once(settings, variation):
         at_once = model(source, target)
         cache = model.start(source)
         own = torch.zeros(3, 1, dtype=torch.long)
-        stepwise = torch.cat([model.step(target[:, t : t + 1], own, cache) for t in range(7)], 1)
-    torch.testing.assert_close(stepwise, at_once, atol=1e-5, rtol=1e-5)
+        steps = [model.step(target[:, t : t + 1], own, cache) for t in range(7)]
+        hidden, logits = (torch.cat(parts, 1) for parts in zip(*steps))
+    torch.testing.assert_close(logits, at_once, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(hidden, model.hidden(Rows(source), Rows(target)), atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_attention_weights_equal_torch_s(settings, norm):
+    model, kept = build(settings(norm=norm)), {"encoder": [], "decoder": [], "cross": []}
+    reference, source, target = reference_of(model), random_ids(2, 6), random_ids(2, 5)
+
+    def ask_for_weights(module, inputs, options):
+        return inputs, options | {"need_weights": True, "average_attn_weights": False}
+
+    for stack, attention, kind in [
+        (reference.encoder, "self_attn", "encoder"),
+        (reference.decoder, "self_attn", "decoder"),
+        (reference.decoder, "multihead_attn", "cross"),
+    ]:
+        for layer in stack.layers:
+            module = getattr(layer, attention)
+            module.register_forward_pre_hook(ask_for_weights, with_kwargs=True)
+            module.register_forward_hook(lambda _, inputs, output, kind=kind: kept[kind].append(output[1]))
+    scaled = model.embedding * math.sqrt(32)
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
+    reference.train()  # its fast path for evaluation calls no attention module; dropout is 0
+    reference(scaled[source] + sinusoids(6, 32), scaled[target] + sinusoids(5, 32), tgt_mask=causal)
+    torch.testing.assert_close(attention_weights_of(model, Rows(source), Rows(target)), kept, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_asking_for_attention_weights_leaves_the_model_as_it_was(settings):
+    model, source, target = build(settings()), random_ids(2, 6), random_ids(2, 5)
+    before = model(source, target)
+    for _ in range(2):
+        weights = attention_weights_of(model, Rows(source), Rows(target))
+        assert {kind: len(layers) for kind, layers in weights.items()} == {"encoder": 2, "decoder": 2, "cross": 2}
+    with pytest.raises(IndexError):
+        attention_weights_of(model, Rows(source), Rows(target + 50))
+    assert torch.equal(model(source, target), before)
+    assert not any(module._forward_hooks for module in model.modules())
 
 
 def test_sinusoids_grow_past_max_positions_and_learned_positions_share_the_last(settings):

@@ -1,7 +1,7 @@
 """Attention (section 3.2).
 
-Shapes: B sentences, H heads, Q queries, K keys, D d_model, E d_k or d_v; `x_BQD` is a tensor of that shape.
-A mask is true where a query may attend, or of numbers that are added to the scores.
+Shapes: B sentences, H heads, Q queries, K keys, D d_model, E d_k or d_v. A name such as `x_BQD` gives a tensor's shape.
+A mask is boolean, true where a query may attend to a key, or additive: floats that are added to the scores.
 """
 
 import math
@@ -16,33 +16,37 @@ from transformer.layout import Rows
 
 
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    """softmax(Q K^T scale), [B, H, Q, K] (equation 1); scale is 1 / sqrt(d_k), or 1 for plain dot products."""
+    """softmax(scale * Q K^T), [B, H, Q, K] (equation 1). `scale` is 1 / sqrt(d_k), or 1 for unscaled dot products."""
     scores_BHQK = q_BHQE @ k_BHKE.transpose(-2, -1) * scale
     return masked_softmax(scores_BHQK, mask)
 
 
 def additive_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, v_HE: Tensor) -> Tensor:
-    """softmax(v . tanh(q + k)), [B, H, Q, K]: additive attention (Bahdanau et al. 2015), which 3.2.1 compares."""
+    """softmax(v . tanh(q + k)), [B, H, Q, K]: additive attention (Bahdanau et al. 2015), the alternative in 3.2.1."""
     hidden_BHQKE = torch.tanh(q_BHQE.unsqueeze(-2) + k_BHKE.unsqueeze(-3))
     return masked_softmax((hidden_BHQKE * v_HE[:, None, None, :]).sum(-1), mask)
 
 
-def added(mask: Tensor | None) -> Tensor | None:
-    """The mask as what is added to scores, which attention makes of it each time: worth doing once for many layers."""
+def additive_mask(mask: Tensor | None) -> Tensor | None:
+    """The boolean mask in float32: 0 where it is true, -inf elsewhere.
+
+    Attention converts a boolean mask at every call; a mask that many calls share is converted once by this function.
+    """
     return None if mask is None else torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))
 
 
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
+    """The softmax over the keys, computed in float32, in the dtype of the scores."""
     if mask is not None:
-        fill = mask.dtype == torch.bool
-        scores_BHQK = scores_BHQK.masked_fill(~mask, float("-inf")) if fill else scores_BHQK + mask
+        boolean = mask.dtype == torch.bool
+        scores_BHQK = scores_BHQK.masked_fill(~mask, float("-inf")) if boolean else scores_BHQK + mask
     return scores_BHQK.float().softmax(-1).to(scores_BHQK.dtype)
 
 
 def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor | None:
-    """Which positions of a sequence each of them may see, [Q, K]; None where all may.
+    """The boolean mask of self-attention over `length` positions, [Q, K]; None where nothing is masked.
 
-    causal: no position sees a later one (3.2.3). neighbourhood r > 0: none sees one further away than r (section 4).
+    `causal` masks later positions (3.2.3). A `neighbourhood` r > 0 masks positions at a distance above r (section 4).
     """
     if not (causal or neighbourhood):
         return None
@@ -57,9 +61,10 @@ def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.d
 
 
 def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood: int = 0) -> Tensor:
-    """Where rows hold several sentences, which keys of its own sentence each query may see, [B, 1, Q, K].
+    """The boolean mask of packed rows, [B, 1, Q, K]: a query attends only to keys of its own sentence.
 
-    `causal` and `neighbourhood` as in `position_mask`. Padding, which nothing sees, sees something: no softmax is empty.
+    `causal` and `neighbourhood` are those of `position_mask`. A query at padding may attend to any key, since a softmax
+    over no keys would be NaN; no sentence attends to padding.
     """
     sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]
     allowed_BQK = (sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0)
@@ -73,10 +78,10 @@ def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood
 
 
 class MultiHeadAttention(nn.Module):
-    """h attentions side by side on projections of the input (3.2.2).
+    """h attention heads on linear projections of the inputs (3.2.2).
 
-    W^Q, W^K and W^V of all heads are one matrix, so that self-attention projects once. The projections have biases,
-    as torch.nn.MultiheadAttention's do and the paper's equations do not; they start at zero.
+    One matrix holds W^Q, W^K and W^V of all heads, so that self-attention takes one product. The projections have
+    biases, initially zero, as in torch.nn.MultiheadAttention; the paper's equations have none.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -96,45 +101,47 @@ class MultiHeadAttention(nn.Module):
         return [self.heads(part) for part in projected]
 
     def queries(self, x_BQD: Tensor) -> Tensor:
+        """[B, H, Q, E]."""
         end = self.sizes[0]
         return self.heads(F.linear(x_BQD, self.projection[:end], self.projection_bias[:end]))
 
     def keys_values(self, memory_BKD: Tensor) -> list[Tensor]:
+        """Keys and values, each [B, H, K, E]."""
         start = self.sizes[0]
         projected = F.linear(memory_BKD, self.projection[start:], self.projection_bias[start:])
         return [self.heads(part) for part in projected.split(self.sizes[1:], -1)]
 
     def heads(self, x: Tensor) -> Tensor:
+        """[B, Q, H * E] as [B, H, Q, E]."""
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)
 
     def forward(
-        self,
-        q_BHQE: Tensor,
-        k_BHKE: Tensor,
-        v_BHKE: Tensor,
-        mask: Tensor | None,
-        causal: bool = False,
-        keep: list[Tensor] | None = None,
+        self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, mask: Tensor | None, causal: bool = False
     ) -> Tensor:
-        """The attended values of all heads, joined and projected by W^O, [B, Q, D].
+        """The attended values of all heads, concatenated and projected by W^O, [B, Q, D].
 
-        `causal` stands for a causal mask and goes with `mask=None`. `keep` collects the weights, for the report.
+        `causal` stands for a causal mask and requires `mask=None`.
         """
-        if keep is None and self.kind != "additive":
-            p = self.dropout if self.training else 0.0
-            heads_BHQE = F.scaled_dot_product_attention(
-                q_BHQE, k_BHKE, v_BHKE, attn_mask=mask, dropout_p=p, is_causal=causal, scale=self.scale
-            )
-        else:
-            if causal:
-                mask = position_mask(q_BHQE.shape[2], True, 0, q_BHQE.device)
-            weights_BHQK = self.weights(q_BHQE, k_BHKE, mask)
-            if keep is not None:
-                keep.append(weights_BHQK)
-            heads_BHQE = dropout(weights_BHQK, self.dropout, self.training) @ v_BHKE
-        return self.output(heads_BHQE.transpose(1, 2).flatten(2))
+        if self.kind == "additive":
+            return self.attended(self.weights(q_BHQE, k_BHKE, mask, causal), v_BHKE)
+        p = self.dropout if self.training else 0.0
+        heads_BHQE = F.scaled_dot_product_attention(
+            q_BHQE, k_BHKE, v_BHKE, attn_mask=mask, dropout_p=p, is_causal=causal, scale=self.scale
+        )
+        return self.joined(heads_BHQE)
 
-    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None) -> Tensor:
+    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+        """The attention weights, [B, H, Q, K], for the arguments of `forward`."""
+        if causal:
+            mask = position_mask(q_BHQE.shape[2], True, 0, q_BHQE.device)
         if self.kind == "additive":
             return additive_weights(q_BHQE, k_BHKE, mask, self.v_HE)
         return attention_weights(q_BHQE, k_BHKE, mask, self.scale)
+
+    def attended(self, weights_BHQK: Tensor, v_BHKE: Tensor) -> Tensor:
+        """The output of `forward` for given weights, [B, Q, D]."""
+        return self.joined(dropout(weights_BHQK, self.dropout, self.training) @ v_BHKE)
+
+    def joined(self, heads_BHQE: Tensor) -> Tensor:
+        """The heads concatenated and projected by W^O, [B, Q, D]."""
+        return self.output(heads_BHQE.transpose(1, 2).flatten(2))

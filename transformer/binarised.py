@@ -1,8 +1,8 @@
-"""Binarised sets: the ids of all pieces of a side in one array, and where each line's begin, mapped from disk.
+"""Binarised sets: the ids of all lines of a side in one array, and the offsets of the lines, memory-mapped from disk.
 
-For each set and side a folder holds `NAME.SIDE.ids.npy` (uint16, or uint32 where the vocabulary needs it) and
-`NAME.SIDE.offsets.npy` (int64): line i's ids, without BOS and EOS, are `ids[offsets[i] : offsets[i + 1]]`. Beside them
-`binarised.json` says which vocabulary they are of, how many there are, and the sha256 of each file.
+For each set and side a folder holds `NAME.SIDE.ids.npy` (uint16, or uint32 for more than 65,536 pieces) and
+`NAME.SIDE.offsets.npy` (int64). The ids of line i, without BOS and EOS, are `ids[offsets[i] : offsets[i + 1]]`.
+`binarised.json` states the vocabulary, the number of lines and ids, and the sha256 of each file.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from transformer.files import read_json, sha256, write_json
 
 SIDES = ("source", "target")
 DESCRIPTION = "binarised.json"
-CHUNK = 1 << 20  # offsets that are checked at once
+CHUNK = 1 << 20  # offsets that are checked at a time
 
 
 @dataclass(frozen=True)
 class BinarisedSet:
-    """The pairs of one set. The arrays are views of files: indexing reads, nothing is held."""
+    """The sentence pairs of one set. The arrays are memory-mapped: indexing reads from the files."""
 
     source_ids: np.ndarray
     source_offsets: np.ndarray
@@ -35,11 +35,11 @@ class BinarisedSet:
         return len(self.source_offsets) - 1
 
     def lengths(self, side: str) -> np.ndarray:
-        """How many pieces each line of "source" or "target" has, int64."""
+        """The number of ids in each line of "source" or "target", [P] int64."""
         return np.diff(self.source_offsets if side == "source" else self.target_offsets)
 
     def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of a pair's source and target."""
+        """The source ids and the target ids of a pair."""
         source, target = self.source_offsets, self.target_offsets
         return (
             self.source_ids[source[number] : source[number + 1]],
@@ -48,10 +48,11 @@ class BinarisedSet:
 
 
 def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha256: str = "") -> BinarisedSet:
-    """The set `name` ("train", "dev", "test"). `verify`: compare each file with its sha256, which reads all of it.
+    """The set `name` ("train", "dev" or "test") in `folder`.
 
-    `vocabulary_sha256`, where given, is the vocabulary that the data must be of.
-    Raises UserError, which names the file, for one that is missing, truncated, damaged, or another one's.
+    `verify` compares the sha256 of each file, which reads all of it. `vocabulary_sha256`, where given, is the vocabulary
+    that the data must have been encoded with. Raises UserError, which names the file, where a file is missing, truncated,
+    damaged or belongs to another set or vocabulary.
     """
     folder = Path(folder)
     description = describe(folder)
@@ -75,7 +76,10 @@ def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha2
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """What binarised.json says: vocabulary_size, vocabulary_sha256, languages, sets, sha256, sum."""
+    """The content of binarised.json: vocabulary_size, vocabulary_sha256, languages, sets, sha256 and sum.
+
+    Raises UserError where the file is missing or damaged.
+    """
     path = Path(folder) / DESCRIPTION
     try:
         description = read_json(path)
@@ -84,7 +88,7 @@ def describe(folder: Path) -> dict[str, Any]:
             if not all(isinstance(counts[key], int) for key in ("pairs", "source_tokens", "target_tokens")):
                 raise ValueError(f"the counts of {name} are no numbers")
         if description["sum"] != sum_of(sums) or not isinstance(description["vocabulary_size"], int):
-            raise ValueError("its sums do not belong together")
+            raise ValueError("its checksums do not agree")
         str(description["vocabulary_sha256"])
     except FileNotFoundError:
         raise UserError(f"{path} is missing; it is made by binarise") from None
@@ -96,6 +100,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
+    """The array in `path`, memory-mapped. Raises UserError where it has another type or length."""
     try:
         array = np.load(path, mmap_mode="r")
     except FileNotFoundError:
@@ -105,29 +110,32 @@ def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
     if array.dtype != dtype or array.shape != (length,):
         raise UserError(
             f"{path} holds {array.dtype}{list(array.shape)}, {np.dtype(dtype)}[{length}] is expected by {DESCRIPTION}; "
-            "it is another set's or another vocabulary's; run binarise again"
+            "it belongs to another set or vocabulary; run binarise again"
         )
-    return array.view(np.ndarray)  # a plain view: np.memmap is slow to slice
+    return array.view(np.ndarray)  # slicing np.memmap itself is slow
 
 
 def check_sum(path: Path, sums: dict[str, str]) -> None:
+    """Raises UserError where the file's sha256 is not the one in `sums`."""
     if sha256(path) != sums.get(path.name):
         raise UserError(f"{path} is not the file that binarise wrote (its sha256 differs); run binarise again")
 
 
 def check_offsets(path: Path, offsets: np.ndarray, tokens: int) -> None:
+    """Raises UserError unless the offsets rise from 0 to `tokens`."""
     chunks = (offsets[start : start + CHUNK + 1] for start in range(0, len(offsets), CHUNK))
     if offsets[0] != 0 or offsets[-1] != tokens or any((np.diff(chunk) < 0).any() for chunk in chunks):
         raise UserError(f"{path} is damaged: its offsets do not rise from 0 to {tokens}; run binarise again")
 
 
 def id_type(vocabulary_size: int) -> np.dtype:
+    """The smaller of uint16 and uint32 that holds every id."""
     return np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
 
 
 @dataclass
 class GrowingArray:
-    """A one-dimensional .npy file that is written a piece at a time."""
+    """A one-dimensional .npy file that is written block by block."""
 
     file: BinaryIO
     dtype: np.dtype
@@ -144,7 +152,7 @@ class GrowingArray:
 
 @contextlib.contextmanager
 def growing(path: Path, dtype: np.dtype | type) -> Iterator[GrowingArray]:
-    """An empty array in a new file, whose header says the final length when the block ends."""
+    """A new, empty array in `path`. At the end of the `with` block its header gets the final length."""
     with open(path, "wb", buffering=1 << 20) as file:
         array = GrowingArray(file, np.dtype(dtype))
         array.write_header()
@@ -152,11 +160,14 @@ def growing(path: Path, dtype: np.dtype | type) -> Iterator[GrowingArray]:
         yield array
         file.seek(0)
         array.write_header()
-        assert file.tell() == header, "numpy leaves room in its headers for any length"
+        assert file.tell() == header, "numpy pads its headers, so that any length fits"
 
 
 def write_side(folder: Path, stem: str, encoded: Iterable[tuple[np.ndarray, np.ndarray]], dtype: np.dtype) -> tuple:
-    """Write `stem`.ids.npy and `stem`.offsets.npy from blocks of ids and of lengths; the numbers of lines and of ids."""
+    """Write `stem`.ids.npy and `stem`.offsets.npy from blocks of ids and line lengths.
+
+    Returns the number of lines and the number of ids.
+    """
     ids_path, offsets_path = folder / f"{stem}.ids.npy", folder / f"{stem}.offsets.npy"
     with growing(ids_path, dtype) as ids, growing(offsets_path, np.int64) as offsets:
         offsets.append(np.zeros(1, np.int64))
@@ -169,7 +180,7 @@ def write_side(folder: Path, stem: str, encoded: Iterable[tuple[np.ndarray, np.n
 def write_description(
     folder: Path, vocabulary_size: int, vocabulary_sha256: str, languages: tuple[str, str], sets: dict[str, dict]
 ) -> dict[str, Any]:
-    """Write binarised.json beside the arrays, with their sums; what it says."""
+    """Write binarised.json, with the sha256 of each array in `folder`; returns its content."""
     sums = {path.name: sha256(path) for path in sorted(folder.glob("*.npy"))}
     description = {
         "vocabulary_size": vocabulary_size,
@@ -184,5 +195,5 @@ def write_description(
 
 
 def sum_of(sums: dict[str, str]) -> str:
-    """One sum over all, as `sha256sum *.npy | sha256sum` gives it."""
+    """One sha256 for all files, as `sha256sum *.npy | sha256sum` computes it."""
     return hashlib.sha256("".join(f"{sums[file]}  {file}\n" for file in sorted(sums)).encode()).hexdigest()

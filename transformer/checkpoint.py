@@ -1,7 +1,7 @@
-"""Weights and training states in safetensors files: nothing in them is ever executed.
+"""Weights and training states in safetensors files, from which no code is ever executed.
 
-What is not a tensor stands as JSON under one metadata key (several would be written in no fixed order), and with it a
-sum of all of the file's content: a flipped bit makes another number of a weight, which nothing else would notice.
+Everything but the tensors is JSON under one metadata key, since the order of several keys would vary between files. It
+includes a CRC-32 of the whole content, which detects damage such as a flipped bit in a weight.
 """
 
 import json
@@ -16,16 +16,16 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read, require
+from transformer.config.reading import UserError, convert, read_saved, require
 from transformer.files import atomic, read_json, write_json
 from transformer.model import Transformer
 
 WEIGHTS, SETTINGS = "model.safetensors", "settings.json"
-MOST_PIECES = 10_000_000  # of a vocabulary; a settings.json that says more is damaged or would fill the memory
+MOST_PIECES = 10_000_000  # in a vocabulary; a larger number in settings.json would exhaust the memory
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
-    """`tensors` and the JSON `description` as one file, written whole or not at all."""
+    """Write `tensors` and `description`, a JSON object, into one file, atomically."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     whole = {"crc32": crc32(on_cpu, description), "content": description}
     content = save(on_cpu, {"description": json.dumps(whole, sort_keys=True)})
@@ -34,25 +34,28 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str,
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `write_tensors` wrote. Raises UserError for a file that is missing, damaged or of another kind."""
+    """The tensors and the description that `write_tensors` wrote. The tensors are on the CPU.
+
+    Raises UserError for a file that is missing, damaged or not written by `write_tensors`.
+    """
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             whole = json.loads((file.metadata() or {})["description"])
             names = file.keys()
             tensors, description = {name: file.get_tensor(name) for name in names}, whole["content"]
             if whole["crc32"] != crc32(tensors, description):
-                raise ValueError("its sum differs")
+                raise ValueError("its checksum differs")
     except FileNotFoundError:
         raise UserError(f"{path} is missing") from None
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"{path} is damaged or no checkpoint of this project ({error}); remove it or restore it"
+            f"{path} is damaged or is no checkpoint of this project ({error}); remove it or restore it"
         ) from None
     return tensors, description
 
 
 def crc32(tensors: dict[str, Tensor], description: dict[str, Any]) -> int:
-    """Of the description, and of each tensor with its name. It tells what has gone bad, not what was forged."""
+    """The CRC-32 of the description and of each tensor with its name. It detects damage, not forgery."""
     total = zlib.crc32(json.dumps(description, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
@@ -61,7 +64,10 @@ def crc32(tensors: dict[str, Tensor], description: dict[str, Any]) -> int:
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    """Put `tensors` into `model`, or say how they differ in name or shape."""
+    """Load `tensors` into `model`. Raises UserError where a name or a shape differs or a value is not finite.
+
+    `path` is the file of the tensors, for the error message.
+    """
     expected = model.state_dict()
     for name in expected.keys() ^ tensors.keys():
         where = "lacks" if name in expected else "holds unknown"
@@ -77,16 +83,21 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> No
 
 
 def write_settings(folder: Path, config: ModelConfig, vocabulary_size: int, vocabulary_sha256: str) -> None:
-    """What is needed beside weights to use them."""
+    """Write settings.json, which is needed to use the weights in `folder`."""
     content = {"model": vars(config), "vocabulary_size": vocabulary_size, "vocabulary_sha256": vocabulary_sha256}
     write_json(folder / SETTINGS, content)
 
 
 def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
+    """The model's settings, the vocabulary size and the sha256 of the vocabulary, from settings.json.
+
+    A setting that did not exist when the file was written has its value in `ModelConfig.ABSENT`. Raises UserError for a
+    file that is missing, damaged or written by newer code.
+    """
     path = folder / SETTINGS
     try:
         content = read_json(path)
-        config = read(ModelConfig, content["model"], f"{path}: model")
+        config = read_saved(ModelConfig, content["model"], f"{path}: model")
         size = convert(int, content["vocabulary_size"], f"{path}: vocabulary_size")
         sha256 = convert(str, content["vocabulary_sha256"], f"{path}: vocabulary_sha256")
     except (FileNotFoundError, KeyError, TypeError) as error:
@@ -96,7 +107,10 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
 
 
 def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[str, Any]]:
-    """The model in `weights`, whose settings stand beside it, ready for use; and the file's description."""
+    """The model with these weights, in evaluation mode, and the description in their file.
+
+    settings.json is read from the same folder. Raises UserError as `read_settings`, `read_tensors` and `load_weights`.
+    """
     config, vocabulary_size, _ = read_settings(weights.parent)
     model = Transformer(config, vocabulary_size)
     tensors, description = read_tensors(weights)
@@ -105,7 +119,10 @@ def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[s
 
 
 def average(checkpoints: list[tuple[int, Path]]) -> dict[str, Tensor]:
-    """The mean of the weights of these steps (section 6.1), summed in float64."""
+    """The mean of the weights in these checkpoints (6.1), in float32; summed in float64.
+
+    `checkpoints` are steps with their files. Raises UserError where a file holds another step or other weights.
+    """
     total: dict[str, Tensor] = {}
     for step, path in checkpoints:
         tensors, description = read_tensors(path)

@@ -1,4 +1,4 @@
-"""Whether torch.compile can work: its kernels for a GPU need Triton, a C compiler and no GPU from before 2017."""
+"""Where torch.compile can be used. Its kernels for a GPU need Triton, a C compiler and a GPU of 2017 or later."""
 
 import functools
 import importlib.util
@@ -12,9 +12,9 @@ import torch
 
 @functools.cache
 def hindrance() -> str | None:
-    """What keeps torch.compile from this machine's GPU, in words; None where nothing does.
+    """The reason why torch.compile cannot be used on this machine's GPU; None where it can.
 
-    Without it the results are the same up to rounding, and a training is slower.
+    Results without it are the same up to rounding, and training is slower.
     """
     if importlib.util.find_spec("triton") is None:
         return "Triton is not installed"
@@ -27,15 +27,19 @@ def hindrance() -> str | None:
     return None
 
 
-@functools.cache
 def compiles(device_type: str) -> bool:
-    """On a GPU, where it can be. A processor's kernels would need a compiler of C++, and gain little.
+    """Whether training on this type of device uses torch.compile: on a GPU where nothing hinders it.
 
-    Numbers such as a rate of dropout are then constants of a program: as inputs the host would compute with them.
+    Kernels for a CPU would need a C++ compiler and gain little.
     """
-    possible = device_type == "cuda" and hindrance() is None
-    if possible:
-        import torch._dynamo
+    return device_type == "cuda" and hindrance() is None
 
-        torch._dynamo.config.specialize_float = True
-    return possible
+
+def specialise_floats() -> None:
+    """Make floats, such as a dropout rate, constants of the programs that torch.compile makes from now on.
+
+    By default they are inputs, with which the host computes at every call.
+    """
+    import torch._dynamo  # takes a second, and a process that compiles nothing does not need it
+
+    torch._dynamo.config.specialize_float = True

@@ -1,7 +1,7 @@
-"""Beam search (section 6.1), as a state and verbs, over any function that scores the next token.
+"""Beam search (section 6.1) over any function that scores the next token.
 
-Shapes: B sentences still searched, K hypotheses of each (at first one, then as many as there are, at most the beam),
-V vocabulary, T tokens so far, C candidates for the next hypotheses.
+Shapes: B sentences still searched, K live hypotheses of each (1 at first, then at most the beam), V vocabulary, T tokens so
+far, C candidates for the next hypotheses, N groups of W tokens.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,51 +23,54 @@ from transformer.precision import autocast
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 Step = Callable[[Tensor, Tensor], Tensor]
-"""Logits [B, K, V] of the next token, given the newest tokens [B, K] and, for each, the row of the previous call
-(0 to its B x K - 1) that it goes on from; at the first call K is 1, and the rows are numbered as they stand."""
+"""Takes the newest tokens [B, K] and the origin of each [B, K], returns the logits of the next token [B, K, V].
 
-# All but cuDNN's, which plans anew for each length.
+An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened [B, K]. At
+the first call K is 1 and each token is its own origin."""
+
+# All backends but cuDNN's, which makes a new plan for each length.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-DECIDED = 1 / 8  # of the sentences, before any is dropped
-CACHED = 2**18  # logits
-STEPS_UNSEEN = 4  # on a GPU, before the host asks which are
-AT_ONCE = 4  # batches on a processor; Python itself works for one at a time
+DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
+CACHED = 2**18  # logits that fit into a CPU's cache
+STEPS_UNSEEN = 4  # steps between two checks for decided sentences on a GPU, where a check synchronises
+AT_ONCE = 4  # batches that CPU threads decode concurrently; more gain nothing, because of the interpreter lock
 
 
 @dataclass(frozen=True)
 class Translation:
-    """Token ids without BOS and EOS, and the score: log-probability over length penalty."""
+    """Token ids without BOS and EOS, and the score: log-probability divided by length penalty."""
 
     ids: list[int]
     score: float
 
 
 def length_penalty(length: int | Tensor, config: DecodingConfig) -> float | Tensor:
-    """GNMT's ((5 + L) / 6)^alpha (Wu et al. 2016, which 6.1 follows), or L^alpha; L counts EOS."""
+    """GNMT's ((5 + L) / 6)^alpha (Wu et al. 2016, as in 6.1), or L^alpha. The length L includes EOS."""
     return ((5 + length) / 6) ** config.alpha if config.penalty == "gnmt" else length**config.alpha
 
 
 @dataclass
 class BeamState:
-    """The live hypotheses of each sentence, best first, and the best finished one."""
+    """The live hypotheses of each sentence, best first, and its best finished one."""
 
-    sentence_B: Tensor  # which input each row is about
-    limit_B: Tensor  # the most tokens its translation may have, EOS counted
-    tokens_BKT: Tensor
+    sentence_B: Tensor  # the index of the sentence in the input
+    limit_B: Tensor  # the maximum number of tokens of its translation, EOS included
+    tokens_BKT: Tensor  # of the live hypotheses, BOS included
     log_prob_BK: Tensor  # of the live hypotheses
-    origin_BK: Tensor  # the row of the last step's call that each goes on from
-    best_score_B: Tensor  # of the finished, -inf where none is
-    best_BT: Tensor  # its tokens, PAD behind them
+    origin_BK: Tensor  # the hypothesis of the previous step that each continues (see `Step`)
+    best_score_B: Tensor  # of the best finished hypothesis, -inf where none is finished
+    best_BT: Tensor  # its tokens, followed by PAD
 
     @property
     def length(self) -> int:
+        """Tokens of each live hypothesis, BOS excluded."""
         return self.tokens_BKT.shape[2] - 1
 
 
 def beam_search(step: Step, limits: Sequence[int], config: DecodingConfig, device: torch.device) -> list[Translation]:
-    """The best translation of each sentence; `limits` are the most tokens (EOS counted) each may have.
+    """The best translation of each sentence. `limits` are the maximum numbers of tokens, EOS included.
 
-    Exact about stopping: a sentence ends when no live hypothesis can still beat its best finished one.
+    A sentence is decided when no live hypothesis can still reach a higher score than its best finished one.
     """
     state = start(limits, device)
     results: list[Translation | None] = [None] * len(limits)
@@ -80,11 +83,11 @@ def beam_search(step: Step, limits: Sequence[int], config: DecodingConfig, devic
 
 
 def start(limits: Sequence[int], device: torch.device) -> BeamState:
-    """One live hypothesis, BOS, a sentence."""
+    """The state before the first step: one live hypothesis of each sentence, BOS."""
     sentences = len(limits)
     return BeamState(
         sentence_B=torch.arange(sentences, device=device),
-        limit_B=torch.tensor(limits, device=device),
+        limit_B=torch.tensor(limits, dtype=torch.int64, device=device),
         tokens_BKT=torch.full((sentences, 1, 1), BOS, device=device),
         log_prob_BK=torch.zeros(sentences, 1, device=device),
         origin_BK=torch.arange(sentences, device=device)[:, None],
@@ -94,8 +97,8 @@ def start(limits: Sequence[int], device: torch.device) -> BeamState:
 
 
 def extend(state: BeamState, logits_BKV: Tensor, config: DecodingConfig) -> None:
-    """Replace the live hypotheses by their best continuations, and set aside the best that ended."""
-    # Of twice the beam at most half end, so that a beam that go on remains.
+    """Replace the live hypotheses by their best continuations, and keep the best finished one."""
+    # Each hypothesis has one EOS continuation, so of the best 2K at most K end and K can go on.
     token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam)
     finish(state, token_BC, parent_BC, log_prob_BC, config)
     live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
@@ -109,11 +112,14 @@ def extend(state: BeamState, logits_BKV: Tensor, config: DecodingConfig) -> None
 
 
 def continuations(log_prob_BK: Tensor, logits_BKV: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best next tokens over all live hypotheses of a sentence, with their parents and log-probabilities, [B, C].
+    """The best continuations of each sentence: token, parent (0 to K - 1) and log-probability, each [B, C].
 
-    C is `count` or all that there are. PAD and BOS are never chosen. Sorting a whole vocabulary is slow, finding maxima is
-    not: of W tokens in each of V / W groups the best are found, and the C best tokens are in the groups of the C best of
-    these, which also have the maximum that the sum of exponentials needs.
+    C is `count`, or the number of all continuations where that is smaller. PAD and BOS are never chosen. `logits_BKV` is
+    overwritten where it is float32.
+
+    A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups of W
+    tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima, and a
+    top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials.
     """
     vocabulary = logits_BKV.shape[2]
     logits_BKV = logits_BKV.float()
@@ -135,16 +141,16 @@ def continuations(log_prob_BK: Tensor, logits_BKV: Tensor, count: int) -> tuple[
 
 
 def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
-    """Of the logits above `most_BK1`, [B, K, 1]; on a processor of as many sentences at a time as its cache holds."""
+    """The sum of exp(logits - most) over the vocabulary, [B, K, 1]; on a CPU in parts that fit into its cache."""
     sentences = len(logits_BKV) if logits_BKV.is_cuda else max(1, CACHED // logits_BKV[0].numel())
     parts = zip(logits_BKV.split(sentences), most_BK1.split(sentences))
     return torch.cat([(logits - most).exp_().sum(-1, keepdim=True) for logits, most in parts])
 
 
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
-    """Keep a candidate that ended, among the K best, if it scores above the sentence's best so far.
+    """Keep the best candidate that ends, if its score is above the sentence's best so far.
 
-    An ending that is not among the K best would not have entered the beam; so a beam of 1 is greedy search.
+    Only the `config.beam` best candidates count, since others would not enter the beam; a beam of 1 is greedy search.
     """
     score_BC = log_prob_BC[:, : config.beam] / length_penalty(state.length + 1, config)
     ended_BC = (token_BC[:, : config.beam] == EOS) & (state.limit_B > state.length)[:, None]
@@ -155,14 +161,14 @@ def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: T
 
 
 def cut(state: BeamState, config: DecodingConfig) -> None:
-    """At its limit, a sentence with nothing finished takes its best live hypothesis."""
+    """At its limit, a sentence without a finished hypothesis takes its best live one."""
     cut_B = (state.limit_B == state.length) & (state.best_score_B == float("-inf"))
     score_B = state.log_prob_BK[:, 0] / length_penalty(state.length, config)
     keep(state, state.tokens_BKT[:, 0, 1:], torch.where(cut_B, score_B, float("-inf")))
 
 
 def keep(state: BeamState, ids_BT: Tensor, score_B: Tensor) -> None:
-    """Make these the best finished where they are."""
+    """Replace the best finished hypothesis of each sentence where `score_B` is higher."""
     better_B = score_B > state.best_score_B
     state.best_score_B = torch.where(better_B, score_B, state.best_score_B)
     best_BT = F.pad(state.best_BT, (0, ids_BT.shape[1] - state.best_BT.shape[1]), value=PAD)
@@ -170,11 +176,11 @@ def keep(state: BeamState, ids_BT: Tensor, score_B: Tensor) -> None:
 
 
 def release(state: BeamState, results: list[Translation | None], config: DecodingConfig) -> None:
-    """Hand over the sentences that are decided and drop them from the state.
+    """Write the translations of decided sentences into `results` and drop these sentences from the state.
 
-    Log-probabilities only fall and penalties only grow, so a live hypothesis scores at most its log-probability now over
-    the penalty at the limit. What is decided stays so: to drop it means to copy what stays, and on a GPU to wait for it,
-    so that some wait for others.
+    Log-probabilities only fall and penalties only grow, so the score of a live hypothesis is bounded by its present
+    log-probability divided by the penalty at the limit. A decided sentence may stay in the batch. Dropping it copies the
+    rest and, on a GPU, synchronises, so sentences are dropped in groups.
     """
     if state.tokens_BKT.is_cuda and state.length % STEPS_UNSEEN:
         return
@@ -191,27 +197,30 @@ def release(state: BeamState, results: list[Translation | None], config: Decodin
 
 
 class ModelStep:
-    """The step function of a Transformer: keeps of its cache what the search still needs, then asks for the logits."""
+    """The step function of a Transformer: drops from its cache the sentences that the search has dropped, then decodes."""
 
     def __init__(self, model: Transformer, source_BS: Tensor) -> None:
         self.model, self.cache = model, model.start(source_BS)
-        self.shape = (len(source_BS), 1)  # of the call before
+        self.shape = (len(source_BS), 1)  # sentences and hypotheses of the previous call
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
         sentences, width = self.shape
         if len(tokens_BK) < sentences:
             self.cache.select(origin_BK[:, 0] // width)
         self.shape = tokens_BK.shape
-        return self.model.step(tokens_BK, origin_BK % width, self.cache)
+        _, logits_BKV = self.model.step(tokens_BK, origin_BK % width, self.cache)
+        return logits_BKV
 
 
 @torch.inference_mode()
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
-    """One batch of source pieces (without EOS) to translations of at most input length + `extra_length` pieces."""
+    """The translations of one batch of source ids without EOS, each of at most source length + `extra_length` tokens."""
+    if not sources:
+        return []
     device = model.embedding.device
     source_BS = pad([[*source, EOS] for source in sources]).to(device)
     limits = [len(source) + config.extra_length for source in sources]
-    # A setting of the whole process, so not for threads, which a processor has several of.
+    # sdpa_kernel sets the backends of the whole process, and on a CPU several threads decode.
     with sdpa_kernel(ATTENTION) if source_BS.is_cuda else nullcontext(), autocast(device, config.precision):
         return beam_search(ModelStep(model, source_BS), limits, config, device)
 
@@ -219,28 +228,34 @@ def translate(model: Transformer, sources: Sequence[Sequence[int]], config: Deco
 def translate_batches(
     model: Transformer, batches: Sequence[Sequence[Sequence[int]]], config: DecodingConfig
 ) -> Iterator[list[Translation]]:
-    """The translations of each batch, in the batches' order.
+    """The translations of each batch, in the order of the batches.
 
-    On a processor `threads` share the batches, not each product of matrices: those of a step are too small to be shared
-    well.
+    On a CPU up to AT_ONCE batches are decoded concurrently and share the `threads`, since the matrix products of one step
+    are too small to gain from several threads.
     """
     at_once = 1 if model.embedding.is_cuda else min(config.threads, AT_ONCE)
     return by_threads(lambda sources: translate(model, sources, config), batches, at_once, config.threads // at_once)
 
 
 def by_threads(work: Callable[[Item], Result], items: Sequence[Item], at_once: int, threads: int) -> Iterator[Result]:
-    """What `work` makes of each item, in their order; `at_once` of them at a time, each with so many of torch's threads."""
+    """The results of `work` in the order of the items, `at_once` of them concurrently, each with `threads` torch threads.
+
+    An exception in `work` is raised here, and items not yet begun are left undone.
+    """
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (threads,))
     try:
         yield from pool.map(work, items)
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)  # for threads to come, which have what was set last
+        torch.set_num_threads(before)  # new threads inherit the number that was set last
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Sentence numbers in batches of at most `tokens` pieces, padding counted; longest first, so memory peaks early."""
+    """Sentence numbers in batches of at most `tokens` tokens, padding included; longest first, so memory peaks early.
+
+    A longer sentence is a batch of its own.
+    """
     batches: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
         if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= tokens:

@@ -1,7 +1,7 @@
-"""Dropout (section 5.4), with masks drawn sixteen bits an element on a processor.
+"""Dropout (section 5.4), on a CPU with 16 random bits for each element.
 
-torch draws a processor's masks one number an element, which is a tenth of a small model's training; four elements share
-one 64-bit number here, so the rate is held to 2^-16. On a GPU torch's own is fused and is used.
+On a CPU, torch draws one random number for each element, which takes a tenth of the training time of a small model. Here
+four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16. On a GPU, torch's fused kernel is used.
 """
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """`x` with elements set to zero with probability `p` and the others divided by 1 - p, when training."""
+    """When `training`, `x` with each element set to 0 with probability `p` and otherwise divided by 1 - p."""
     if not training or p == 0:
         return x
     if x.device.type != "cpu":
@@ -19,7 +19,7 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 
 def scaled_mask(x: Tensor, p: float) -> Tensor:
-    """Zeros with probability `p`, otherwise 1 / (1 - p)."""
+    """A tensor like `x` of 0 with probability `p` and otherwise 1 / (1 - p)."""
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= round(p * 2**16) - 2**15
     return keep.to(x.dtype).mul_(1 / (1 - p))

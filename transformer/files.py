@@ -1,4 +1,4 @@
-"""Writing files so that a kill at any moment leaves the old file or the new one, never a part."""
+"""Atomic writing: a process killed at any moment leaves the old file or the new one, never a part of one."""
 
 import contextlib
 import glob
@@ -15,9 +15,9 @@ from transformer.config.reading import UserError
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
-    """A file open for writing that becomes `path` when the block ends well, and vanishes when it does not.
+    """A temporary file, open for writing, that replaces `path` at the end of the `with` block.
 
-    What a kill left beside is removed next time.
+    An exception in the block removes it. What a killed process left is removed by the next call for the same `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` outlast a power cut."""
+    """Write a folder or file to disk, so that a rename or its content survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -46,6 +46,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically."""
     with atomic(path, "w") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
@@ -57,7 +58,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What the file holds. Raises UserError where that is no JSON, and FileNotFoundError."""
+    """The content of a JSON file. Raises UserError where it is not JSON, and FileNotFoundError."""
     with open(path, encoding="utf-8") as file:
         try:
             return json.load(file)
@@ -66,15 +67,17 @@ def read_json(path: Path) -> Any:
 
 
 def sha256(path: Path) -> str:
+    """The sha256 of a file's content, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """An empty folder that becomes `path`, in place of what was there, when the block ends well, and vanishes otherwise.
+    """A new, empty folder that replaces `path` at the end of the `with` block.
 
-    A kill leaves the old folder, the new one, or none, never a part of one; what it left beside is removed next time.
+    An exception in the block removes it. A process killed meanwhile leaves the old folder, the new one or none, never a
+    part of one; what else it left is removed by the next call for the same `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +87,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         for file in temporary.iterdir():
-            sync_folder(file)  # a file's content is made to last in the same way
+            sync_folder(file)
         sync_folder(temporary)
         replace_folder(temporary, path)
     except BaseException:
@@ -102,7 +105,7 @@ def replace_folder(new: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Whatever it is; of a link, the link alone."""
+    """Remove a file, a folder with its content, or a symbolic link but not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -110,7 +113,7 @@ def remove(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files and folders of processes that were killed while they wrote `path`."""
+    """Remove the temporary files and folders of processes that were killed while writing `path`."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         process = left.name.split(".")[-2]
         if process.isdigit() and not running(int(process)):
@@ -118,7 +121,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def running(process: int) -> bool:
-    """Whether `process` is another process that lives; what bears our own number is left from an earlier one."""
+    """Whether `process` is the id of another running process. Our own id on a leftover is a reused one."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,12 +1,13 @@
-"""How many parameters a model has and how many operations a training costs, from the settings alone.
+"""The number of parameters of a model and of operations of a training, computed from the settings alone.
 
-Counted are the matrix products, at two operations a multiply-add, as torch.utils.flop_counter counts them; a training
-is three forward passes, because each product has two of its size in the backward pass. Left out is what grows with the
-tokens only and is small beside them: look-ups, biases, softmax, norms, dropout, residual sums and the optimiser.
+The operations of the matrix products are counted, two for each multiply-add, as by torch.utils.flop_counter. A training
+step counts as three forward passes, since the backward pass computes two products of the same size for each product of
+the forward pass. Operations whose number is only linear in the tokens and small beside these are not counted: look-ups,
+biases, softmax, norms, dropout, residual sums and the optimiser.
 
-Restricted self-attention (`neighbourhood`) costs what full attention does, since the model computes all scores and
-masks them. Additive attention has no product of queries and keys; its addition, tanh and multiply-add on d_k numbers a
-score are counted as 4 d_k operations, where the dot product takes 2 d_k.
+Restricted self-attention (`neighbourhood`) counts as full attention, since the model computes all scores and masks them.
+Additive attention has no product of queries and keys. Its addition, tanh and multiply-add on the d_k numbers of a score
+count as 4 d_k operations; a dot product counts as 2 d_k.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +15,14 @@ from dataclasses import dataclass
 
 from transformer.config.model import ModelConfig
 
-TRAINING = 3  # times the forward pass
+TRAINING = 3  # operations of a training step, in forward passes
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Sums over sentence pairs of n source and m target positions, EOS among them: all that a count needs of a text.
+    """Sums over sentence pairs with n source and m target positions, EOS included.
 
-    The fields are keys of training.json, where they are summed over all steps.
+    The operations on a text follow from these sums. The fields are keys of training.json, which sums over all steps.
     """
 
     source_tokens: int  # sum of n
@@ -32,15 +33,15 @@ class Lengths:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]]) -> "Lengths":
-        """The sums of pairs (n, m)."""
+        """The sums over these pairs (n, m)."""
         sums = [(n, m, n * n, m * m, n * m) for n, m in pairs]
         return cls(*map(sum, zip(*sums))) if sums else cls(0, 0, 0, 0, 0)
 
 
 def parameters(config: ModelConfig, vocabulary_size: int) -> int:
-    """The model's weights: one embedding matrix (3.4), and biases in the projections too, as torch's attention has.
+    """The number of the model's weights, with one embedding matrix (3.4) and with biases in the projections of attention.
 
-    63.1 million for the paper's base model and 214.2 million for its big one, at 37,000 pieces.
+    At 37,000 pieces, the paper's base model has 63.1 million and its big model 214.2 million.
     """
     c = config
     keys, values = c.h * c.d_k, c.h * c.d_v
@@ -53,9 +54,9 @@ def parameters(config: ModelConfig, vocabulary_size: int) -> int:
     decoder_layer = 2 * attention + feed_forward + 3 * norm
     outside = vocabulary_size * c.d_model
     if c.positions == "learned":
-        outside += 2 * c.max_positions * c.d_model  # one table a side
+        outside += 2 * c.max_positions * c.d_model  # a table for the source and one for the target
     if c.norm == "pre":
-        outside += 2 * norm  # pre-norm ends each stack with a norm
+        outside += 2 * norm  # pre-norm normalises the output of each stack
     return outside + c.N * (encoder_layer + decoder_layer)
 
 
@@ -64,15 +65,15 @@ def forward_flops(
 ) -> dict[str, int]:
     """The operations of one forward pass over the pairs of `lengths`, by component.
 
-    The decoder's self-attention is counted in full, as its masked half is computed too by a plain implementation and
-    counted by torch; with `causal_half` only the m (m + 1) / 2 scores that a position may see are.
+    The decoder's self-attention counts in full, since a plain implementation also computes the masked half and torch
+    counts it. With `causal_half`, only the m (m + 1) / 2 scores that are not masked count.
     """
     c, n, m = config, lengths.source_tokens, lengths.target_tokens
     keys, values = c.h * c.d_k, c.h * c.d_v
     feed_forward = 2 * 2 * c.d_model * c.d_ff
-    projections = 2 * c.d_model * (keys + values)  # W^Q and W^O of a query; W^K and W^V of a key cost the same
+    projections = 2 * c.d_model * (keys + values)  # W^Q and W^O for a query, or W^K and W^V for a key
     score = keys * (4 if c.attention == "additive" else 2)
-    pair = score + 2 * values  # one query and one key: the score, then the weighted value
+    pair = score + 2 * values  # for a query and a key: the score and the weighted value
     seen = (lengths.target_squared + m) // 2 if causal_half else lengths.target_squared
     return {
         "embedding": 0,
@@ -89,5 +90,5 @@ def forward_flops(
 
 
 def training_flops(forward: Mapping[str, int]) -> dict[str, int]:
-    """The operations of forward and backward passes, by component, where `forward` are those of the forward passes."""
+    """The operations of the forward and backward passes, by component, given those of the forward passes."""
     return {component: TRAINING * flops for component, flops in forward.items()}

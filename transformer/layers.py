@@ -1,11 +1,11 @@
-"""The layers that encoder and decoder are stacks of (3.1, 3.3, 3.5), and the masks and caches they share.
+"""The layers of encoder and decoder (3.1), positions (3.5), masks and the cache of incremental decoding.
 
 Shapes: B sentences, S source positions, T target positions, D d_model, H heads, E d_k or d_v.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -25,9 +25,9 @@ def sinusoids(positions: int, d_model: int) -> Tensor:
 
 
 class Positions(nn.Module):
-    """What is added to the embeddings at each position: sinusoids, or a learned table (Table 3, row E).
+    """The position encodings that are added to the embeddings: sinusoids (3.5) or a learned table (Table 3, row E).
 
-    Sinusoids know no longest sentence. Positions past the end of the learned table share its last row.
+    The table of sinusoids grows with the longest sentence. Positions beyond the learned table use its last row.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -39,8 +39,8 @@ class Positions(nn.Module):
             self.register_buffer("table", sinusoids(config.max_positions, config.d_model), persistent=False)
 
     def forward(self, start: int, stop: int) -> Tensor:
-        """Rows `start` to `stop`, [stop - start, D]."""
-        table = self.table  # which another thread may exchange for a longer or shorter one
+        """The encodings of the positions from `start` up to, not including, `stop`: [stop - start, D]."""
+        table = self.table  # read once: another decoding thread may replace it
         if self.learned and stop > len(table):
             return table[torch.arange(start, stop, device=table.device).clamp(max=len(table) - 1)]
         if stop > len(table):
@@ -49,7 +49,7 @@ class Positions(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """max(0, x W1 + b1) W2 + b2 (equation 2)."""
+    """max(0, x W1 + b1) W2 + b2 (3.3, equation 2)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))) (3.1, 5.4); pre-norm: x + Dropout(Sublayer(LayerNorm(x)))."""
+    """Post-norm: LayerNorm(x + Dropout(Sublayer(x))) (3.1, 5.4). Pre-norm: x + Dropout(Sublayer(LayerNorm(x)))."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -77,24 +77,15 @@ class Residual(nn.Module):
 
 @dataclass
 class Masks:
-    """Who may attend to whom in a batch. None stands for everything."""
+    """The attention masks of a batch. None masks nothing."""
 
-    source: Tensor | None  # [B, 1, 1 or T, S]: for cross-attention; false at padding and at other sentences
-    encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and the neighbourhood where self-attention is restricted
-    decoder: Tensor | None  # [T, T] or [B, 1, T, T] where is_causal alone does not say it
-
-
-@dataclass
-class Weights:
-    """Attention weights kept for the report, one tensor [B, H, Q, K] a layer."""
-
-    encoder: list[Tensor] = field(default_factory=list)
-    decoder: list[Tensor] = field(default_factory=list)
-    cross: list[Tensor] = field(default_factory=list)
+    source: Tensor | None  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
+    encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and false outside the neighbourhood
+    decoder: Tensor | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward network."""
+    """Self-attention, then the feed-forward network (3.1)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -102,16 +93,15 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
-    def forward(self, x_BSD: Tensor, masks: Masks, keep: Weights | None = None) -> Tensor:
-        attend, weights = self.self_attention, keep.encoder if keep else None
-        x_BSD = self.residuals[0](
-            x_BSD, lambda x: attend(*attend.self_projections(x), mask=masks.encoder, keep=weights)
-        )
+    def forward(self, x_BSD: Tensor, masks: Masks) -> Tensor:
+        """[B, S, D]."""
+        attend = self.self_attention
+        x_BSD = self.residuals[0](x_BSD, lambda x: attend(*attend.self_projections(x), masks.encoder))
         return self.residuals[1](x_BSD, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's output, then the feed-forward network."""
+    """Masked self-attention, cross-attention to the encoder's output, then the feed-forward network (3.1)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -120,23 +110,25 @@ class DecoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, masks: Masks, keep: Weights | None = None) -> Tensor:
-        """All target positions at once, each seeing none after it. Padding stands last, so no mask need hide it."""
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, masks: Masks) -> Tensor:
+        """All target positions at once, [B, T, D].
+
+        Padding follows the target, so the causal mask already hides it from the target's positions.
+        """
         attend, cross = self.self_attention, self.cross_attention
-        own, other = (keep.decoder, keep.cross) if keep else (None, None)
 
         def attend_self(x: Tensor) -> Tensor:
-            return attend(*attend.self_projections(x), masks.decoder, causal=masks.decoder is None, keep=own)
+            return attend(*attend.self_projections(x), masks.decoder, causal=masks.decoder is None)
 
         def attend_source(x: Tensor) -> Tensor:
-            return cross(cross.queries(x), *cross.keys_values(memory_BSD), masks.source, keep=other)
+            return cross(cross.queries(x), *cross.keys_values(memory_BSD), masks.source)
 
         x_BTD = self.residuals[0](x_BTD, attend_self)
         x_BTD = self.residuals[1](x_BTD, attend_source)
         return self.residuals[2](x_BTD, self.feed_forward)
 
     def step(self, x_BKD: Tensor, cache: "LayerCache", own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
-        """One new position of each hypothesis; those of a sentence are the queries of one attention."""
+        """One new position of each hypothesis, [B, K, D]. The K hypotheses of a sentence are K queries on shared keys."""
         attend, cross = self.self_attention, self.cross_attention
 
         def attend_self(x: Tensor) -> Tensor:
@@ -152,22 +144,22 @@ class DecoderLayer(nn.Module):
 
 
 class LayerCache:
-    """One decoder layer's keys and values: of the source once a sentence, of the target as they were computed.
+    """The keys and values of one decoder layer: of the source, computed once, and of the target positions so far.
 
-    Those of the target stay where they were written, position by position, of each hypothesis of the time: when one goes
-    on from another, nothing moves, and a mask says which of them it descends from. The room for them doubles when it is
-    full.
+    Each step appends the keys of all K hypotheses, and none are moved or copied when a hypothesis continues another. A
+    mask (`DecoderCache.mask_BKN`) selects the keys of each hypothesis and its ancestors. The capacity doubles when it is
+    exhausted.
     """
 
-    ROOM = 64  # keys at first
+    CAPACITY = 64  # keys, initially
 
     def __init__(self, source_k: Tensor, source_v: Tensor) -> None:
         self.source_k, self.source_v = source_k.contiguous(), source_v.contiguous()  # [B, H, S, E]
-        self.k, self.v = source_k[:, :, :0], source_v[:, :, :0]  # [B, H, room, E]
+        self.k, self.v = source_k[:, :, :0], source_v[:, :, :0]  # [B, H, capacity, E]
         self.length = 0
 
     def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
-        """Take the newest position in; all keys and all values so far, [B, H, N, E]."""
+        """Store the keys and values of the newest position; returns all so far, each [B, H, N, E]."""
         start, self.length = self.length, self.length + k_BHKE.shape[2]
         if self.length > self.k.shape[2]:
             self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
@@ -175,11 +167,11 @@ class LayerCache:
         return self.k[:, :, : self.length], self.v[:, :, : self.length]
 
     def enlarged(self, old: Tensor) -> Tensor:
-        new = old.new_empty(*old.shape[:2], max(self.ROOM, 2 * self.length), old.shape[3])
+        new = old.new_empty(*old.shape[:2], max(self.CAPACITY, 2 * self.length), old.shape[3])
         new[:, :, : old.shape[2]] = old
         return new
 
     def select(self, sentences: Tensor) -> None:
-        """Keep these sentences."""
+        """Keep the sentences with these indices and drop the others."""
         for name in ("k", "v", "source_k", "source_v"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))

@@ -1,8 +1,21 @@
-"""How a batch of pairs lies in tensors: `padded`, a pair a row, or `packed`, several.
+"""The layout of a batch in tensors: `padded` puts one pair in each row, `packed` puts several.
 
-A batch is a list of pair numbers, chosen without regard to this; both layouts of it give the same loss.
+A batch is a list of pair numbers, chosen without regard to its layout. Both layouts give the same loss.
 
-Shapes: P pairs, B rows, S source and T target positions a row, N ids of all pairs, M of them without BOS and EOS.
+Example: the pairs (5 6, 8), (7, 9 10) and (4 5 6 7, 8 9), packed into two rows of at most five positions. BOS is 2 and
+EOS is 3. Positions without a sentence are 0 in every table.
+
+    source.ids_BS         5 6 3 7 3          target.ids_BS         2 8 2 9 10
+                          4 5 6 7 3                                2 8 9 0 0
+    source.position_BS    0 1 2 0 1          target.position_BS    0 1 0 1 2
+                          0 1 2 3 4                                0 1 2 0 0
+    source.sentence_BS    1 1 1 2 2          target.sentence_BS    1 1 2 2 2
+                          1 1 1 1 1                                1 1 1 0 0
+
+    real_N                0 1 2 3 4 5 6 7     the positions of the target that are no padding, in the flattened table
+    labels_N              8 3 9 10 3 8 9 3    the id that follows each of them
+
+Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences (BOS and EOS excluded).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +28,14 @@ from torch import Tensor
 
 from transformer.config.vocabulary import BOS, EOS
 
-# Packed rows are at most so wide, unless a sentence is wider: the narrower, the less attention costs; the wider, the
-# less of a row is left over. A side whose rows are not full is narrower by whole steps.
-WIDTHS, STEP = (128, 256), 16
+# The maximum widths of packed rows that are tried. A row is wider only where one sentence needs it. Attention costs less
+# in narrow rows; wide rows leave fewer positions empty.
+WIDTHS = (128, 256)
+STEP = 16  # the width of packed rows is rounded up to a multiple of this
 
 
 class Pairs(Protocol):
-    """What batches are made of: the pieces of a source and its target, without BOS and EOS."""
+    """Sentence pairs as ids, without BOS and EOS."""
 
     def __len__(self) -> int: ...
     def lengths(self, side: str) -> np.ndarray: ...
@@ -30,11 +44,11 @@ class Pairs(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """One side of a batch. Without the last two, a row is one sentence, with PAD behind it."""
+    """One side of a batch. Where `position_BS` and `sentence_BS` are None, each row is one sentence, padded by PAD."""
 
     ids_BS: Tensor
-    position_BS: Tensor | None = None  # within the sentence
-    sentence_BS: Tensor | None = None  # counted from 1 in each row, the same for source and target; 0 at padding
+    position_BS: Tensor | None = None  # within the sentence, from 0
+    sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; a pair has one number on both sides
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
         tensors = (self.ids_BS, self.position_BS, self.sentence_BS)
@@ -43,12 +57,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Batch:
-    """Source + EOS, BOS + target, and the labels, target + EOS, of the target's real positions alone."""
+    """The source ids end with EOS, the target ids begin with BOS, and the labels are the target ids that follow."""
 
     source: Rows
     target: Rows
-    real_N: Tensor  # the real positions, numbered row by row
-    labels_N: Tensor
+    real_N: Tensor  # indices into the flattened target: its positions without padding
+    labels_N: Tensor  # the label at each of them
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         return Batch(
@@ -56,7 +70,7 @@ class Batch:
         )
 
     def pinned_for(self, device: torch.device) -> "Batch":
-        """In memory from which `to` a GPU copies while the processor does something else."""
+        """For a GPU, a copy in pinned memory, from which `to` copies asynchronously; for a CPU, the batch itself."""
         return self.map(Tensor.pin_memory) if device.type == "cuda" else self
 
     def to(self, device: torch.device) -> "Batch":
@@ -67,77 +81,117 @@ Layout = Callable[[Pairs, np.ndarray], Batch]
 
 
 def layout_for(device: torch.device) -> Layout:
-    """Packed on a GPU, padded on a processor, where a mask of all positions costs more than the padding it saves.
+    """`packed` on a GPU; `padded` on a CPU, where the mask of packed rows costs more than their padding saves.
 
-    It follows from the device alone, which a resumed training has to keep, so it is no setting.
+    The layout is no setting: it follows from the device, which a resumed training has to keep.
     """
     return packed if device.type == "cuda" else padded
 
 
 def padded(pairs: Pairs, numbers: np.ndarray) -> Batch:
-    """The pairs of these numbers, in this order, one a row."""
-    return laid_out(pairs, numbers, lambda source_P, target_P: np.arange(len(source_P)), shared=False)
+    """The pairs `numbers` in their order, one in each row."""
+    source, target = sentences(pairs, numbers)
+    return batch_of(source, target, np.arange(len(numbers)), multiple=1, numbered=False)
 
 
 def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
-    """The pairs of these numbers, in this order, whole ones in a row; a row of targets has the pairs of its sources."""
-    return laid_out(pairs, numbers, rows_of, shared=True)
+    """The pairs `numbers` in their order, as many in each row as fit. Both sides of a pair are in the same row."""
+    source, target = sentences(pairs, numbers)
+    row_P = packed_rows(source.length_P + 1, target.length_P + 1)
+    return batch_of(source, target, row_P, multiple=STEP, numbered=True)
 
 
-def laid_out(pairs: Pairs, numbers: np.ndarray, rows_of: Callable[..., np.ndarray], shared: bool) -> Batch:
-    """The pairs in the rows that `rows_of` their lengths says; `shared` rows tell their sentences apart."""
+@dataclass(frozen=True)
+class Sentences:
+    """One side of the pairs: the ids of all sentences one after the other, and the length of each."""
+
+    ids_M: np.ndarray
+    length_P: np.ndarray
+
+    @classmethod
+    def of(cls, side: Sequence[np.ndarray]) -> "Sentences":
+        return cls(np.concatenate(side).astype(np.int64), np.array([len(ids) for ids in side]))
+
+    def with_bos(self) -> np.ndarray:
+        return np.insert(self.ids_M, np.cumsum(self.length_P) - self.length_P, BOS)
+
+    def with_eos(self) -> np.ndarray:
+        return np.insert(self.ids_M, np.cumsum(self.length_P), EOS)
+
+
+def sentences(pairs: Pairs, numbers: np.ndarray) -> tuple[Sentences, Sentences]:
+    """Source and target of the pairs `numbers`."""
     sources, targets = zip(*(pairs.pair(int(number)) for number in numbers))
-    source_P, target_P = (np.array([len(ids) for ids in side]) for side in (sources, targets))
-    row_P = rows_of(source_P + 1, target_P + 1)
-    step = STEP if shared else 1
-    source, target = Places(row_P, source_P + 1, step), Places(row_P, target_P + 1, step)
-    source_M, target_M = (np.concatenate(side).astype(np.int64) for side in (sources, targets))
+    return Sentences.of(sources), Sentences.of(targets)
+
+
+def batch_of(source: Sentences, target: Sentences, row_P: np.ndarray, multiple: int, numbered: bool) -> Batch:
+    """The batch with pair p in row `row_P[p]`, in rows whose width is a multiple of `multiple`.
+
+    `numbered` rows have positions and sentence numbers.
+    """
+    source_places = Places.of(row_P, source.length_P + 1, multiple)
+    target_places = Places.of(row_P, target.length_P + 1, multiple)
     return Batch(
-        source.rows(np.insert(source_M, np.cumsum(source_P), EOS), shared),
-        target.rows(np.insert(target_M, np.cumsum(target_P) - target_P, BOS), shared),
-        torch.from_numpy(target.cell_N),
-        torch.from_numpy(np.insert(target_M, np.cumsum(target_P), EOS)),
+        source_places.rows(source.with_eos(), numbered),
+        target_places.rows(target.with_bos(), numbered),
+        torch.from_numpy(target_places.cell_N),
+        torch.from_numpy(target.with_eos()),
     )
 
 
+@dataclass(frozen=True)
 class Places:
-    """Where the ids of one side go: sentence behind sentence in their rows, `row_P`, which never fall."""
+    """Where each position of the sentences of one side lies in a table [B, S]."""
 
-    def __init__(self, row_P: np.ndarray, length_P: np.ndarray, step: int) -> None:
-        end_P = np.cumsum(length_P)
-        first_P = np.searchsorted(row_P, row_P)  # of the sentences of the same row
-        offset_P = end_P - length_P - (end_P - length_P)[first_P]
-        width = -(-(offset_P + length_P).max() // step) * step
-        self.shape = (row_P[-1] + 1, width)
-        self.position_N = np.arange(end_P[-1]) - np.repeat(end_P - length_P, length_P)
-        self.cell_N = np.repeat(row_P * width + offset_P, length_P) + self.position_N
-        self.sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)
+    shape: tuple[int, int]
+    cell_N: np.ndarray  # its index in the flattened table
+    position_N: np.ndarray  # its position within its sentence
+    sentence_N: np.ndarray  # the number of its sentence within the row
+
+    @classmethod
+    def of(cls, row_P: np.ndarray, length_P: np.ndarray, multiple: int) -> "Places":
+        """Sentence p is behind those before it in row `row_P[p]`; the rows are in ascending order."""
+        start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
+        first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
+        column_P = start_P - start_P[first_P]
+        width = -(-(column_P + length_P).max() // multiple) * multiple
+        position_N = np.arange(length_P.sum()) - np.repeat(start_P, length_P)
+        cell_N = np.repeat(row_P * width + column_P, length_P) + position_N
+        sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)
+        return cls((row_P[-1] + 1, width), cell_N, position_N, sentence_N)
+
+    def rows(self, ids_N: np.ndarray, numbered: bool) -> Rows:
+        values = (ids_N, self.position_N, self.sentence_N) if numbered else (ids_N,)
+        return Rows(*map(self.table, values))
 
     def table(self, value_N: np.ndarray) -> Tensor:
-        """[B, width], zeros (PAD) where nothing is."""
+        """The values in their cells, [B, S]; 0, which is PAD, in all others."""
         table_BS = np.zeros(self.shape, dtype=np.int64)
         table_BS.flat[self.cell_N] = value_N
         return torch.from_numpy(table_BS)
 
-    def rows(self, ids_N: np.ndarray, shared: bool) -> Rows:
-        values = (ids_N, self.position_N, self.sentence_N) if shared else (ids_N,)
-        return Rows(*map(self.table, values))
 
+def packed_rows(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
+    """The row of each pair, given its lengths; of the possible widths, the one with the smallest tables is taken.
 
-def rows_of(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
-    """The row of each pair: the next as long as it has room, in rows of the width that leaves fewest positions empty."""
+    A pair begins the next row where either side of it no longer fits.
+    """
     longest = max(source_P.max(), target_P.max())
     choices = []
     for width in [width for width in WIDTHS if width >= longest] or [longest]:
         starts = split(source_P, target_P, width)
         row_P = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        shapes = [Places(row_P, length_P, STEP).shape for length_P in (source_P, target_P)]
+        shapes = [Places.of(row_P, length_P, STEP).shape for length_P in (source_P, target_P)]
         choices.append((sum(rows * positions for rows, positions in shapes), row_P))
     return min(choices, key=lambda choice: choice[0])[1]
 
 
 def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
-    """Where to cut a sequence of pairs so that no part has over `tokens` on either side; starts, and the end."""
+    """The pairs with these lengths in parts of at most `tokens` on either side, but of one pair at least.
+
+    Returns the first pair of each part, and the number of pairs.
+    """
     ends = [np.concatenate([[0], np.cumsum(side)]) for side in (source, target)]
     starts = [0]
     while starts[-1] < len(source):
@@ -147,6 +201,8 @@ def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    """[B, longest], zeros (PAD) behind the shorter rows."""
-    length_B = np.array([len(ids) for ids in rows])
-    return Places(np.arange(len(rows)), length_B, 1).table(np.concatenate(rows))
+    """[B, longest]: the ids of each row, followed by PAD; [0, 0] for no rows."""
+    table_BS = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)
+    for row_S, ids in zip(table_BS, rows):
+        row_S[: len(ids)] = ids
+    return torch.from_numpy(table_BS)

@@ -1,6 +1,6 @@
-"""The loss (section 5.4): label smoothing as y = (1 - eps) * onehot + eps / K, summed over target tokens.
+"""The loss (section 5.4): cross-entropy with the smoothed target (1 - eps) * onehot + eps / V, summed over tokens.
 
-Shapes: N target tokens (no padding), D d_model, V vocabulary.
+Shapes: N target tokens without padding, D d_model, V vocabulary.
 """
 
 import functools
@@ -9,32 +9,35 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer.compilation import compiles
+from transformer.compilation import compiles, specialise_floats
 
-# Target tokens whose logits are held at once: enough for a fast matrix product, on a GPU to fill it.
+# Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 ROWS = {"cpu": 512, "cuda": 4096}
 
 
 def cross_entropy(hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0) -> Tensor:
-    """The summed loss in nats of predicting `labels_N` by softmax(hidden embedding^T).
+    """The summed loss, in nats, of the labels under softmax(hidden embedding^T).
 
-    Without smoothing, exp of its mean is the perplexity. The logits of all tokens are never held at once.
+    Without smoothing, the exponential of its mean is the perplexity. The logits of all tokens are never in memory at once.
     """
-    # Asked here: within a Function gradients are always off, and said to be needed even in inference mode.
+    # Determined here: in Function.forward gradients are disabled, and `needs_input_grad` is true even in inference mode.
     needed = torch.is_grad_enabled() and (hidden_ND.requires_grad or embedding_VD.requires_grad)
     return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing, needed)
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
-    """Projection, softmax and loss in one, part by part; gradients are taken while a part's logits are at hand."""
+    """Projection, softmax and loss in one function, for `ROWS` tokens at a time.
+
+    The forward pass also computes the gradients, so that no logits have to be kept or computed again.
+    """
 
     @staticmethod
     def forward(
         ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float, needed: bool
     ) -> Tensor:
         device = hidden_ND.device.type
-        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
-        hidden, embedding = hidden_ND.to(kind), embedding_VD.to(kind)
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
+        hidden, embedding = hidden_ND.to(dtype), embedding_VD.to(dtype)
         hidden_gradient = torch.empty_like(hidden) if needed else None
         embedding_gradient = torch.zeros_like(embedding) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
@@ -48,25 +51,28 @@ class ProjectedCrossEntropy(torch.autograd.Function):
                 torch.mm(logits_gradient, embedding, out=hidden_gradient[part])
                 embedding_gradient.addmm_(logits_gradient.T, hidden[part])
         ctx.save_for_backward(hidden_gradient, embedding_gradient)
-        ctx.kinds = hidden_ND.dtype, embedding_VD.dtype
+        ctx.dtypes = hidden_ND.dtype, embedding_VD.dtype
         return loss
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = zip(ctx.saved_tensors, ctx.kinds)
-        return *(saved.to(kind) * gradient.to(kind) for saved, kind in pairs), None, None, None
+        pairs = zip(ctx.saved_tensors, ctx.dtypes)
+        return *(saved.to(dtype) * gradient.to(dtype) for saved, dtype in pairs), None, None, None
 
 
 @functools.cache
 def of_logits(device: str) -> Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor | None]]:
-    """`likelihood_and_gradient`; on a GPU in a few compiled passes over the logits, where torch makes nine."""
-    return torch.compile(likelihood_and_gradient, dynamic=True) if compiles(device) else likelihood_and_gradient
+    """`likelihood_and_gradient`, compiled on a GPU: a few passes over the logits instead of nine."""
+    if not compiles(device):
+        return likelihood_and_gradient
+    specialise_floats()
+    return torch.compile(likelihood_and_gradient, dynamic=True)
 
 
 def likelihood_and_gradient(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The smoothed log-likelihood and, where it is needed, the gradient of the loss by the logits."""
+    """The smoothed log-likelihood, [], and where `needed` the gradient of the loss by the logits, [N, V]."""
     log_probs_NV = logits_NV.float().log_softmax(-1)
     likelihood = smoothed_log_likelihood(log_probs_NV, labels_N, smoothing)
     gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing).to(logits_NV.dtype) if needed else None
@@ -74,6 +80,7 @@ def likelihood_and_gradient(
 
 
 def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
+    """The log-likelihood of the smoothed targets, summed over the tokens, []."""
     likelihood = log_probs_NV.gather(1, labels_N[:, None]).sum()
     if not smoothing:
         return likelihood
@@ -81,7 +88,7 @@ def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: f
 
 
 def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
-    """The gradient of the loss by the logits, in the place of `log_probs_NV`."""
+    """The gradient of the loss by the logits, [N, V]; overwrites `log_probs_NV`."""
     gradient_NV = log_probs_NV.exp_()
     if smoothing:
         gradient_NV.sub_(smoothing / gradient_NV.shape[1])

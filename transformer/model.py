@@ -1,51 +1,54 @@
 """The Transformer (section 3).
 
-Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K beam.
+Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K hypotheses of a sentence, N keys.
 
-Initialisation (the paper gives none; the authors' tensor2tensor, as it was in 2017):
-    matrices                    Glorot-uniform; W^Q, W^K and W^V of all heads as one matrix, which torch has, too (in
-                                cross-attention the authors had W^Q by itself)
-    embeddings, learned positions   normal, deviation d_model^-0.5
-    biases                      0
-    layer norms                 gain 1, bias 0
+Initialisation, as in the authors' tensor2tensor of 2017 (the paper does not state it):
+    matrices                        Glorot-uniform. W^Q, W^K and W^V of all heads are one matrix, as in
+                                    torch.nn.MultiheadAttention (tensor2tensor's cross-attention has W^Q apart).
+    embeddings, learned positions   normal, standard deviation d_model^-0.5
+    biases                          0
+    layer norms                     gain 1, bias 0
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, added, position_mask, sentence_mask
+from transformer.attention import MultiHeadAttention, additive_mask, position_mask, sentence_mask
+from transformer.compilation import specialise_floats
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
-from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions, Weights
+from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions
 from transformer.layout import Rows
 
 
 @dataclass
 class DecoderCache:
-    """What the decoder keeps between two steps."""
+    """The state of incremental decoding between two steps."""
 
     layers: list[LayerCache]
-    source_mask: Tensor | None  # [B, 1, 1, S], added to scores
-    mask_BKN: Tensor  # added to scores: which of the N keys in `layers` are each hypothesis's own or its ancestors'
-    ends: list[int]  # of each position's keys
+    source_mask: Tensor | None  # [B, 1, 1, S], additive
+    mask_BKN: Tensor  # additive: which of the N keys in `layers` belong to each hypothesis or its ancestors
+    ends: list[int]  # for each position, the number of keys up to and including it
 
     def advance(self, parent_BK: Tensor, neighbourhood: int) -> None:
-        """A new position, at which each hypothesis goes on from that one of its sentence's."""
+        """Extend the mask by one position, at which each hypothesis continues hypothesis `parent_BK` of its sentence."""
         mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
         if neighbourhood and len(self.ends) > neighbourhood:
             mask_BKN[..., : self.ends[-1 - neighbourhood]] = float("-inf")
-        own_KK = added(torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device))
+        own_KK = additive_mask(torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device))
         self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)
         self.ends.append(self.mask_BKN.shape[2])
 
     def select(self, sentences: Tensor) -> None:
-        """Keep these sentences."""
+        """Keep the sentences with these indices and drop the others."""
         for layer in self.layers:
             layer.select(sentences)
         self.mask_BKN = self.mask_BKN.index_select(0, sentences)
@@ -54,7 +57,7 @@ class DecoderCache:
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder of N layers with one embedding matrix for source, target and pre-softmax projection (3.4)."""
+    """Encoder and decoder of N layers (3.1). Source, target and pre-softmax projection share one embedding matrix (3.4)."""
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
         super().__init__()
@@ -64,7 +67,7 @@ class Transformer(nn.Module):
         self.target_positions = Positions(config)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
-        # Pre-norm leaves the last sum unnormalised (Xiong et al. 2020); post-norm, the paper's, needs nothing here.
+        # Pre-norm normalises the output of each stack (Xiong et al. 2020); in post-norm, the paper's, each layer does.
         final = nn.LayerNorm if config.norm == "pre" else lambda _: nn.Identity()
         self.encoder_norm, self.decoder_norm = final(config.d_model), final(config.d_model)
         self.initialise()
@@ -85,10 +88,11 @@ class Transformer(nn.Module):
                 nn.init.normal_(module.table, std=deviation)
 
     def compile_layers(self, backend: str | Callable = "inductor") -> None:
-        """Let torch.compile make one program of each kind of layer, for rows of any number and width; the weights stay.
+        """Compile the layers in place by torch.compile, for any number of rows of any width.
 
-        One layer is compiled for all of its kind, so it takes a sixth of what the whole model would.
+        All layers of a kind share one program, so compilation takes a sixth of the time of the whole model's.
         """
+        specialise_floats()
         for layer in [*self.encoder, *self.decoder]:
             layer.compile(dynamic=True, backend=backend)
 
@@ -96,19 +100,21 @@ class Transformer(nn.Module):
         """Logits of the token after each target position, [B, T, V]. Ids are padded at the end by PAD."""
         return self.logits(self.hidden(Rows(source_BS), Rows(target_BT)))
 
-    def hidden(self, source: Rows, target: Rows, keep: Weights | None = None) -> Tensor:
-        """The decoder's output, [B, T, D]. `keep` collects the attention weights."""
+    def hidden(self, source: Rows, target: Rows) -> Tensor:
+        """The decoder's output, [B, T, D]."""
         masks = self.masks(source, target)
-        memory_BSD = self.encode(source, masks, keep)
+        memory_BSD = self.encode(source, masks)
         x_BTD = self.embed(target, self.target_positions)
         for layer in self.decoder:
-            x_BTD = layer(x_BTD, memory_BSD, masks, keep)
+            x_BTD = layer(x_BTD, memory_BSD, masks)
         return self.decoder_norm(x_BTD)
 
     def logits(self, hidden: Tensor) -> Tensor:
+        """The decoder's output projected on the vocabulary (3.4), [..., V]."""
         return F.linear(hidden, self.embedding)
 
     def masks(self, source: Rows, target: Rows | None = None) -> Masks:
+        """The masks of a batch; without a `target`, those of the encoder and of incremental decoding."""
         near = self.config.neighbourhood
         if source.sentence_BS is not None:
             encoder = sentence_mask(source, source, neighbourhood=near)
@@ -123,32 +129,35 @@ class Transformer(nn.Module):
         return Masks(cross, cross if encoder is None else cross & encoder, decoder)
 
     def embed(self, rows: Rows, positions: Positions, start: int = 0) -> Tensor:
-        """Embeddings times sqrt(d_model) plus positions, with dropout on the sum (3.4, 3.5, 5.4)."""
+        """Embeddings times sqrt(d_model) plus position encodings, with dropout on the sum (3.4, 3.5, 5.4); [B, S, D].
+
+        `start` is the position of the first column of unpacked rows.
+        """
         x = F.embedding(rows.ids_BS, self.embedding) * math.sqrt(self.config.d_model)
-        added = positions(start, start + rows.ids_BS.shape[1])
-        x = x + (added if rows.position_BS is None else F.embedding(rows.position_BS, added))
+        encodings = positions(start, start + rows.ids_BS.shape[1])
+        x = x + (encodings if rows.position_BS is None else F.embedding(rows.position_BS, encodings))
         return dropout(x, self.config.dropout, self.training)
 
-    def encode(self, source: Rows, masks: Masks, keep: Weights | None = None) -> Tensor:
+    def encode(self, source: Rows, masks: Masks) -> Tensor:
         """The encoder's output, [B, S, D]."""
         x_BSD = self.embed(source, self.source_positions)
         for layer in self.encoder:
-            x_BSD = layer(x_BSD, masks, keep)
+            x_BSD = layer(x_BSD, masks)
         return self.encoder_norm(x_BSD)
 
     def start(self, source_BS: Tensor) -> DecoderCache:
-        """Encode once; the cache from which `step` goes on with one hypothesis a sentence."""
+        """Encode the sources; returns the cache for the first `step`, with one hypothesis of each sentence."""
         source = Rows(source_BS)
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
-        return DecoderCache(layers, added(masks.source), memory_BSD.new_empty(len(source_BS), 1, 0), [])
+        return DecoderCache(layers, additive_mask(masks.source), memory_BSD.new_empty(len(source_BS), 1, 0), [])
 
-    def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> Tensor:
-        """Logits of the token that follows each hypothesis, [B, K, V].
+    def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor]:
+        """Decode one position; returns the decoder's output there, [B, K, D], and the logits of the next token, [B, K, V].
 
-        Given are its newest token and which of its sentence's hypotheses at the last step it goes on from: 0 to K - 1, of
-        the K of that step, 1 before the first.
+        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis of the same sentence at the last
+        step that it continues; at the first step each sentence has one, numbered 0.
         """
         position = len(cache.ends)
         cache.advance(parent_BK, self.config.neighbourhood)
@@ -158,4 +167,38 @@ class Transformer(nn.Module):
         )
         for layer, layer_cache in zip(self.decoder, cache.layers):
             x_BKD = layer.step(x_BKD, layer_cache, mask, cache.source_mask)
-        return self.logits(self.decoder_norm(x_BKD))
+        hidden_BKD = self.decoder_norm(x_BKD)
+        return hidden_BKD, self.logits(hidden_BKD)
+
+
+def attention_weights_of(model: Transformer, source: Rows, target: Rows) -> dict[str, list[Tensor]]:
+    """The attention weights where `model` reads `source` and predicts what follows each position of `target`.
+
+    Under "encoder", "decoder" and "cross" is a tensor [B, H, Q, K] for each layer.
+    """
+    modules = {
+        "encoder": [layer.self_attention for layer in model.encoder],
+        "decoder": [layer.self_attention for layer in model.decoder],
+        "cross": [layer.cross_attention for layer in model.decoder],
+    }
+    kept: dict[str, list[Tensor]] = {kind: [] for kind in modules}
+    hooks = [
+        module.register_forward_hook(partial(keep_weights, kept[kind]), with_kwargs=True)
+        for kind in modules
+        for module in modules[kind]
+    ]
+    try:
+        model.hidden(source, target)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return kept
+
+
+def keep_weights(
+    kept: list[Tensor], attention: MultiHeadAttention, inputs: tuple, options: dict[str, Any], output: Tensor
+) -> Tensor:
+    """A forward hook that appends the weights of `attention` to `kept` and returns the output that these weights give."""
+    q_BHQE, k_BHKE, v_BHKE, mask = inputs
+    kept.append(attention.weights(q_BHQE, k_BHKE, mask, **options))
+    return attention.attended(kept[-1], v_BHKE)

@@ -1,9 +1,9 @@
-"""The shared source-target vocabulary (section 5.1): byte-pair encoding, learnt and applied by SentencePiece.
+"""The shared vocabulary of source and target (section 5.1): byte-pair encoding, learnt and applied by SentencePiece.
 
-Text that normalise has cleaned comes back from its ids exactly, with two exceptions: U+2581, with which SentencePiece
-writes a space, comes back as a space; and where params.yaml says `unknown: unk`, a character too rare to be a piece
-comes back as ` ⁇ `. With `byte_fallback` such a character is up to four byte pieces and comes back. The names of the
-special pieces (`<s>`, `<0x41>`) are ordinary text when they stand in a line.
+Decoding the ids of normalised text gives the text back, with two exceptions. U+2581, which SentencePiece uses for a space,
+becomes a space. Where params.yaml says `unknown: unk`, a character too rare to be a piece becomes ` ⁇ `; with
+`byte_fallback` it is encoded as up to four byte pieces and comes back. The names of special pieces (`<s>`, `<0x41>`) are
+ordinary text where they occur in a line.
 """
 
 import hashlib
@@ -20,16 +20,17 @@ from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 
 SPACE = "\u2581"
-LONGEST_WORD = 1000  # bytes; longer ones are no words, and there is nothing to learn from them
-DISTINCT_WORDS = 1 << 19  # as many a WordTable keeps, in about 150 MB
+LONGEST_WORD = 1000  # bytes; longer words are left out of learning
+DISTINCT_WORDS = 1 << 19  # kept by a WordTable, in about 150 MB
 
-sentencepiece.SetMinLogLevel(2)  # errors
+sentencepiece.SetMinLogLevel(2)  # errors only
 
 
 class Vocabulary:
-    """Text to ids and back. `sha256` identifies it in data, models and checkpoints."""
+    """Encodes text as ids and decodes ids. `sha256` identifies the vocabulary in data, models and checkpoints."""
 
     def __init__(self, path: Path) -> None:
+        """Read a model file of SentencePiece. Raises UserError where it is missing or unusable."""
         try:
             model = Path(path).read_bytes()
         except FileNotFoundError:
@@ -38,17 +39,20 @@ class Vocabulary:
 
     @classmethod
     def from_bytes(cls, model: bytes, name: str = "the vocabulary") -> "Vocabulary":
-        """From the content of a model file; `name` is what errors call it."""
+        """The vocabulary with the content of a model file. `name` stands for it in error messages."""
         vocabulary = cls.__new__(cls)
         vocabulary.load(model, name)
         return vocabulary
 
     def load(self, model: bytes, name: str) -> None:
+        """Raises UserError where `model` is no SentencePiece model or its special pieces have other ids."""
         processor = sentencepiece.SentencePieceProcessor()
         try:
             processor.LoadFromSerializedProto(model)
         except (RuntimeError, ValueError):
-            raise UserError(f"{name} is no SentencePiece model, or is damaged") from None
+            raise UserError(
+                f"{name} is no SentencePiece model or is damaged; restore it, or make it with learn_bpe"
+            ) from None
         ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
             raise UserError(f"{name}: pad, unk, bos and eos are {ids}, not (0, 1, 2, 3); learn it with learn_bpe")
@@ -61,29 +65,33 @@ class Vocabulary:
         return self.processor.Encode(list(lines), num_threads=threads)
 
     def decode(self, ids: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
-        """The text of a sequence of ids, or the texts of several; PAD, BOS and EOS are left out."""
+        """The text of a sequence of ids, or the texts of several sequences, without PAD, BOS and EOS."""
         return self.processor.Decode(ids)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces with these ids, as SentencePiece writes them."""
         return self.processor.IdToPiece([int(number) for number in ids])
 
 
 class WordTable(dict):
-    """Encodes whole blocks of text, each distinct word once.
+    """Encodes blocks of text, each distinct word once.
 
-    No piece reaches across a space, so a line's ids are those of its words one after the other, which a table can hold:
-    the same ids as `Vocabulary.encode` in a fraction of its time. The table is a mapping from a word to its number;
-    where a word has the number w, its ids are `ids[starts[w] : starts[w] + lengths[w]]`. When it is full it is emptied.
+    No piece contains an inner space, so the ids of a line are the concatenated ids of its words, and a table of words
+    gives the same ids as `Vocabulary.encode` in a fraction of its time. The table maps each word to its number w; its ids
+    are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than `distinct_words`.
     """
 
     def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
         crossing = next((p for p in vocabulary.pieces(range(vocabulary.size)) if SPACE in p[1:]), None)
         if crossing:
-            raise UserError(f"{vocabulary.name}: the piece {crossing!r} holds a space; learn it with learn_bpe")
+            raise UserError(
+                f"{vocabulary.name}: the piece {crossing!r} holds a space; learn the vocabulary with learn_bpe"
+            )
         self.vocabulary, self.threads, self.distinct_words = vocabulary, threads, distinct_words
         self.forget()
 
     def forget(self) -> None:
+        """Empty the table."""
         self.clear()
         self.starts, self.lengths, self.ids = (np.empty(0, dtype) for dtype in (np.int64, np.int64, np.int32))
 
@@ -92,7 +100,7 @@ class WordTable(dict):
         return number
 
     def encode(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of whole lines, each with its "\\n", one after the other; and how many each line has."""
+        """The concatenated ids of the lines in `block`, each ended by "\\n", and the number of ids in each line."""
         if len(self) > self.distinct_words:
             self.forget()
         known = len(self)
@@ -102,12 +110,13 @@ class WordTable(dict):
             self.learn(list(islice(reversed(self), len(self) - known))[::-1])
         lengths = self.lengths[numbers]
         ends = np.cumsum(lengths)
-        # Position i of the result is position i - (its word's first) of its word.
+        # The id at position i of the result is at starts[word] + (i - position of the word's first id) in the table.
         place = np.repeat(self.starts[numbers] - ends + lengths, lengths)
         place += np.arange(len(place))
         return self.ids[place], self.per_line(block, ends)
 
     def learn(self, words: list[bytes]) -> None:
+        """Add the ids of `words` to the table."""
         encoded = self.vocabulary.processor.Encode(words, num_threads=self.threads, return_type="numpy")
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         self.starts = np.concatenate([self.starts, len(self.ids) + np.cumsum(lengths) - lengths])
@@ -116,17 +125,17 @@ class WordTable(dict):
 
     @staticmethod
     def per_line(block: bytes, ends: np.ndarray) -> np.ndarray:
-        """How many ids each line has, where `ends` says how many there are up to the end of each word."""
+        """The number of ids in each line, given the number of ids up to the end of each word."""
         characters = np.frombuffer(block, np.uint8)
         separators = characters[(characters == ord(" ")) | (characters == ord("\n"))]
         return np.diff(ends[separators == ord("\n")], prepend=0)
 
 
 def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
-    """A SentencePiece model learnt from `text`, blocks of whole lines: the same bytes for the same words.
+    """The model file of a vocabulary learnt from `text`, blocks of whole lines. The same words give the same bytes.
 
-    SentencePiece is given each distinct word with its number, which teaches it the same pieces as the lines themselves
-    in a fraction of the memory. Raises UserError where the text does not bear a vocabulary of this size.
+    SentencePiece receives each distinct word with its count, from which it learns the same pieces as from the lines, in a
+    fraction of the memory. Raises UserError where no vocabulary of this size can be learnt from the text.
     """
     counts = count_words(text)
     if not counts:
@@ -147,7 +156,7 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
             eos_id=EOS,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
-            num_threads=1,  # the model records the number, and more would save little
+            num_threads=1,  # the model file records the number of threads, and more save little time
             minloglevel=2,
         )
     except (RuntimeError, ValueError) as error:
@@ -156,7 +165,7 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
 
 
 class Buffer:
-    """Takes what the trainer writes."""
+    """A writable file in memory, for the trainer."""
 
     content = b""
 
@@ -165,6 +174,7 @@ class Buffer:
 
 
 def count_words(text: Iterable[bytes]) -> Counter[bytes]:
+    """The count of each word, split at whitespace."""
     counts: Counter[bytes] = Counter()
     for block in text:
         counts.update(block.split())
@@ -172,12 +182,12 @@ def count_words(text: Iterable[bytes]) -> Counter[bytes]:
 
 
 def table(counts: Counter[bytes]) -> Iterator[bytes]:
-    """Lines of SentencePiece's format for words with their numbers."""
+    """The lines of SentencePiece's input format "tsv": word, tab, count."""
     return (b"%s\t%d" % item for item in counts.items() if len(item[0]) <= LONGEST_WORD)
 
 
 def reason(message: str) -> str:
-    """What SentencePiece's `message` asks for."""
+    """The size that an error message of SentencePiece asks for, or else the message in one line."""
     if most := re.search(r"set it to a value <= (\d+)", message):
         return f"at most {most[1]} pieces can be learnt from it"
     if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):

@@ -13,7 +13,9 @@ from typing import Any
 from pipeline.settings.digest import digest
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.selection import run_settings
-from transformer.config.reading import UserError, convert
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, convert, read_saved
+from transformer.config.training import TrainingConfig
 from transformer.files import read_json
 
 # A record holds these files' contents under these names.
@@ -155,11 +157,13 @@ def checked(part: str, value: Any, where: str) -> dict | None:
     return value
 
 
-def settings_of(training: dict | None) -> dict[str, Any]:
+def settings_of(training: dict | None, where: str) -> dict[str, Any]:
+    """The settings of the model and of the training; {} without a training."""
     if not training:
         return {}
-    # A record from before `schedule` was a setting was trained with the only one there was.
-    return {"schedule": "warmup", **training["settings"]["model"], **training["settings"]["training"]}
+    of = training["settings"]
+    model = read_saved(ModelConfig, of["model"], f"{where}: settings.model")
+    return vars(model) | vars(read_saved(TrainingConfig, of["training"], f"{where}: settings.training"))
 
 
 def scores_of(value: Any, where: str) -> dict[str, dict[str, Scores]]:
@@ -182,7 +186,7 @@ def of_run(params: Mapping, run: str, scores: Path) -> Evidence:
         corpus=corpus,
         model=entries["model"],
         differences={key: value for key, value in entries.items() if key not in ("corpus", "model")},
-        settings=settings_of(parts["training"]) or vars(now[0]) | vars(now[1]),
+        settings=settings_of(parts["training"], str(folder / PARTS["training"])) or vars(now[0]) | vars(now[1]),
         recorded=False,
         parts=parts,
         scores=scores_of(parts["score"], str(folder / PARTS["score"])),
@@ -208,7 +212,7 @@ def of_record(path: Path) -> Evidence:
     return Evidence(
         **strings,
         differences=dict(mapping(record.get("differences"), f"{path}: differences")),
-        settings=settings_of(parts["training"]),
+        settings=settings_of(parts["training"], f"{path}: training"),
         recorded=True,
         parts=parts,
         scores=scores_of(parts["score"], f"{path}: score"),

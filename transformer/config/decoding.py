@@ -8,6 +8,8 @@ from transformer.config.reading import require, require_threads
 
 @dataclass(frozen=True)
 class DecodingConfig:
+    """One way to decode (6.1). params.yaml explains each setting."""
+
     beam: int
     penalty: Literal["gnmt", "power"]
     alpha: float

@@ -1,14 +1,21 @@
 """The settings of a model (section 3)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from transformer.config.reading import require
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """One model: Table 3's columns and the variations beside them. The vocabulary's size comes from the data."""
+    """The columns of Table 3 that describe a model, and variations beyond it. params.yaml explains each setting.
+
+    The vocabulary size is no setting; it comes from the data.
+    """
+
+    # For each setting added after the first models were trained, the value that those models have: {"key": value}.
+    # `read_saved` uses it for files in which the key is missing. params.yaml has to state every key.
+    ABSENT: ClassVar[dict[str, Any]] = {}
 
     N: int
     d_model: int

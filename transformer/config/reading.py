@@ -1,6 +1,7 @@
-"""Strict reading of settings: a mapping, as YAML gives it, becomes a frozen dataclass or is refused.
+"""Strict reading of settings: a mapping, as YAML or JSON gives it, becomes a frozen dataclass or is refused.
 
-Settings have no defaults in code and no unknown keys, so that what `params.yaml` says is what runs.
+`read` is for params.yaml: settings have no defaults in code and no unknown keys, so that what params.yaml says is what
+runs. `read_saved` is for the files of trained models, which an earlier version of this project may have written.
 """
 
 import dataclasses
@@ -19,14 +20,14 @@ SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
 
 
 class UserError(ValueError):
-    """What the user can put right; the message is one line that says how."""
+    """An error that the user can correct. The message is one line that says how."""
 
 
 def read(cls: type[Settings], values: Any, where: str) -> Settings:
-    """The frozen dataclass `cls` from `values`.
+    """The frozen dataclass `cls` with these values.
 
-    `where` is the place the values came from (`params.yaml: base.model`), for the error.
-    Raises UserError for a missing or unknown key, a wrong type, or a value `cls` refuses.
+    `where` is the place that the values came from (`params.yaml: base.model`), for the error message.
+    Raises UserError for a missing or unknown key, a wrong type, or a value that `cls` refuses.
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
@@ -48,20 +49,38 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
         raise UserError(f"{where}.{error}") from None
 
 
+def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
+    """The frozen dataclass `cls` with the values that a trained model's file holds.
+
+    `cls.ABSENT` gives, for each setting that was added after the first models were trained, the value that they have. It
+    is used where the key is missing. Raises UserError as `read` does; an unknown key means that newer code made the file.
+    """
+    if isinstance(values, Mapping):
+        unknown_keys = [key for key in values if key not in keys(cls)]
+        if unknown_keys:
+            raise UserError(
+                f"{where}: unknown settings {shown(unknown_keys)}: the model was made by newer code than this; "
+                f"update the code, or use a model whose settings are {', '.join(keys(cls))}"
+            )
+        values = {**cls.ABSENT, **values}
+    return read(cls, values, where)
+
+
 def keys(cls: type) -> list[str]:
+    """The names of the settings in `cls`."""
     return [field.name for field in dataclasses.fields(cls)]
 
 
 def shown(value: Any) -> str:
-    """`value` as a message says it: on one short line, whatever it is. What a few aliases stand for can be endless."""
+    """`value` on one short line for a message; shortened, since YAML aliases can make a value of any size."""
     try:
         return SHORT.repr(value)
-    except ValueError:  # Python writes no number of more than 4,300 digits
+    except ValueError:  # Python converts no integer of more than 4,300 digits to text
         return "a number of thousands of digits"
 
 
 def unknown(key: Any, valid: list[str], where: str) -> str:
-    """The message for a key that is none of `valid`, with the nearest of them first."""
+    """The message for a key that is not in `valid`; it names the most similar valid key first."""
     key = key if isinstance(key, str) else shown(key)
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
@@ -69,7 +88,7 @@ def unknown(key: Any, valid: list[str], where: str) -> str:
 
 
 def require(valid: bool, key: str, value: Any, expected: str) -> None:
-    """For `__post_init__`: refuse `value` of `key` unless `valid`, saying what is expected."""
+    """For `__post_init__`: raises UserError, which says what is `expected`, unless `valid`."""
     if not valid:
         raise UserError(f"{key}: {shown(value)} is not possible; {expected}")
 
@@ -79,7 +98,10 @@ def require_threads(threads: int) -> None:
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """`value` as the annotation `kind`, or a UserError that names `where`. A bool is no number."""
+    """`value` as the type annotation `kind`. A bool is not a number; a mapping stands for a list of one dataclass.
+
+    Raises UserError, which names `where`, for a value of another type.
+    """
     arguments, origin = get_args(kind), get_origin(kind)
     if optional(kind):
         if value is None:
@@ -91,7 +113,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     if origin is Literal and isinstance(value, str) and value in arguments:
         return value
     if origin is tuple and dataclasses.is_dataclass(arguments[0]) and isinstance(value, Mapping):
-        return (read(arguments[0], value, where),)  # one entry needs no list
+        return (read(arguments[0], value, where),)
     if origin is tuple and isinstance(value, (list, tuple)):
         if arguments[-1] is Ellipsis:
             return tuple(convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
@@ -100,7 +122,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     if origin is dict and isinstance(value, Mapping):
         return {convert(arguments[0], k, where): convert(arguments[1], v, f"{where}.{k}") for k, v in value.items()}
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is float and is_number and abs(value) <= sys.float_info.max:  # false of nan, true of no int that overflows
+    if kind is float and is_number and abs(value) <= sys.float_info.max:  # NaN is refused, too
         return float(value)
     if kind is int and is_number and isinstance(value, int):
         return value
@@ -110,10 +132,12 @@ def convert(kind: Any, value: Any, where: str) -> Any:
 
 
 def optional(kind: Any) -> bool:
+    """Whether the annotation `kind` includes None."""
     return get_origin(kind) in (typing.Union, types.UnionType) and type(None) in get_args(kind)
 
 
 def describe(kind: Any) -> str:
+    """The annotation `kind` in words, for a message."""
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(get_args(kind))
     if optional(kind):

@@ -1,13 +1,17 @@
 """The settings of a training (section 5) and of the averaging after it (6.1)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from transformer.config.reading import require, require_threads
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
+    """One training (5.1 to 5.4). params.yaml explains each setting."""
+
+    ABSENT: ClassVar[dict[str, Any]] = {"schedule": "warmup"}  # as in ModelConfig
+
     seed: int
     steps: int
     batch_tokens: int
@@ -54,6 +58,8 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class AveragingConfig:
+    """How many of the last checkpoints are averaged (6.1)."""
+
     checkpoints: int
 
     def __post_init__(self) -> None:

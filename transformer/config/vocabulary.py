@@ -5,11 +5,13 @@ from typing import Literal
 
 from transformer.config.reading import require, require_threads
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the ids that every vocabulary of this project begins with
+PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the first ids of every vocabulary of this project
 
 
 @dataclass(frozen=True)
 class VocabularyConfig:
+    """One vocabulary (5.1). params.yaml explains each setting."""
+
     size: int
     unknown: Literal["byte_fallback", "unk"]
     character_coverage: float

@@ -1,0 +1,115 @@
+"""Models and records made by earlier code are read as they were then. tests/data/commit-3b4f273 was made by that commit."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+
+from pipeline.flops import counted_of
+from pipeline.reporting import evidence
+from transformer import checkpoint
+from transformer.checkpoint import load_model, read_settings
+from transformer.config.decoding import DecodingConfig
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, keys, read, read_saved
+from transformer.config.training import TrainingConfig
+from transformer.decoding import translate
+from transformer.files import read_json, write_json
+from transformer.vocabulary import Vocabulary
+
+OLD = Path(__file__).parent / "data/commit-3b4f273"
+RECORDS = ["demo-tiny-h1", "multi30k-small"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Later(ModelConfig):
+    """The settings of a model once there is one more of them."""
+
+    gate: str
+
+    ABSENT: ClassVar = {**ModelConfig.ABSENT, "gate": "none"}
+
+
+@pytest.fixture
+def old_model(tmp_path) -> Path:
+    """A copy of the old model's folder."""
+    return Path(shutil.copytree(OLD / "model", tmp_path / "model"))
+
+
+@pytest.mark.parametrize("search, beam", [("greedy", 1), ("beam", 4)])
+def test_an_old_model_translates_as_it_did(decoding_settings, search, beam):
+    known = read_json(OLD / "translations.json")
+    model, _ = load_model(OLD / "model/model.safetensors", torch.device("cpu"))
+    vocabulary = Vocabulary(OLD / "model/vocabulary.model")
+    assert read_settings(OLD / "model")[2] == vocabulary.sha256
+    then = {key: value for key, value in known["decoding"].items() if key in keys(DecodingConfig)}
+    results = translate(model, vocabulary.encode(known["sources"]), decoding_settings(**then | {"beam": beam}))
+    assert [result.ids for result in results] == [expected["ids"] for expected in known[search]]
+    assert vocabulary.decode([result.ids for result in results]) == [expected["text"] for expected in known[search]]
+    assert [result.score for result in results] == pytest.approx([e["score"] for e in known[search]], abs=1e-3)
+
+
+@pytest.mark.parametrize("run", RECORDS)
+def test_an_old_record_says_what_it_said(run):
+    facts, known = read_json(OLD / "facts.json")[run], evidence.of_record(OLD / f"results/{run}.json")
+    assert dataclasses.asdict(known.measure("bleu-13a")) == facts.pop("bleu-13a")
+    assert known.at("translations", "dev", "average", "perplexity") == facts.pop("dev_perplexity")
+    settings = facts.pop("settings")
+    assert {key: known.settings[key] for key in settings} == settings
+    assert settings["schedule"] == "warmup"
+    found = {key: getattr(known, key) for key in facts}
+    assert json.loads(json.dumps(found)) == facts
+
+
+@pytest.mark.parametrize("run, vocabulary_size", [("demo-tiny-h1", 2000), ("multi30k-small", 4000)])
+def test_an_old_training_is_counted_as_it_was(tmp_path, run, vocabulary_size):
+    record = read_json(OLD / f"results/{run}.json")
+    write_json(tmp_path / "training.json", record["training"])
+    write_json(tmp_path / "corpus.json", {"vocabulary_size": vocabulary_size})
+    assert counted_of(tmp_path / "training.json", tmp_path / "corpus.json") == record["flops"]["analytic"]
+
+
+def test_a_setting_that_an_old_model_lacks_has_its_value_of_then(old_model, monkeypatch):
+    monkeypatch.setattr(checkpoint, "ModelConfig", Later)
+    config, _, _ = read_settings(old_model)
+    assert config.gate == "none" and config.d_model == 8
+    content = read_json(old_model / "settings.json")
+    write_json(old_model / "settings.json", content | {"model": content["model"] | {"gate": "half"}})
+    assert read_settings(old_model)[0].gate == "half"
+
+
+def test_what_no_table_knows_is_still_missing(old_model, monkeypatch):
+    monkeypatch.setattr(checkpoint, "ModelConfig", Later)
+    monkeypatch.setattr(Later, "ABSENT", {})
+    with pytest.raises(UserError, match=r"settings\.json: model\.gate is missing; text is expected"):
+        read_settings(old_model)
+
+
+def test_params_yaml_has_to_state_every_setting(params):
+    with pytest.raises(UserError, match=r"base\.model\.gate is missing"):
+        read(Later, params["base"]["model"], "params.yaml: base.model")
+    training = {key: value for key, value in params["base"]["training"].items() if key != "schedule"}
+    with pytest.raises(UserError, match=r"base\.training\.schedule is missing"):
+        read(TrainingConfig, training, "params.yaml: base.training")
+
+
+def test_a_model_of_newer_code_is_refused_as_such(old_model):
+    content = read_json(old_model / "settings.json")
+    write_json(old_model / "settings.json", content | {"model": content["model"] | {"rotary": True}})
+    with pytest.raises(
+        UserError, match=r"settings\.json: model: unknown settings \['rotary'\].* made by newer code"
+    ) as e:
+        load_model(old_model / "model.safetensors", torch.device("cpu"))
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("config", [ModelConfig, TrainingConfig])
+def test_the_values_of_then_are_values_of_the_settings(params, config):
+    now = params["base"]["model" if config is ModelConfig else "training"]
+    assert config.ABSENT.keys() <= set(keys(config))
+    saved = {key: value for key, value in now.items() if key not in config.ABSENT}
+    assert {key: getattr(read_saved(config, saved, "saved"), key) for key in config.ABSENT} == config.ABSENT
