@@ -38,7 +38,7 @@ from transformer.data import Batches
 from transformer.divergence import Diverged
 from transformer.files import atomic, atomic_folder, sha256, write_json
 from transformer.model import Transformer
-from transformer.parallel import Alone, WorkerLost
+from transformer.parallel import WorkerLost, Workers
 from transformer.precision import precision_of
 from transformer.store import Reader, Store
 from transformer.training import Trainer, new_state
@@ -53,7 +53,7 @@ def trainer(
     arguments: argparse.Namespace,
     place: Path,
     options: MachineConfig,
-    group: Alone,
+    group: Workers,
 ) -> Trainer:
     """The training as it stands in `place`, or a new one."""
     say = tell if group.rank == 0 else lambda text: None
@@ -144,7 +144,7 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
         write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
 
 
-def lead(arguments: argparse.Namespace, options: MachineConfig, group: Alone) -> int:
+def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
     """Train as the first worker, or the only one: the one that writes."""
     params, run, started = load(), arguments.run, outcome.now()
     _, model, config = run_settings(params, run)
@@ -167,7 +167,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Alone) ->
     return 0
 
 
-def assist(arguments: argparse.Namespace, options: MachineConfig, group: Alone) -> int:
+def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
     """Train as another worker, from the state that the first has found. What goes wrong for all, the first says."""
     _, model, config = run_settings(load(), arguments.run)
     group.wait()

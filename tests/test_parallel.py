@@ -208,7 +208,7 @@ def test_shares_are_a_batch_between_them_and_even(number):
     sizes = np.random.default_rng(0).integers(2, 50, 100)
     shares = []
     for rank in range(number):
-        group = object.__new__(parallel.Workers)
+        group = object.__new__(parallel.ProcessGroup)
         group.rank, group.number = rank, number
         shares.append(group.share(np.arange(100), sizes))
     assert np.concatenate(shares).tolist() == list(range(100))

@@ -19,7 +19,7 @@ from transformer.dropout import dropout
 from transformer.layout import padded
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
-from transformer.parallel import ALONE
+from transformer.parallel import SINGLE_PROCESS
 from transformer.perplexity import mean_loss
 from transformer.precision import precision_of
 from transformer.store import Reader, Store
@@ -28,7 +28,7 @@ from transformer.training import Trainer, new_state
 CPU = torch.device("cpu")
 
 
-def build(folder, config, model_config, pairs=None, group=ALONE):
+def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
     torch.manual_seed(config.seed)
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)

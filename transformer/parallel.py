@@ -7,7 +7,7 @@ the host has to know (flags, losses at records) goes by a group of its own betwe
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -34,51 +34,75 @@ def connected() -> Iterator[None]:
         raise WorkerLost("another worker is gone") from error
 
 
-class Alone:
-    """One process, which has nobody to share a training with: what `Workers` does, and nothing to do for it."""
+class Workers(Protocol):
+    """The processes that share a training, as one of them sees them. Process 0 writes the files."""
+
+    rank: int
+    number: int
+
+    def watch(self, model: nn.Module) -> None:
+        """Give every process the weights of process 0, and sum the gradients of `model` from now on."""
+
+    def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """This process's part of `numbers`: consecutive ones, with about as large a sum of `sizes` as every other's."""
+
+    def some(self, items: Iterable[Item]) -> Iterable[Item]:
+        """Every `number`-th of the items, beginning with the `rank`-th."""
+
+    def begin(self) -> None:
+        """Called before the first part of a step, and again before the step is repeated after an out-of-memory error."""
+
+    def begin_last(self) -> None:
+        """Called before the backward pass of a step's last part, which completes this process's gradients."""
+
+    def finish(self) -> None:
+        """Called after the last part. Each `grad` then holds the sum over all processes."""
+
+    def total(self, *values: float) -> tuple[float, ...]:
+        """The sum of each value over all processes, with the same bits in every process."""
+
+    def agree(self, *flags: bool) -> tuple[bool, ...]:
+        """For each flag, whether it is set in any process."""
+
+    def collect(self, tensor: Tensor) -> None:
+        """Replace a scalar tensor by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
+
+    def wait(self) -> None:
+        """Return when every process has called this."""
+
+
+class SingleProcess:
+    """A training in one process: nothing to share, nothing to exchange."""
 
     rank, number = 0, 1
 
-    def watch(self, model: nn.Module) -> None:
-        """Before the first step: let all start from the first's weights."""
+    def watch(self, model: nn.Module) -> None: ...
 
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """This worker's pairs of a batch: neighbours, and of about as many tokens as every other's."""
         return numbers
 
     def some(self, items: Iterable[Item]) -> Iterable[Item]:
-        """This worker's of the items, taken in turn."""
         return items
 
-    def begin(self) -> None:
-        """Before a step's first part, and before it once more where memory ran out."""
-
-    def begin_last(self) -> None:
-        """Before the backward pass after which a step's gradients are complete."""
-
-    def finish(self) -> None:
-        """After it: have every worker's gradients summed."""
+    def begin(self) -> None: ...
+    def begin_last(self) -> None: ...
+    def finish(self) -> None: ...
 
     def total(self, *values: float) -> tuple[float, ...]:
-        """The sums of every worker's values, the same bits on all."""
         return values
 
     def agree(self, *flags: bool) -> tuple[bool, ...]:
-        """Whether any worker says so."""
         return flags
 
-    def collect(self, tensor: Tensor) -> None:
-        """Leave the sum of every worker's number with the first and zero with the others. Waits for the device."""
-
-    def wait(self) -> None:
-        """Until every worker has come here."""
+    def collect(self, tensor: Tensor) -> None: ...
+    def wait(self) -> None: ...
 
 
-ALONE = Alone()
+SINGLE_PROCESS = SingleProcess()
 
 
-class Workers(Alone):
-    """This process among those of `torch.distributed`'s default group."""
+class ProcessGroup:
+    """The processes of `torch.distributed`'s default group."""
 
     def __init__(self) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()

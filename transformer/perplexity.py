@@ -7,7 +7,7 @@ from transformer.data import in_order
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
-from transformer.parallel import ALONE, Alone
+from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.precision import autocast
 
 
@@ -18,7 +18,12 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
 
 
 def mean_loss(
-    model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str, workers: Alone = ALONE
+    model: Transformer,
+    pairs: Pairs,
+    batch_tokens: int,
+    device: torch.device,
+    precision: str,
+    workers: Workers = SINGLE_PROCESS,
 ) -> float:
     """The mean unsmoothed loss a target piece, EOS included, in nats."""
     was_training, total, tokens = model.training, 0.0, 0

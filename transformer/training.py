@@ -19,7 +19,7 @@ from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
-from transformer.parallel import ALONE, Alone
+from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.perplexity import batch_loss, mean_loss
 from transformer.precision import autocast
 from transformer.prefetch import Prefetch
@@ -54,7 +54,7 @@ class Trainer:
     precision: str
     save_every_seconds: float
     warn: Callable[[str], None] = warnings.warn  # told, in a line, what else went otherwise than set
-    workers: Alone = ALONE
+    workers: Workers = SINGLE_PROCESS
     energy: Callable[[], float | None] = lambda: None  # joules since this start, where they are known
 
     def __post_init__(self) -> None:

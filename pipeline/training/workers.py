@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
-from transformer.parallel import Alone, Workers
+from transformer.parallel import SINGLE_PROCESS, ProcessGroup, Workers
 
 LOST = 74  # a worker's status where another one is gone: whoever died, it was not this one
 GRACE = 10  # seconds that the others have to end by themselves once one has failed
@@ -30,10 +30,10 @@ def launched() -> bool:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Alone]:
+def joined(device: str) -> Iterator[Workers]:
     """This process among the others, if there are any, on a GPU of its own where the device is `cuda`."""
     if not launched():
-        yield Alone()
+        yield SINGLE_PROCESS
         return
     if device == "cuda":
         place, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
@@ -42,7 +42,7 @@ def joined(device: str) -> Iterator[Alone]:
         torch.cuda.set_device(place)
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
-        yield Workers()
+        yield ProcessGroup()
     finally:
         dist.destroy_process_group()
 
