@@ -288,7 +288,7 @@ def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_set
 
 
 def test_a_loss_that_explodes_stops_before_a_state_is_saved(tmp_path, settings, training_settings):
-    config = training_settings(steps=60, lr_scale=1000.0, log_every=10, checkpoint_every=30, evaluate_every=60)
+    config = training_settings(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
     trainer = build(tmp_path, config, settings())
     with pytest.raises(
         UserError, match=r"exploded: .* nats a piece, over 22\.5, at step \d0; no state was saved before"
