@@ -190,10 +190,10 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
     config = training_settings(batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     short.accumulation.warn = print
-    numbers = short.batches.batch(0)
-    expected = undisturbed.gradients(numbers, {}, 150)
+    _, parts = undisturbed.prepare(0)
+    expected = undisturbed.gradients(parts, 150)
     short_of_memory(monkeypatch, 60)
-    torch.testing.assert_close(short.gradients(numbers, {}, 150), expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(short.gradients(parts, 150), expected, rtol=1e-5, atol=0)
     for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
 
@@ -216,7 +216,7 @@ def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch,
 
     for number, (what, place) in enumerate({"Adam's moments": torch.optim.Adam, "the next batches": Trainer}.items()):
         with monkeypatch.context() as patch:
-            patch.setattr(place, "step" if place is not Trainer else "laid_out", none_left)
+            patch.setattr(place, "step" if place is not Trainer else "lay_out", none_left)
             with pytest.raises(UserError, match=f"^out of memory for {what}: lower training"):
                 run(build(tmp_path / str(number), training_settings(), settings()))
 

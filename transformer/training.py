@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.accumulation import Accumulation
+from transformer.accumulation import Accumulation, Parts
 from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
@@ -59,7 +59,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
-        self.accumulation = Accumulation(self.batches, self.config.micro_batch_tokens, self.warn)
+        self.accumulation = Accumulation(self.batches, self.lay_out, self.config.micro_batch_tokens, self.warn)
         self.layout = layout_for(self.device)
         self.coming = Prefetch(self.prepare, AHEAD)
 
@@ -101,8 +101,8 @@ class Trainer:
         """One step of the optimiser on one batch."""
         state, config = self.state, self.config
         with enough_memory("for the next batches", "lower training.batch_tokens"):
-            sums, own, parts = self.coming(state.step)
-        state.loss_sum += self.gradients(own, parts, sums["target_tokens"])
+            sums, parts = self.coming(state.step)
+        state.loss_sum += self.gradients(parts, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
@@ -113,23 +113,22 @@ class Trainer:
         state.loss_tokens += sums["target_tokens"]
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
 
-    def prepare(self, step: int) -> tuple[dict[str, int], np.ndarray, dict[bytes, Batch]]:
-        """The sums of a step's batch, this worker's pairs of it, and the parts these will come in, laid out.
+    def prepare(self, step: int) -> tuple[dict[str, int], Parts]:
+        """The sums of a step's batch, and this worker's share of it in parts.
 
-        It runs in a thread, ahead of the step, and alone asks for batches, which are no two threads' to ask for.
+        Runs in the prefetch thread, ahead of the step. It is the only caller of `batches.batch`, which is not thread-safe.
         """
         numbers = self.batches.batch(step)
         own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
-        parts = self.batches.micro_batches(own, self.accumulation.limit)
-        return self.batches.sums(numbers), own, {part.tobytes(): self.laid_out(part) for part in parts}
+        return self.batches.sums(numbers), self.accumulation.divide(own)
 
-    def laid_out(self, part: np.ndarray) -> Batch:
-        return self.layout(self.batches.pairs, part).pinned_for(self.device)
+    def lay_out(self, numbers: np.ndarray) -> Batch:
+        return self.layout(self.batches.pairs, numbers).pinned_for(self.device)
 
-    def gradients(self, numbers: np.ndarray, parts: dict[bytes, Batch], target_tokens: int) -> Tensor:
-        """The summed loss of this worker's part of a batch; the parameters then have the gradients of all of it.
+    def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
+        """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
 
-        Normalised by the whole batch's target tokens, so that workers and parts weigh by their size.
+        The loss is divided by the target tokens of the whole batch, so that workers and parts count by their size.
         """
         state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
 
@@ -139,17 +138,15 @@ class Trainer:
             state.optimiser.zero_grad()
             loss_sum.zero_()
 
-        def add(part: np.ndarray, last: bool) -> None:
-            # Parts are smaller than foreseen where memory ran out.
-            batch = (parts.get(part.tobytes()) or self.laid_out(part)).to(self.device)
+        def add(part: Batch, last: bool) -> None:
             with autocast(self.device, self.precision):
-                loss = batch_loss(state.model, batch, self.config.label_smoothing)
+                loss = batch_loss(state.model, part.to(self.device), self.config.label_smoothing)
             if last:
                 self.workers.begin_last()
             (loss / target_tokens).backward()
             loss_sum.add_(loss.detach())
 
-        self.accumulation.run(numbers, begin, add)
+        self.accumulation.run(parts, begin, add)
         self.workers.finish()
         return loss_sum
 
