@@ -9,26 +9,30 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from ruamel.yaml import YAML
 from test_data import Pairs
-from test_training import build
+from test_training import REFUSED, build, short_of_memory
 from torch.multiprocessing import start_processes
 
 from pipeline.settings.params import load
 from pipeline.training import workers
 from pipeline.workflow import stage
 from tests.imports import ROOT
-from transformer import parallel
+from transformer import parallel, perplexity
+from transformer import training as training_module
 from transformer.binarised import id_type, write_description, write_side
 from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.files import sha256
+from transformer.training import Trainer
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
 RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "threads": 1}
@@ -120,21 +124,38 @@ class Watched(parallel.GradientSum):
         super().finish()
 
 
-def worker(rank: int, folder: Path, config: TrainingConfig, model: ModelConfig, port: int, until: int | None) -> None:
+def worker(
+    rank: int,
+    folder: Path,
+    config: TrainingConfig,
+    model: ModelConfig,
+    port: int,
+    until: int | None,
+    disturb: Callable[[Trainer], None],
+) -> None:
     """One of two, forked from this process: starting Python and torch anew takes longer than the training."""
     parallel.BUCKET = 4000  # several
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     parallel.GradientSum = Watched
     with workers.joined("cpu") as group:
         trainer = build(folder, config, model, group=group)
+        if rank == 1:
+            disturb(trainer)
         trainer.run(lambda record: None, lambda: rank == 1 and trainer.state.step == until)
         assert trainer.state.step == (until or config.steps)
 
 
-def train_by_two(folder: Path, config: TrainingConfig, model: ModelConfig, until: int | None = None) -> None:
+def train_by_two(
+    folder: Path,
+    config: TrainingConfig,
+    model: ModelConfig,
+    until: int | None = None,
+    disturb: Callable[[Trainer], None] = lambda trainer: None,
+) -> None:
+    """`disturb` changes the second worker's trainer before it runs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    start_processes(worker, (folder, config, model, port, until), nprocs=2, start_method="fork")
+    start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="fork")
 
 
 def same(folder: Path, other: Path) -> None:
@@ -177,6 +198,100 @@ def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, tr
     else:
         build(tmp_path / "parts", config, settings()).run(lambda record: None, lambda: False)
     same(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """A process group of one, in this process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", **place}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(parallel, "BUCKET", 4000)  # several
+    with workers.joined("cpu") as group:
+        yield group
+
+
+def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
+    """Memory runs out once: in the last backward pass of this step, or before it."""
+    state, whole = trainer.state, trainer.state.model.hidden
+
+    def fail(gradient=None):
+        state.model.hidden = whole
+        raise torch.OutOfMemoryError
+
+    def hidden(*arguments):
+        result = whole(*arguments)
+        if state.step == step and torch.is_grad_enabled():
+            result.register_hook(fail) if backward else fail()
+        return result
+
+    trainer.warn = trainer.accumulation.warn = lambda text: None
+    state.model.hidden = hidden
+
+
+def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(
+    tmp_path, settings, training_settings
+):
+    """Of one worker, before a bucket is sent: the step is repeated with smaller parts."""
+    config = training_settings(batch_tokens=150, micro_batch_tokens=150)
+    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
+    train_by_two(tmp_path / "two", config, settings(), disturb=lambda trainer: fail_once(trainer, 2))
+    same(tmp_path / "two", tmp_path / "one")
+
+
+def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path, settings, training_settings, group):
+    """The other workers have added that bucket already, so the step cannot be repeated."""
+    trainer = build(tmp_path, training_settings(), settings(), group=group)
+    first, *_ = trainer.state.model.parameters()
+
+    def fail(parameter):
+        raise torch.OutOfMemoryError
+
+    first.register_post_accumulate_grad_hook(fail)  # whose gradient comes last
+    with pytest.raises(UserError, match="out of memory.*micro_batch_tokens"):
+        trainer.run(lambda record: None, lambda: False)
+
+
+@pytest.mark.parametrize("module", [training_module, perplexity])
+def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
+    tmp_path, monkeypatch, settings, training_settings, module
+):
+    config = training_settings(batch_tokens=150, micro_batch_tokens=40)
+    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
+
+    def disturb(trainer):
+        trainer.accumulation.warn = lambda text: None
+        short_of_memory(monkeypatch, 15, torch.OutOfMemoryError, module)
+
+    train_by_two(tmp_path / "two", config, settings(), disturb=disturb)
+    same(tmp_path / "two", tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    "error, raised",
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), UserError),
+        (RuntimeError(REFUSED), UserError),
+        (MemoryError(), UserError),
+        (RuntimeError("Invalid scalar type"), RuntimeError),
+        (torch.distributed.DistBackendError("NCCL error: remote process exited"), parallel.WorkerLost),
+        (torch.distributed.DistNetworkError("The client socket has timed out"), parallel.WorkerLost),
+        (
+            RuntimeError("[third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"),
+            parallel.WorkerLost,
+        ),
+    ],
+)
+def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, raised):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", fail)
+    with pytest.raises(raised) as caught:
+        group.total(1.0)
+    assert type(caught.value) is raised
+    assert raised is not UserError or "out of memory" in str(caught.value)
 
 
 def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):

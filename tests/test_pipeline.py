@@ -16,9 +16,9 @@ from tests.stubs import StubProject
 
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
-    {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "parallel", "precision", "prefetch"}
+    {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "precision", "prefetch"}
     | {"compilation", "memory"},
-    {"binarised", "attention", "data", "loss"},
+    {"binarised", "attention", "data", "loss", "parallel"},
     {"layers", "accumulation"},
     {"model"},
     {"checkpoint", "decoding", "perplexity"},

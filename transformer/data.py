@@ -4,7 +4,7 @@ A batch is an array of pair numbers, chosen without regard to how it will be lai
 The order is a function of the seed and the step, so a resumed training needs only its step to go on exactly.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -68,9 +68,17 @@ class Batches:
         }
 
 
-def in_order(pairs: Pairs, batch_tokens: int) -> Iterator[np.ndarray]:
-    """All pairs once, longest last, in batches that fit; for dev losses and decoding."""
+def in_order(
+    pairs: Pairs,
+    batch_tokens: int,
+    share: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda numbers, sizes: numbers,
+) -> Iterator[np.ndarray]:
+    """Each pair once, longest last, in batches of at most `batch_tokens` on either side; for dev losses.
+
+    Of several workers, each makes batches of its share of the pairs: `batch_tokens` may differ between them.
+    """
     source, target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
     order = np.lexsort((source, target))
+    order = share(order, source[order] + target[order])
     starts = split(source[order], target[order], batch_tokens)
     return (order[start:stop] for start, stop in pairwise(starts))

@@ -1,13 +1,12 @@
-"""Data parallel training: workers take a part of every batch each, and add up their gradients.
+"""Data parallel training: each worker takes a share of every batch, and their gradients are added.
 
-Each worker divides its loss by the target tokens of the whole batch, so gradients are added and never averaged. What
-the host has to know (flags, losses at records) goes by a group of its own between processors: no step waits for a GPU.
+Each worker divides its loss by the target tokens of the whole batch, so gradients are summed, never averaged. Flags and
+losses, which the host needs, are exchanged through a second group over gloo: no step has to wait for a GPU.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,23 +14,35 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from transformer.config.reading import UserError
+from transformer.memory import enough_memory, out_of_memory
 
-Item = TypeVar("Item")
-
-BUCKET = 25 * 2**20  # bytes of gradients that travel together
+BUCKET = 25 * 2**20  # bytes of gradients that are sent together
+REMEDY = "lower training.micro_batch_tokens, or raise machine.processes"
 
 
 class WorkerLost(ConnectionError):
-    """Another worker is gone; what started them knows which and why."""
+    """Another worker has ended. The process that started the workers knows which one and why."""
 
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """Around what talks to the other workers: torch has no error of its own for one that is gone."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise WorkerLost("another worker is gone") from error
+    """Wraps each operation of `torch.distributed`.
+
+    Raises WorkerLost where the connection to another worker fails, and UserError where memory runs out: one worker alone
+    cannot repeat the operation.
+    """
+    with enough_memory("while the workers exchanged gradients or losses", REMEDY):
+        try:
+            yield
+        except RuntimeError as error:
+            if out_of_memory(error) or not connection_failed(error):
+                raise
+            raise WorkerLost("another worker is gone") from error
+
+
+def connection_failed(error: RuntimeError) -> bool:
+    """NCCL and the store raise subclasses of DistError. Gloo raises RuntimeError, which begins with its source file."""
+    return isinstance(error, dist.DistError) or "gloo/" in str(error)
 
 
 class Workers(Protocol):
@@ -46,9 +57,6 @@ class Workers(Protocol):
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """This process's part of `numbers`: consecutive ones, with about as large a sum of `sizes` as every other's."""
 
-    def some(self, items: Iterable[Item]) -> Iterable[Item]:
-        """Every `number`-th of the items, beginning with the `rank`-th."""
-
     def begin(self) -> None:
         """Called before the first part of a step, and again before the step is repeated after an out-of-memory error."""
 
@@ -61,8 +69,8 @@ class Workers(Protocol):
     def total(self, *values: float) -> tuple[float, ...]:
         """The sum of each value over all processes, with the same bits in every process."""
 
-    def agree(self, *flags: bool) -> tuple[bool, ...]:
-        """For each flag, whether it is set in any process."""
+    def highest(self, *values: float) -> tuple[float, ...]:
+        """The maximum of each value over all processes; of flags, whether any process has set it."""
 
     def collect(self, tensor: Tensor) -> None:
         """Replace a scalar tensor by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
@@ -81,9 +89,6 @@ class SingleProcess:
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         return numbers
 
-    def some(self, items: Iterable[Item]) -> Iterable[Item]:
-        return items
-
     def begin(self) -> None: ...
     def begin_last(self) -> None: ...
     def finish(self) -> None: ...
@@ -91,8 +96,8 @@ class SingleProcess:
     def total(self, *values: float) -> tuple[float, ...]:
         return values
 
-    def agree(self, *flags: bool) -> tuple[bool, ...]:
-        return flags
+    def highest(self, *values: float) -> tuple[float, ...]:
+        return values
 
     def collect(self, tensor: Tensor) -> None: ...
     def wait(self) -> None: ...
@@ -120,15 +125,8 @@ class ProcessGroup:
         start, stop = (ends[-1] * rank // self.number for rank in (self.rank, self.rank + 1))
         return numbers[(ends > start) & (ends <= stop)]
 
-    def some(self, items: Iterable[Item]) -> Iterable[Item]:
-        return islice(items, self.rank, None, self.number)
-
     def begin(self) -> None:
-        if self.gradients.under_way:
-            raise UserError(
-                "out of memory while workers were adding up gradients, where no step can be done again: "
-                "lower training.micro_batch_tokens, or raise machine.processes"
-            )
+        self.gradients.begin()
 
     def begin_last(self) -> None:
         self.gradients.expect()
@@ -139,8 +137,8 @@ class ProcessGroup:
     def total(self, *values: float) -> tuple[float, ...]:
         return self.reduced(values, dist.ReduceOp.SUM)
 
-    def agree(self, *flags: bool) -> tuple[bool, ...]:
-        return tuple(bool(value) for value in self.reduced(flags, dist.ReduceOp.MAX))
+    def highest(self, *values: float) -> tuple[float, ...]:
+        return self.reduced(values, dist.ReduceOp.MAX)
 
     def reduced(self, values: tuple[float, ...], operation: dist.ReduceOp.RedOpType) -> tuple[float, ...]:
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -158,9 +156,10 @@ class ProcessGroup:
 
 
 class GradientSum:
-    """Gradients summed over the workers, in buckets that are on their way while the backward pass goes on.
+    """Sums gradients over the workers in buckets, each sent during the backward pass as soon as it is complete.
 
-    The last layers' come first. Buckets leave in one order, since every worker has to add up the same ones.
+    Buckets begin with the last layers' parameters, whose gradients come first. They are sent in a fixed order, because
+    every worker has to add up the same ones.
     """
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
@@ -171,10 +170,17 @@ class GradientSum:
             self.buckets[-1].append(parameter)
             parameter.register_post_accumulate_grad_hook(self.arrived)
         self.place = {parameter: number for number, bucket in enumerate(self.buckets) for parameter in bucket}
-        self.missing: list[int] | None = None  # in each bucket, once the gradients that come are the last
+        self.missing: list[int] | None = None  # gradients each bucket waits for; None before the last backward pass
         self.under_way: list[tuple[Tensor, dist.Work]] = []
 
+    def begin(self) -> None:
+        """Begin a step, or repeat it. Raises UserError if a bucket was sent: the other workers have added it already."""
+        if self.under_way:
+            raise UserError(f"out of memory after the workers began to add up the gradients of a step: {REMEDY}")
+        self.missing = None
+
     def expect(self) -> None:
+        """From now on, a gradient that arrives is complete."""
         self.missing = [len(bucket) for bucket in self.buckets]
 
     def arrived(self, parameter: nn.Parameter) -> None:
@@ -185,7 +191,7 @@ class GradientSum:
             self.send()
 
     def send(self) -> None:
-        """Let the next bucket go; what has no gradient here (this worker had no pairs) adds nothing."""
+        """Send the next bucket. A parameter without a gradient (this worker had no pairs) contributes zeros."""
         bucket = self.buckets[len(self.under_way)]
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in bucket]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
@@ -193,6 +199,7 @@ class GradientSum:
             self.under_way.append((flat, dist.all_reduce(flat, async_op=True)))
 
     def finish(self) -> None:
+        """Send what is left, wait for all buckets, and put the sums into the parameters' `grad`."""
         while len(self.under_way) < len(self.buckets):
             self.send()
         for bucket, (flat, work) in zip(self.buckets, self.under_way):

@@ -13,14 +13,14 @@ from torch import Tensor
 from transformer.accumulation import Accumulation, Parts
 from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches
+from transformer.data import Batches, in_order
 from transformer.divergence import check_loss, check_state
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import SINGLE_PROCESS, Workers
-from transformer.perplexity import batch_loss, mean_loss
+from transformer.perplexity import batch_loss, summed_loss
 from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
@@ -79,7 +79,7 @@ class Trainer:
             if state.step % config.evaluate_every == 0 or state.step == config.steps:
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
-            stopping, due = self.workers.agree(stop(), time.monotonic() - saved > self.save_every_seconds)
+            stopping, due = self.workers.highest(stop(), time.monotonic() - saved > self.save_every_seconds)
             if self.at_checkpoint() or stopping or due:
                 self.save()
                 saved = time.monotonic()
@@ -168,10 +168,9 @@ class Trainer:
         return record
 
     def evaluate(self) -> dict:
-        """The dev loss and perplexity, without smoothing."""
+        """Record the dev loss and perplexity, without smoothing."""
         state = self.state
-        where = self.device, self.precision, self.workers
-        loss = self.accumulation.without_gradients(lambda limit: mean_loss(state.model, self.dev, limit, *where))
+        loss = self.dev_loss()
         check_loss(loss, state, self.store)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
@@ -179,6 +178,14 @@ class Trainer:
         record = {"step": state.step, "dev_loss": round(loss, 6), "dev_perplexity": round(math.exp(loss), 6)}
         self.store.record(record)
         return record
+
+    def dev_loss(self) -> float:
+        def own(limit: int) -> tuple[float, int]:
+            batches = in_order(self.dev, limit, self.workers.share)
+            return summed_loss(self.state.model, self.dev, batches, self.device, self.precision)
+
+        total, tokens = self.workers.total(*self.accumulation.without_gradients(own))
+        return total / tokens
 
     def save(self) -> None:
         """The state, and at a checkpoint the weights for averaging."""
