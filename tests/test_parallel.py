@@ -268,6 +268,20 @@ def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
     same(tmp_path / "two", tmp_path / "one")
 
 
+def test_two_processes_resume_exactly_after_memory_ran_out_in_one(tmp_path, settings, training_settings):
+    config = training_settings(batch_tokens=150, micro_batch_tokens=150)
+
+    def disturb(trainer):
+        fail_once(trainer, 2, backward=False)
+
+    train_by_two(tmp_path / "whole", config, settings(dropout=0.3), disturb=disturb)
+    train_by_two(tmp_path / "parts", config, settings(dropout=0.3), 6, disturb)
+    train_by_two(tmp_path / "parts", config, settings(dropout=0.3))
+    one, other = (read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "parts"))
+    assert one.keys() == other.keys()
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
 @pytest.mark.parametrize(
     "error, raised",
     [

@@ -19,11 +19,11 @@ LAYERS = [
     {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "precision", "prefetch"}
     | {"compilation", "memory"},
     {"binarised", "attention", "data", "loss", "parallel"},
-    {"layers", "accumulation"},
+    {"layers"},
     {"model"},
     {"checkpoint", "decoding", "perplexity"},
     {"store"},
-    {"divergence"},
+    {"divergence", "accumulation"},
     {"training"},
 ]
 

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from test_data import Pairs
 
 from transformer import compilation, loss, perplexity, training
-from transformer.accumulation import out_of_memory
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.dropout import dropout
 from transformer.layout import padded
+from transformer.memory import out_of_memory
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 from transformer.parallel import SINGLE_PROCESS
@@ -176,8 +176,8 @@ def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, s
     short.accumulation.warn = said.append
     short_of_memory(monkeypatch, 60, error)
     run(short)
-    assert len(said) == 1 and f"at most {short.accumulation.limit} tokens" in said[0]
-    assert 20 <= short.accumulation.limit <= 100
+    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
+    assert 20 <= short.state.micro_batch_tokens <= 100
     assert len(list(undisturbed.store.records())) == len(list(short.store.records()))
     for one, other in zip(undisturbed.store.records(), short.store.records()):
         assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-5)
@@ -198,6 +198,33 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
 
 
+def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
+    """It ran out once, before the stop, and would suffice after it: the parts stay small all the same."""
+    config, model = training_settings(batch_tokens=200, micro_batch_tokens=200), settings(dropout=0.3)
+    for name, stops in {"whole": [None], "parts": [6, None]}.items():
+        for stop in stops:
+            trainer = build(tmp_path / name, config, model)
+            trainer.accumulation.warn = print
+            with monkeypatch.context() as patch:
+                if trainer.state.step == 0:
+                    short_of_memory(patch, 60)
+                run(trainer, until=min(stop or 2, 2))
+            run(trainer, until=stop)
+    one, other = (read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "parts"))
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+def test_a_state_from_before_the_limit_was_kept_is_resumed(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    run(trainer, until=4)
+    tensors, description = read_tensors(trainer.store.state)
+    del description["numbers"]["micro_batch_tokens"]
+    write_tensors(trainer.store.state, tensors, description)
+    resumed = build(tmp_path, training_settings(), settings())
+    assert resumed.state.step == 4
+    assert resumed.state.micro_batch_tokens == resumed.config.micro_batch_tokens
+
+
 def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, monkeypatch, settings, training_settings):
     config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
@@ -207,7 +234,14 @@ def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, mo
     short_of_memory(monkeypatch, 60, torch.OutOfMemoryError, perplexity)
     run(short)
     assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
-    assert 1 <= len(said) <= 3 and all("dev losses" in line for line in said)
+    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
+
+
+def test_memory_that_does_not_suffice_for_any_dev_loss_is_one_line(tmp_path, monkeypatch, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    short_of_memory(monkeypatch, 0, torch.OutOfMemoryError, perplexity)
+    with pytest.raises(UserError, match="^out of memory in the dev loss, one pair at a time"):
+        run(trainer)
 
 
 def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch, settings, training_settings):

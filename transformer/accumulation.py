@@ -11,6 +11,7 @@ from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.layout import Batch
 from transformer.memory import enough_memory, out_of_memory
+from transformer.store import TrainingState
 
 Result = TypeVar("Result")
 
@@ -25,15 +26,23 @@ class Parts:
 
 
 class Accumulation:
-    """Divides batches into parts of at most `limit` tokens on either side. `limit` is halved when memory runs out."""
+    """Divides batches into parts of at most `state.micro_batch_tokens` on either side, and lowers that if need be."""
 
     def __init__(
-        self, batches: Batches, lay_out: Callable[[np.ndarray], Batch], limit: int, warn: Callable[[str], None]
+        self,
+        batches: Batches,
+        lay_out: Callable[[np.ndarray], Batch],
+        state: TrainingState,
+        warn: Callable[[str], None],
     ) -> None:
-        self.batches, self.lay_out, self.limit, self.warn = batches, lay_out, limit, warn
+        self.batches, self.lay_out, self.state, self.warn = batches, lay_out, state, warn
+
+    @property
+    def limit(self) -> int:
+        return self.state.micro_batch_tokens
 
     def divide(self, numbers: np.ndarray) -> Parts:
-        limit = self.limit  # read once: the prefetch thread calls this while the limit may be lowered
+        limit = self.limit  # read once: the prefetch thread calls this while a step may lower the limit
         with enough_memory("for the next batches", "lower training.batch_tokens"):
             parts = [(part, self.lay_out(part)) for part in self.batches.micro_batches(numbers, limit)]
         return Parts(numbers, limit, parts)
@@ -43,24 +52,32 @@ class Accumulation:
 
         `begin` has to discard what `add` has added up. Raises UserError if memory does not suffice for a single pair.
         """
-        limit = self.limit
-        parts = given if given.limit == limit else self.divide(given.numbers)
+        before = self.limit
+        parts = given if given.limit == before else self.divide(given.numbers)
         while (failed := self.first_too_large(parts, begin, add)) is not None:
             self.lower(failed)
             parts = self.divide(given.numbers)
-        if self.limit < limit:
-            self.warn(f"out of memory: gradients are now summed over parts of at most {self.limit:,} tokens")
+        self.tell_if_lowered(before)
 
     def without_gradients(self, work: Callable[[int], Result]) -> Result:
         """`work(limit)`, repeated with a lower limit if memory runs out. This is rare: a step needs more memory."""
+        before = self.limit
         while True:
             try:
-                return work(self.limit)
+                result = work(self.limit)
+                break
             except (RuntimeError, MemoryError) as error:
-                if not out_of_memory(error) or self.limit == 1:
+                if not out_of_memory(error):
                     raise
-            self.limit //= 2
-            self.warn(f"out of memory: dev losses and gradients are now of at most {self.limit:,} tokens at a time")
+            if self.limit == 1:
+                raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
+            self.state.micro_batch_tokens //= 2
+        self.tell_if_lowered(before)
+        return result
+
+    def tell_if_lowered(self, before: int) -> None:
+        if self.limit < before:
+            self.warn(f"out of memory: batches are now computed in parts of at most {self.limit:,} tokens")
 
     def first_too_large(
         self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]
@@ -87,6 +104,6 @@ class Accumulation:
                 f"out of memory on one pair of {source} source and {target} target pieces: "
                 "lower training.max_length, or take a smaller model"
             )
-        self.limit = max(source, target) // 2
+        self.state.micro_batch_tokens = max(source, target) // 2
         if torch.cuda.is_initialized():
             torch.cuda.empty_cache()  # cached blocks of the old sizes would fragment the memory

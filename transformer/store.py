@@ -32,6 +32,7 @@ class TrainingState:
     model: Transformer
     optimiser: torch.optim.Optimizer
     loss_sum: Tensor  # float64, since the last record of the log; on the device, so that no step waits for it
+    micro_batch_tokens: int  # as in the settings, or lower once memory has run out
     step: int = 0
     loss_tokens: int = 0
     best_dev_loss: float = float("inf")
@@ -41,6 +42,7 @@ class TrainingState:
     joules: float | None = 0.0  # None once a part of them is not known
 
     NUMBERS = ("step", "loss_tokens", "best_dev_loss", "evaluations_since_best", "sums", "seconds", "joules")
+    NUMBERS += ("micro_batch_tokens",)
 
     def tensors(self) -> dict[str, Tensor]:
         names = [name for name, _ in self.model.named_parameters()]
@@ -64,8 +66,10 @@ class TrainingState:
         content = self.optimiser.state_dict()
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
+        # Older state files lack the joules, which are then unknown, or micro_batch_tokens, which stays as in the settings.
+        known = {"joules": None, "micro_batch_tokens": self.micro_batch_tokens, **numbers}
         for key in self.NUMBERS:
-            setattr(self, key, {"joules": None, **numbers}[key])  # which states from before they were kept lack
+            setattr(self, key, known[key])
 
 
 class Store:

@@ -38,7 +38,7 @@ def new_state(model: Transformer, config: TrainingConfig, device: torch.device) 
     if compiles(device.type):
         model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
-    return TrainingState(model, adam(model.parameters(), config), loss_sum)
+    return TrainingState(model, adam(model.parameters(), config), loss_sum, config.micro_batch_tokens)
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
-        self.accumulation = Accumulation(self.batches, self.lay_out, self.config.micro_batch_tokens, self.warn)
+        self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)
         self.layout = layout_for(self.device)
         self.coming = Prefetch(self.prepare, AHEAD)
 
@@ -79,7 +79,9 @@ class Trainer:
             if state.step % config.evaluate_every == 0 or state.step == config.steps:
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
-            stopping, due = self.workers.highest(stop(), time.monotonic() - saved > self.save_every_seconds)
+            due = time.monotonic() - saved > self.save_every_seconds
+            stopping, due, lowest = self.workers.highest(stop(), due, -state.micro_batch_tokens)
+            state.micro_batch_tokens = -int(lowest)  # one limit for all workers, as only one state is saved
             if self.at_checkpoint() or stopping or due:
                 self.save()
                 saved = time.monotonic()
@@ -100,8 +102,7 @@ class Trainer:
     def advance(self) -> None:
         """One step of the optimiser on one batch."""
         state, config = self.state, self.config
-        with enough_memory("for the next batches", "lower training.batch_tokens"):
-            sums, parts = self.coming(state.step)
+        sums, parts = self.coming(state.step)
         state.loss_sum += self.gradients(parts, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
@@ -118,7 +119,8 @@ class Trainer:
 
         Runs in the prefetch thread, ahead of the step. It is the only caller of `batches.batch`, which is not thread-safe.
         """
-        numbers = self.batches.batch(step)
+        with enough_memory("for the next batches", "lower training.batch_tokens"):
+            numbers = self.batches.batch(step)
         own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
         return self.batches.sums(numbers), self.accumulation.divide(own)
 
