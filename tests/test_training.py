@@ -289,6 +289,27 @@ def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
     assert trainer.state.step < 40 and trainer.at_checkpoint()
 
 
+def dev_steps(trainer):
+    return [record["step"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
+    """Patience ends the training at a checkpoint, where none was due; a stop there, then a new start, add none."""
+    config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
+    trainer = build(tmp_path, config, settings())
+    assert run(trainer)
+    end = trainer.state.step
+    assert end < 40 and end % 3 and end % 4 == 0
+    assert dev_steps(trainer) == [*range(3, end, 3), end]
+    again = build(tmp_path / "again", config, settings())
+    run(again, until=end if stopped else None)
+    again = build(tmp_path / "again", config, settings())
+    assert run(again) and again.state.step == end
+    assert dev_steps(again) == dev_steps(trainer)
+    assert again.store.weights()[-1][0] == end
+
+
 def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, settings, training_settings):
     trainer = build(tmp_path, training_settings(), settings())
     run(trainer, until=4)

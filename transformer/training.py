@@ -76,7 +76,7 @@ class Trainer:
             self.advance()
             record = self.log() if state.step % config.log_every == 0 else None
             tick(record)
-            if state.step % config.evaluate_every == 0 or state.step == config.steps:
+            if state.step % config.evaluate_every == 0 or self.finished():
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
             due = time.monotonic() - saved > self.save_every_seconds
@@ -94,7 +94,10 @@ class Trainer:
         return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0
 
     def finished(self) -> bool:
-        """After the last step, or at a checkpoint after `patience` dev losses without a new best."""
+        """Whether this is the last step, or a checkpoint after `patience` dev losses without a new best.
+
+        The dev loss of that checkpoint counts too: if it is a new best, the training goes on.
+        """
         patience = self.config.patience
         impatient = bool(patience) and self.state.evaluations_since_best >= patience
         return self.state.step >= self.config.steps or (impatient and self.at_checkpoint())
