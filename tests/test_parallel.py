@@ -290,6 +290,7 @@ def test_two_processes_resume_exactly_after_memory_ran_out_in_one(tmp_path, sett
         (MemoryError(), UserError),
         (RuntimeError("Invalid scalar type"), RuntimeError),
         (torch.distributed.DistBackendError("NCCL error: remote process exited"), parallel.WorkerLost),
+        (torch.distributed.DistBackendError("NCCL error: Cuda failure 2 'out of memory'"), UserError),
         (torch.distributed.DistNetworkError("The client socket has timed out"), parallel.WorkerLost),
         (
             RuntimeError("[third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"),

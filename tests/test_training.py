@@ -310,6 +310,15 @@ def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_s
     assert again.store.weights()[-1][0] == end
 
 
+def test_a_new_best_at_the_checkpoint_of_patience_goes_on(tmp_path, monkeypatch, settings, training_settings):
+    config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4)
+    trainer = build(tmp_path, config, settings())
+    losses = {3: 3.0, 6: 4.0, 8: 2.0, 9: 3.5, 12: 3.6}
+    monkeypatch.setattr(trainer, "dev_loss", lambda: losses[trainer.state.step])
+    assert run(trainer)
+    assert dev_steps(trainer) == list(losses)
+
+
 def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, settings, training_settings):
     trainer = build(tmp_path, training_settings(), settings())
     run(trainer, until=4)

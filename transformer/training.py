@@ -25,11 +25,11 @@ from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
 
-AHEAD = 4  # steps whose batches are made before they are needed: enough to even out, little to throw away
+AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow ones, few to discard at the end
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Make the step's random numbers a function of the seed, the step and the worker: a checkpoint needs none."""
+    """Seed torch for one step of one worker, so that no state of a random generator has to be saved."""
     torch.manual_seed(int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0]))
 
 
@@ -43,7 +43,7 @@ def new_state(model: Transformer, config: TrainingConfig, device: torch.device) 
 
 @dataclass
 class Trainer:
-    """One training: what it works on, and the verbs of its loop."""
+    """The training loop of one model."""
 
     state: TrainingState
     batches: Batches
@@ -53,9 +53,9 @@ class Trainer:
     device: torch.device
     precision: str
     save_every_seconds: float
-    warn: Callable[[str], None] = warnings.warn  # told, in a line, what else went otherwise than set
+    warn: Callable[[str], None] = warnings.warn  # called with a line of text when the limit of a part is lowered
     workers: Workers = SINGLE_PROCESS
-    energy: Callable[[], float | None] = lambda: None  # joules since this start, where they are known
+    energy: Callable[[], float | None] = lambda: None  # joules used since this start, or None if unknown
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
@@ -64,9 +64,9 @@ class Trainer:
         self.coming = Prefetch(self.prepare, AHEAD)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
-        """Train to the end; false where `stop` ended it before, with the state saved.
+        """Train to the end and return True. If `stop()` is true after a step, save the state and return False.
 
-        `tick` is called after each step, with the record that was logged, if one was.
+        `tick` is called after each step with the record of its loss, or None, and after each evaluation with its record.
         """
         state, config = self.state, self.config
         state.model.train()
@@ -90,7 +90,7 @@ class Trainer:
         return True
 
     def at_checkpoint(self) -> bool:
-        """Checkpoints for averaging are `checkpoint_every` steps apart, the last at the end."""
+        """Whether the weights of this step are kept for averaging. The steps are counted back from the last one."""
         return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0
 
     def finished(self) -> bool:
@@ -103,7 +103,7 @@ class Trainer:
         return self.state.step >= self.config.steps or (impatient and self.at_checkpoint())
 
     def advance(self) -> None:
-        """One step of the optimiser on one batch."""
+        """Take one step of the optimiser on one batch."""
         state, config = self.state, self.config
         sums, parts = self.coming(state.step)
         state.loss_sum += self.gradients(parts, sums["target_tokens"])
@@ -156,7 +156,7 @@ class Trainer:
         return loss_sum
 
     def log(self) -> dict:
-        """The mean training loss since the last record."""
+        """Record the mean training loss since the last record."""
         state = self.state
         self.workers.collect(state.loss_sum)
         loss = state.loss_sum.item() / state.loss_tokens
@@ -193,7 +193,7 @@ class Trainer:
         return total / tokens
 
     def save(self) -> None:
-        """The state, and at a checkpoint the weights for averaging."""
+        """Save the state, and at a checkpoint the weights for averaging."""
         self.workers.collect(self.state.loss_sum)
         check_state(self.state, self.store)
         joules = self.energy()
