@@ -1,4 +1,4 @@
-"""Batches: every pair once an epoch, similar lengths together, a place that is a function of the step."""
+"""Batches: every pair once an epoch, similar lengths together, chosen by seed and step."""
 
 from itertools import chain
 
@@ -9,7 +9,7 @@ from transformer.layout import padded
 
 
 class Pairs:
-    """Pairs of pieces in memory; `lengths` as the binarised set gives them."""
+    """Random pairs in memory, with the interface of a binarised set."""
 
     def __init__(self, number=500, longest=30, seed=0):
         random = np.random.default_rng(seed)
@@ -36,7 +36,7 @@ def test_an_epoch_takes_every_pair_once_and_epochs_differ():
     assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
 
 
-def test_the_place_is_a_function_of_step_and_seed():
+def test_a_batch_is_a_function_of_step_and_seed():
     walked, jumped, other = (Batches(Pairs(), seed, 200, 100) for seed in (1, 1, 2))
     steps = [3 * len(walked) + 2, 0, 5, len(walked) + 1]
     seen = {step: walked.batch(step).tolist() for step in range(4 * len(walked))}
@@ -44,7 +44,7 @@ def test_the_place_is_a_function_of_step_and_seed():
     assert any(other.batch(step).tolist() != seen[step] for step in steps)
 
 
-def test_no_batch_is_over_the_tokens_and_few_are_far_under():
+def test_no_batch_exceeds_batch_tokens_and_few_are_far_below():
     batches = Batches(Pairs(5000), 1, 300, 100)
     sums = [batches.sums(batches.batch(step)) for step in range(len(batches))]
     assert all(max(s["source_tokens"], s["target_tokens"]) <= 300 for s in sums)
@@ -53,7 +53,7 @@ def test_no_batch_is_over_the_tokens_and_few_are_far_under():
 
 
 def test_similar_lengths_stand_together():
-    """Padding stays small on both sides, however uncorrelated the two lengths are."""
+    """Padding stays small on both sides, even if the two lengths are uncorrelated."""
     pairs = Pairs(5000)
     batches = Batches(pairs, 1, 600, 100)
     real = total = 0
@@ -85,3 +85,10 @@ def test_micro_batches_are_the_batch_in_parts():
 def test_in_order_takes_every_pair_once():
     pairs = Pairs()
     assert sorted(np.concatenate(list(in_order(pairs, 100))).tolist()) == list(range(500))
+
+
+def test_two_shares_in_order_take_every_pair_once_whatever_their_limits():
+    pairs = Pairs()
+    halves = (lambda numbers, sizes: numbers[:200]), (lambda numbers, sizes: numbers[200:])
+    batches = [batch for share, tokens in zip(halves, (100, 37)) for batch in in_order(pairs, tokens, share)]
+    assert sorted(np.concatenate(batches).tolist()) == list(range(500))

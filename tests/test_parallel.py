@@ -1,4 +1,4 @@
-"""Data parallel training: two processes train what one trains, stop together, and a killed one ends the job."""
+"""Data parallel training: two processes train the same model as one, stop together, and end if one is killed."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ PATIENCE = 180  # seconds, on a busy machine; nothing here takes ten on a quiet 
 
 
 class Training:
-    """`python -m pipeline.train` in a folder of its own, on random pairs."""
+    """`python -m pipeline.train` in its own folder, on random pairs."""
 
     def __init__(self, folder: Path, processes: int) -> None:
         self.folder, self.work = folder, folder / "work/run"
@@ -50,7 +50,7 @@ class Training:
         (folder / "data").mkdir()
         sets = {"train": Pairs(60, 25), "dev": Pairs(12, 25, seed=9)}
         counts = {name: self.write(pairs, name) for name, pairs in sets.items()}
-        (folder / "vocabulary.model").write_bytes(b"only its sum is looked at")
+        (folder / "vocabulary.model").write_bytes(b"only its digest is compared")
         write_description(folder / "data", VOCABULARY, sha256(folder / "vocabulary.model"), ["en", "de"], counts)
         self.set(processes)
 
@@ -71,7 +71,7 @@ class Training:
             YAML(typ="safe").dump(params, file)
 
     def kill(self) -> None:
-        """What a failed test has left."""
+        """Kill the processes that a failed test has left."""
         for process in self.started:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -100,7 +100,7 @@ class Training:
         return process
 
     def saved(self, process: subprocess.Popen) -> None:
-        """Wait for the first state."""
+        """Wait until the first state is saved."""
         while process.poll() is None and not list(self.work.glob("*/state.safetensors")):
             time.sleep(0.01)
 
@@ -113,13 +113,13 @@ def training(tmp_path):
 
 
 def children(process: subprocess.Popen) -> list[int]:
-    """Its workers by rank."""
+    """The process ids of its workers, by rank."""
     return [int(number) for number in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
 class Watched(parallel.GradientSum):
     def finish(self) -> None:
-        assert len(self.under_way) in (len(self.buckets), 0), "all had left during the backward pass, if there was one"
+        assert len(self.under_way) in (len(self.buckets), 0), "all were sent during the backward pass, if there was one"
         assert len(self.buckets) > 3
         super().finish()
 
@@ -133,7 +133,7 @@ def worker(
     until: int | None,
     disturb: Callable[[Trainer], None],
 ) -> None:
-    """One of two, forked from this process: starting Python and torch anew takes longer than the training."""
+    """One of two workers. They are forked, because starting Python and torch takes longer than the training."""
     parallel.BUCKET = 4000  # several
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     parallel.GradientSum = Watched
@@ -159,7 +159,7 @@ def train_by_two(
 
 
 def same(folder: Path, other: Path) -> None:
-    """The same records and files, and the same weights to rounding."""
+    """Assert the same files, counts and, up to rounding, losses."""
     logs = [[json.loads(line) for line in (place / "training.jsonl").open()] for place in (folder, other)]
     assert len(logs[0]) == len(logs[1]) > 0
     for record, expected in zip(*logs):
@@ -172,7 +172,7 @@ def same(folder: Path, other: Path) -> None:
 
 @pytest.mark.parametrize("micro_batch_tokens", [150, 20])
 def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens):
-    """Without dropout: the loss curve, dev losses and counts of the same global batches."""
+    """Without dropout, the losses, dev losses and counts are those of the same batches."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=micro_batch_tokens)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
@@ -180,7 +180,7 @@ def test_two_processes_train_what_one_trains(tmp_path, settings, training_settin
 
 
 def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settings):
-    """Batches of one pair leave the other worker with none."""
+    """With batches of one pair, the other worker has none."""
     config = training_settings(batch_tokens=12, micro_batch_tokens=12, max_length=12)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
@@ -189,7 +189,7 @@ def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settin
 
 @pytest.mark.parametrize("until", [5, 7])
 def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, training_settings, until):
-    """Where one is told to, between records, so that the losses since the last one have to be in the state."""
+    """One is told to stop between two records, so the state has to hold the losses since the last record."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "whole", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "parts", config, settings(), until)
@@ -310,13 +310,13 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
 
 
 def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
-    """SIGTERM to one stops all at one step; SIGKILL of one is said in one line; one process goes on from there."""
+    """SIGTERM to one stops all at the same step. SIGKILL of one is reported in one line. One process can resume."""
     process = training.start()
     training.saved(process)
     os.kill(children(process)[1], signal.SIGTERM)
     _, output = process.communicate(timeout=PATIENCE)
     assert process.returncode == stage.INTERRUPTED, output
-    stopped = int(re.search(r"stopped by what another worker was told at step (\d+)", output)[1])
+    stopped = int(re.search(r"stopped by another worker at step (\d+)", output)[1])
 
     process = training.start()
     assert f"resuming at step {stopped} " in process.stderr.readline()
@@ -334,7 +334,7 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
-def test_shares_are_a_batch_between_them_and_even(number):
+def test_shares_partition_a_batch_evenly(number):
     sizes = np.random.default_rng(0).integers(2, 50, 100)
     shares = []
     for rank in range(number):
@@ -350,10 +350,10 @@ def test_shares_are_a_batch_between_them_and_even(number):
     "statuses, comes_to",
     [([0, 0], 0), ([75, 75], 75), ([1, workers.LOST], 1), ([0, 75], 75), ([workers.LOST, 2, None], 2)],
 )
-def test_the_status_of_all(statuses, comes_to):
+def test_the_exit_status_of_all_workers(statuses, comes_to):
     assert workers.outcome(statuses) == comes_to
 
 
-def test_workers_that_lose_each_other_are_not_silent():
-    with pytest.raises(UserError, match="lost each other"):
+def test_lost_connections_are_reported():
+    with pytest.raises(UserError, match="lost their connections"):
         workers.outcome([workers.LOST, workers.LOST])

@@ -1,4 +1,4 @@
-"""Prefetching changes when something is made, and nothing else."""
+"""Prefetching changes when a batch is prepared, and nothing else."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def test_an_error_is_raised_where_its_step_is_asked_for():
 
 
 def test_a_process_that_fails_ends():
-    """The thread is at work then, and more is asked of it."""
+    """While the thread is running and more steps are queued."""
     code = "import time\nfrom transformer.prefetch import Prefetch\nPrefetch(lambda step: time.sleep(0.5 * step), 4)(0)\n1 / 0"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

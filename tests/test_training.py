@@ -1,4 +1,4 @@
-"""Training: the loss and the schedule are the paper's, parts weigh by their size, and a resumed run is the same run."""
+"""Training: the paper's loss and schedule, gradient accumulation, and exact resumption."""
 
 import importlib.util
 import json
@@ -50,7 +50,7 @@ def files(folder):
 
 
 def saved(folder):
-    """The states and weights in a folder, without the log."""
+    """The state and the weights in a folder, without the log."""
     return {path: content for path, content in files(folder).items() if path.suffix == ".safetensors"}
 
 
@@ -77,7 +77,7 @@ def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_se
 
 
 def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training_settings):
-    """A kill between two states leaves records and weights from after the first: they must not stand twice."""
+    """A process killed between two states leaves later records and weights, which must not appear twice."""
     config = training_settings()
     trainer = build(tmp_path, config, settings())
     run(trainer, until=4)
@@ -92,7 +92,7 @@ def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training
 
 
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
-    """benchmarks/long_run.py looks at memory and at more steps."""
+    """benchmarks/long_run.py measures memory too, over more steps."""
     config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3)
     trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
     seen = []
@@ -152,7 +152,7 @@ REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 409
 
 
 def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=training):
-    """From now on `module`'s loss of more than so many target tokens at once fails, with some gradients already there."""
+    """Make `module`'s loss of more than `tokens` target tokens fail, after some gradients have been computed."""
     whole = module.batch_loss
 
     def batch_loss(model, batch, smoothing):
@@ -168,7 +168,7 @@ def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), mo
 
 @pytest.mark.parametrize("error", [lambda: RuntimeError(REFUSED), torch.OutOfMemoryError, MemoryError])
 def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, settings, training_settings, error):
-    """With the same losses all the way; said once, and never tried again."""
+    """The losses stay the same. The lower limit is reported once and kept."""
     config = training_settings(batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     run(undisturbed)
@@ -199,7 +199,7 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
 
 
 def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
-    """It ran out once, before the stop, and would suffice after it: the parts stay small all the same."""
+    """Memory runs out once, before the stop. The parts stay small after it, although memory would suffice."""
     config, model = training_settings(batch_tokens=200, micro_batch_tokens=200), settings(dropout=0.3)
     for name, stops in {"whole": [None], "parts": [6, None]}.items():
         for stop in stops:
@@ -295,7 +295,7 @@ def dev_steps(trainer):
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
-    """Patience ends the training at a checkpoint, where none was due; a stop there, then a new start, add none."""
+    """Patience ends the training at a checkpoint where none was due. A stop there and a new start add none."""
     config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
     trainer = build(tmp_path, config, settings())
     assert run(trainer)
@@ -332,7 +332,7 @@ def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, setti
 
 @pytest.mark.parametrize("spoil", ["weight", "moment"])
 def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_settings, spoil):
-    """The losses up to the checkpoint at step 8 are sound: its optimiser step made the NaN, which no loss shows yet."""
+    """The optimiser makes the NaN in step 8, a checkpoint, and no loss up to then shows it."""
     trainer = build(tmp_path, training_settings(log_every=4), settings())
     run(trainer, until=4)
     good, step = saved(tmp_path), trainer.state.optimiser.step
@@ -378,7 +378,7 @@ def test_records(tmp_path, settings, training_settings):
 
 
 def test_dev_loss_is_the_mean_over_all_pieces(settings):
-    """Batched and padded, it equals torch's cross entropy pair by pair."""
+    """Batched and padded, it equals torch's cross entropy of each pair."""
     torch.manual_seed(0)
     model, pairs = Transformer(settings(dropout=0.5), 90), Pairs(20, 12)
     total = pieces = 0
@@ -392,15 +392,15 @@ def test_dev_loss_is_the_mean_over_all_pieces(settings):
         total += torch.nn.functional.cross_entropy(logits[0], labels, reduction="sum").item()
         pieces += len(labels)
     assert mean_loss(model.train(), pairs, 50, CPU, "float32") == pytest.approx(total / pieces, rel=1e-5)
-    assert model.training, "left in the mode it was in"
+    assert model.training, "the mode is restored"
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), (2, True)])
 def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled):
-    """In one part and in many; the factor is what a normaliser does to the gradients."""
+    """In one part and in many. The division by 3 stands for a normaliser."""
     monkeypatch.setitem(loss.ROWS, "cpu", rows)
-    if compiled:  # as it is on a GPU, but for the kernels
+    if compiled:  # as on a GPU, with other kernels
         kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
         monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
     torch.manual_seed(0)
@@ -478,7 +478,7 @@ def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
-    """Which would take twice as long again; in inference mode torch says that they are needed all the same."""
+    """They would triple the time, and even in inference mode torch reports that they are needed."""
     asked, whole = [], loss.likelihood_and_gradient
     monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Parts:
-    """Pairs of a batch in parts of at most `limit` tokens on either side: the numbers of a part, and the part laid out."""
+    """Pairs of a batch in parts of at most `limit` tokens on either side; of each part, its numbers and its layout."""
 
     numbers: np.ndarray
     limit: int
@@ -48,7 +48,7 @@ class Accumulation:
         return Parts(numbers, limit, parts)
 
     def run(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> None:
-        """Call `begin`, then `add` with each part and whether it is the last. Repeat with smaller parts if memory runs out.
+        """Call `begin`, then `add` with each part and whether it is the last; with smaller parts if memory runs out.
 
         `begin` has to discard what `add` has added up. Raises UserError if memory does not suffice for a single pair.
         """

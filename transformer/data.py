@@ -16,8 +16,8 @@ class Batches:
     """The batches of a training, one a step.
 
     An epoch takes every pair once. Pairs are sorted by length. For each epoch, the order of equally long pairs and the
-    order of the batches are drawn anew. The sequence of lengths is therefore the same in every epoch, batches are cut at
-    the same places, and one division finds the batch of a step.
+    order of the batches are drawn anew. The sequence of lengths is therefore the same in every epoch, batches are cut
+    at the same places, and one division finds the batch of a step.
     """
 
     def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int) -> None:
@@ -46,7 +46,7 @@ class Batches:
         return self.order[start:stop]
 
     def by_length(self, tie_break: np.ndarray) -> np.ndarray:
-        """The order of pairs by source length in bands of 10%, then by target length, so that both sides need little padding."""
+        """The order by source length in bands of 10%, then by target length, so that both sides need little padding."""
         source, target = self.source[self.used], self.target[self.used]
         bands = np.floor(np.log(source) / np.log(1.1))
         return np.lexsort((tie_break, source, target, bands))

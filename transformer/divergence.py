@@ -27,7 +27,7 @@ def check_loss(mean: float, state: TrainingState, store: Store) -> None:
 
 
 def check_state(state: TrainingState, store: Store) -> None:
-    """Raise Diverged for a state that must not be saved. The loss was computed before the last update of the weights."""
+    """Raise Diverged for a state that must not be saved. The last update of the weights is in no loss yet."""
     if state.loss_tokens:
         check_loss(state.loss_sum.item() / state.loss_tokens, state, store)
     if not state.finite():

@@ -28,8 +28,8 @@ class WorkerLost(ConnectionError):
 def connected() -> Iterator[None]:
     """Wraps each operation of `torch.distributed`.
 
-    Raises WorkerLost where the connection to another worker fails, and UserError where memory runs out: one worker alone
-    cannot repeat the operation.
+    Raises WorkerLost where the connection to another worker fails, and UserError where memory runs out: one worker
+    alone cannot repeat the operation.
     """
     with enough_memory("while the workers exchanged gradients or losses", REMEDY):
         try:
@@ -58,7 +58,7 @@ class Workers(Protocol):
         """This process's part of `numbers`: consecutive ones, with about as large a sum of `sizes` as every other's."""
 
     def begin(self) -> None:
-        """Called before the first part of a step, and again before the step is repeated after an out-of-memory error."""
+        """Called before the first part of a step, and before the step is repeated because memory ran out."""
 
     def begin_last(self) -> None:
         """Called before the backward pass of a step's last part, which completes this process's gradients."""
@@ -73,7 +73,7 @@ class Workers(Protocol):
         """The maximum of each value over all processes; of flags, whether any process has set it."""
 
     def collect(self, tensor: Tensor) -> None:
-        """Replace a scalar tensor by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
+        """Replace a scalar by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
 
     def wait(self) -> None:
         """Return when every process has called this."""
@@ -174,7 +174,7 @@ class GradientSum:
         self.under_way: list[tuple[Tensor, dist.Work]] = []
 
     def begin(self) -> None:
-        """Begin a step, or repeat it. Raises UserError if a bucket was sent: the other workers have added it already."""
+        """Begin a step, or repeat it. Raises UserError if a bucket was sent: the other workers have added it."""
         if self.under_way:
             raise UserError(f"out of memory after the workers began to add up the gradients of a step: {REMEDY}")
         self.missing = None

@@ -4,7 +4,7 @@ import torch
 
 
 def precision_of(config_precision: str, device: torch.device) -> str:
-    """The precision that a setting means. `auto` is bfloat16 on a GPU that supports it (since 2020), otherwise float32."""
+    """The precision of a setting. `auto` is bfloat16 on a GPU that supports it (since 2020), otherwise float32."""
     if config_precision != "auto":
         return config_precision
     return "bfloat16" if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0) else "float32"

@@ -1,7 +1,7 @@
 """The folder in which a training keeps its state between two starts.
 
-It holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the weights for
-averaging). The state is written last. Records and weights of later steps, left by a killed process, are removed on
+It holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the weights
+for averaging). The state is written last. Records and weights of later steps, left by a killed process, are removed on
 resuming.
 """
 
@@ -66,7 +66,7 @@ class TrainingState:
         content = self.optimiser.state_dict()
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
-        # Older state files lack the joules, which are then unknown, or micro_batch_tokens, which stays as in the settings.
+        # Older state files lack the joules (then unknown) or micro_batch_tokens (then as in the settings).
         known = {"joules": None, "micro_batch_tokens": self.micro_batch_tokens, **numbers}
         for key in self.NUMBERS:
             setattr(self, key, known[key])
@@ -95,7 +95,7 @@ class Store:
                 before = description.get("identity", {}).get(key)
                 if before != now:
                     raise UserError(
-                        f"{self.state} was made with {key} {before!r}, not {now!r}: restore the setting, or remove the file"
+                        f"{self.state} was made with {key} {before!r}, not {now!r}: restore that, or remove the file"
                     )
             state.restore(tensors, description["numbers"], self.state)
         self.cut_back(state)

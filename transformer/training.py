@@ -66,7 +66,7 @@ class Trainer:
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
         """Train to the end and return True. If `stop()` is true after a step, save the state and return False.
 
-        `tick` is called after each step with the record of its loss, or None, and after each evaluation with its record.
+        `tick` is called after each step, with the record of the loss or None, and with the record of each evaluation.
         """
         state, config = self.state, self.config
         state.model.train()
@@ -120,7 +120,7 @@ class Trainer:
     def prepare(self, step: int) -> tuple[dict[str, int], Parts]:
         """The sums of a step's batch, and this worker's share of it in parts.
 
-        Runs in the prefetch thread, ahead of the step. It is the only caller of `batches.batch`, which is not thread-safe.
+        Runs in the prefetch thread, the only caller of `batches.batch`, which is not thread-safe.
         """
         with enough_memory("for the next batches", "lower training.batch_tokens"):
             numbers = self.batches.batch(step)
