@@ -1,13 +1,13 @@
-"""Train a run's model (section 5), from where it stood if an earlier start was stopped.
+"""Train a run's model (section 5). A training that was stopped is resumed.
 
     python -m pipeline.train RUN --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --out models/RUN/checkpoints --scores scores/RUN
 
-Reads the binarised pairs, which have to be of that vocabulary; writes the last checkpoints that averaging needs, with
-the model's settings beside them, and into the scores the losses (training.jsonl), a summary (training.json) and what
-depends on the machine (timing.json). SIGTERM and SIGINT, and machine.time_limit_minutes, stop it with its state saved
-and exit status 75. Where machine.processes says so, several processes share the work, as under `torchrun
---nproc-per-node N -m pipeline.train`.
+Reads the binarised pairs, which have to be of that vocabulary. Writes the last checkpoints for averaging and the
+model's settings to --out; the losses (training.jsonl), a summary (training.json) and what depends on the machine
+(timing.json) to --scores. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and exits with status
+75. If machine.processes is above 1, several processes share the training, as under `torchrun --nproc-per-node N -m
+pipeline.train`.
 """
 
 import argparse
@@ -38,12 +38,12 @@ from transformer.data import Batches
 from transformer.divergence import Diverged
 from transformer.files import atomic, atomic_folder, sha256, write_json
 from transformer.model import Transformer
-from transformer.parallel import Alone, WorkerLost
+from transformer.parallel import WorkerLost, Workers
 from transformer.precision import precision_of
 from transformer.store import Reader, Store
 from transformer.training import Trainer, new_state
 
-# What computes the result: taken before anything else is imported, so that it is the same whoever starts the training.
+# The modules that compute the result. Taken here, because what is imported later depends on who starts the training.
 CODE = [module.__file__ for name, module in sys.modules.items() if name.startswith("transformer.") and module.__file__]
 
 
@@ -53,9 +53,9 @@ def trainer(
     arguments: argparse.Namespace,
     place: Path,
     options: MachineConfig,
-    group: Alone,
+    group: Workers,
 ) -> Trainer:
-    """The training as it stands in `place`, or a new one."""
+    """The training whose state is in `place`, or a new one."""
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
     device = hardware.torch_device(options, config.threads)
@@ -91,12 +91,12 @@ def trainer(
 
 
 def tell(text: str) -> None:
-    """A line on the standard error, which a progress bar gives way to."""
+    """Write a line to standard error without breaking a progress bar."""
     tqdm.write(text, file=sys.stderr)
 
 
 class Interruption:
-    """What stops a training before its end: SIGTERM, SIGINT or the time limit. `Trainer.run` asks after every step."""
+    """Is true once SIGTERM, SIGINT or the time limit is to stop the training. `Trainer.run` asks after every step."""
 
     def __init__(self, limit_minutes: float | None) -> None:
         self.reason: str | None = None
@@ -114,7 +114,7 @@ class Interruption:
 
 
 def follow(training: Trainer, run: str, stop: Interruption) -> bool:
-    """Run it behind a progress bar; false where it was interrupted."""
+    """Run the training with a progress bar. False if it was interrupted."""
     started, state, config = time.monotonic(), training.state, training.config
     bar = tqdm(total=config.steps, initial=state.step, desc=f"train {run}", unit="step", mininterval=1.0)
     tokens_before = sum(state.sums.get(key, 0) for key in ("source_tokens", "target_tokens"))
@@ -130,13 +130,13 @@ def follow(training: Trainer, run: str, stop: Interruption) -> bool:
     with bar:
         done = training.run(tick, stop)
     if not done:
-        reason = stop.reason or "what another worker was told"
-        print(f"stopped by {reason} at step {state.step}; the same command goes on from there", file=sys.stderr)
+        reason = stop.reason or "another worker"
+        print(f"stopped by {reason} at step {state.step}; the same command resumes it", file=sys.stderr)
     return done
 
 
 def publish(training: Trainer, binarised: dict, out: Path) -> None:
-    """The checkpoints and the model's settings, as one folder that is there whole or not at all."""
+    """Write the checkpoints and the model's settings to `out`, all at once."""
     config = training.state.model.config
     with atomic_folder(out) as folder:
         for _, path in training.store.weights():
@@ -144,8 +144,8 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
         write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
 
 
-def lead(arguments: argparse.Namespace, options: MachineConfig, group: Alone) -> int:
-    """Train as the first worker, or the only one: the one that writes."""
+def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
+    """Train as the first worker, or the only one. It writes all files."""
     params, run, started = load(), arguments.run, outcome.now()
     _, model, config = run_settings(params, run)
     binarised = describe(arguments.data)
@@ -167,8 +167,8 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Alone) ->
     return 0
 
 
-def assist(arguments: argparse.Namespace, options: MachineConfig, group: Alone) -> int:
-    """Train as another worker, from the state that the first has found. What goes wrong for all, the first says."""
+def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
+    """Train as another worker, once the first has the folder. The first reports errors that occur in all workers."""
     _, model, config = run_settings(load(), arguments.run)
     group.wait()
     _, key = key_of(model, config, describe(arguments.data))
@@ -181,7 +181,7 @@ def assist(arguments: argparse.Namespace, options: MachineConfig, group: Alone) 
 
 
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
-    """The settings of a training, and what its work folder is named by."""
+    """The settings of a training, and the digest that its work folder is named after."""
     settings = {"model": vars(model), "training": vars(config)}
     return settings, digest([settings, binarised["sum"]])
 

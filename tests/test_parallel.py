@@ -1,4 +1,4 @@
-"""Data parallel training: two processes train what one trains, stop together, and a killed one ends the job."""
+"""Data parallel training: two processes train the same model as one, stop together, and end if one is killed."""
 
 import contextlib
 import json
@@ -9,26 +9,30 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from ruamel.yaml import YAML
 from test_data import Pairs
-from test_training import build
+from test_training import REFUSED, build, short_of_memory
 from torch.multiprocessing import start_processes
 
 from pipeline.settings.params import load
 from pipeline.training import workers
 from pipeline.workflow import stage
 from tests.imports import ROOT
-from transformer import parallel
+from transformer import parallel, perplexity
+from transformer import training as training_module
 from transformer.binarised import id_type, write_description, write_side
 from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.files import sha256
+from transformer.training import Trainer
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
 RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "threads": 1}
@@ -38,7 +42,7 @@ PATIENCE = 180  # seconds, on a busy machine; nothing here takes ten on a quiet 
 
 
 class Training:
-    """`python -m pipeline.train` in a folder of its own, on random pairs."""
+    """`python -m pipeline.train` in its own folder, on random pairs."""
 
     def __init__(self, folder: Path, processes: int) -> None:
         self.folder, self.work = folder, folder / "work/run"
@@ -46,7 +50,7 @@ class Training:
         (folder / "data").mkdir()
         sets = {"train": Pairs(60, 25), "dev": Pairs(12, 25, seed=9)}
         counts = {name: self.write(pairs, name) for name, pairs in sets.items()}
-        (folder / "vocabulary.model").write_bytes(b"only its sum is looked at")
+        (folder / "vocabulary.model").write_bytes(b"only its digest is compared")
         write_description(folder / "data", VOCABULARY, sha256(folder / "vocabulary.model"), ["en", "de"], counts)
         self.set(processes)
 
@@ -67,7 +71,7 @@ class Training:
             YAML(typ="safe").dump(params, file)
 
     def kill(self) -> None:
-        """What a failed test has left."""
+        """Kill the processes that a failed test has left."""
         for process in self.started:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -96,7 +100,7 @@ class Training:
         return process
 
     def saved(self, process: subprocess.Popen) -> None:
-        """Wait for the first state."""
+        """Wait until the first state is saved."""
         while process.poll() is None and not list(self.work.glob("*/state.safetensors")):
             time.sleep(0.01)
 
@@ -109,36 +113,53 @@ def training(tmp_path):
 
 
 def children(process: subprocess.Popen) -> list[int]:
-    """Its workers by rank."""
+    """The process ids of its workers, by rank."""
     return [int(number) for number in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
 class Watched(parallel.GradientSum):
     def finish(self) -> None:
-        assert len(self.under_way) in (len(self.buckets), 0), "all had left during the backward pass, if there was one"
+        assert len(self.under_way) in (len(self.buckets), 0), "all were sent during the backward pass, if there was one"
         assert len(self.buckets) > 3
         super().finish()
 
 
-def worker(rank: int, folder: Path, config: TrainingConfig, model: ModelConfig, port: int, until: int | None) -> None:
-    """One of two, forked from this process: starting Python and torch anew takes longer than the training."""
+def worker(
+    rank: int,
+    folder: Path,
+    config: TrainingConfig,
+    model: ModelConfig,
+    port: int,
+    until: int | None,
+    disturb: Callable[[Trainer], None],
+) -> None:
+    """One of two workers. They are forked, because starting Python and torch takes longer than the training."""
     parallel.BUCKET = 4000  # several
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     parallel.GradientSum = Watched
     with workers.joined("cpu") as group:
         trainer = build(folder, config, model, group=group)
+        if rank == 1:
+            disturb(trainer)
         trainer.run(lambda record: None, lambda: rank == 1 and trainer.state.step == until)
         assert trainer.state.step == (until or config.steps)
 
 
-def train_by_two(folder: Path, config: TrainingConfig, model: ModelConfig, until: int | None = None) -> None:
+def train_by_two(
+    folder: Path,
+    config: TrainingConfig,
+    model: ModelConfig,
+    until: int | None = None,
+    disturb: Callable[[Trainer], None] = lambda trainer: None,
+) -> None:
+    """`disturb` changes the second worker's trainer before it runs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    start_processes(worker, (folder, config, model, port, until), nprocs=2, start_method="fork")
+    start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="fork")
 
 
 def same(folder: Path, other: Path) -> None:
-    """The same records and files, and the same weights to rounding."""
+    """Assert the same files, counts and, up to rounding, losses."""
     logs = [[json.loads(line) for line in (place / "training.jsonl").open()] for place in (folder, other)]
     assert len(logs[0]) == len(logs[1]) > 0
     for record, expected in zip(*logs):
@@ -151,7 +172,7 @@ def same(folder: Path, other: Path) -> None:
 
 @pytest.mark.parametrize("micro_batch_tokens", [150, 20])
 def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens):
-    """Without dropout: the loss curve, dev losses and counts of the same global batches."""
+    """Without dropout, the losses, dev losses and counts are those of the same batches."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=micro_batch_tokens)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
@@ -159,7 +180,7 @@ def test_two_processes_train_what_one_trains(tmp_path, settings, training_settin
 
 
 def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settings):
-    """Batches of one pair leave the other worker with none."""
+    """With batches of one pair, the other worker has none."""
     config = training_settings(batch_tokens=12, micro_batch_tokens=12, max_length=12)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
@@ -168,7 +189,7 @@ def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settin
 
 @pytest.mark.parametrize("until", [5, 7])
 def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, training_settings, until):
-    """Where one is told to, between records, so that the losses since the last one have to be in the state."""
+    """One is told to stop between two records, so the state has to hold the losses since the last record."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "whole", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "parts", config, settings(), until)
@@ -179,14 +200,123 @@ def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, tr
     same(tmp_path / "parts", tmp_path / "whole")
 
 
+@pytest.fixture
+def group(monkeypatch):
+    """A process group of one, in this process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", **place}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(parallel, "BUCKET", 4000)  # several
+    with workers.joined("cpu") as group:
+        yield group
+
+
+def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
+    """Memory runs out once: in the last backward pass of this step, or before it."""
+    state, whole = trainer.state, trainer.state.model.hidden
+
+    def fail(gradient=None):
+        state.model.hidden = whole
+        raise torch.OutOfMemoryError
+
+    def hidden(*arguments):
+        result = whole(*arguments)
+        if state.step == step and torch.is_grad_enabled():
+            result.register_hook(fail) if backward else fail()
+        return result
+
+    trainer.warn = trainer.accumulation.warn = lambda text: None
+    state.model.hidden = hidden
+
+
+def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(
+    tmp_path, settings, training_settings
+):
+    """Of one worker, before a bucket is sent: the step is repeated with smaller parts."""
+    config = training_settings(batch_tokens=150, micro_batch_tokens=150)
+    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
+    train_by_two(tmp_path / "two", config, settings(), disturb=lambda trainer: fail_once(trainer, 2))
+    same(tmp_path / "two", tmp_path / "one")
+
+
+def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path, settings, training_settings, group):
+    """The other workers have added that bucket already, so the step cannot be repeated."""
+    trainer = build(tmp_path, training_settings(), settings(), group=group)
+    first, *_ = trainer.state.model.parameters()
+
+    def fail(parameter):
+        raise torch.OutOfMemoryError
+
+    first.register_post_accumulate_grad_hook(fail)  # whose gradient comes last
+    with pytest.raises(UserError, match="out of memory.*micro_batch_tokens"):
+        trainer.run(lambda record: None, lambda: False)
+
+
+@pytest.mark.parametrize("module", [training_module, perplexity])
+def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
+    tmp_path, monkeypatch, settings, training_settings, module
+):
+    config = training_settings(batch_tokens=150, micro_batch_tokens=40)
+    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
+
+    def disturb(trainer):
+        trainer.accumulation.warn = lambda text: None
+        short_of_memory(monkeypatch, 15, torch.OutOfMemoryError, module)
+
+    train_by_two(tmp_path / "two", config, settings(), disturb=disturb)
+    same(tmp_path / "two", tmp_path / "one")
+
+
+def test_two_processes_resume_exactly_after_memory_ran_out_in_one(tmp_path, settings, training_settings):
+    config = training_settings(batch_tokens=150, micro_batch_tokens=150)
+
+    def disturb(trainer):
+        fail_once(trainer, 2, backward=False)
+
+    train_by_two(tmp_path / "whole", config, settings(dropout=0.3), disturb=disturb)
+    train_by_two(tmp_path / "parts", config, settings(dropout=0.3), 6, disturb)
+    train_by_two(tmp_path / "parts", config, settings(dropout=0.3))
+    one, other = (read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "parts"))
+    assert one.keys() == other.keys()
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+@pytest.mark.parametrize(
+    "error, raised",
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), UserError),
+        (RuntimeError(REFUSED), UserError),
+        (MemoryError(), UserError),
+        (RuntimeError("Invalid scalar type"), RuntimeError),
+        (torch.distributed.DistBackendError("NCCL error: remote process exited"), parallel.WorkerLost),
+        (torch.distributed.DistBackendError("NCCL error: Cuda failure 2 'out of memory'"), UserError),
+        (torch.distributed.DistNetworkError("The client socket has timed out"), parallel.WorkerLost),
+        (
+            RuntimeError("[third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"),
+            parallel.WorkerLost,
+        ),
+    ],
+)
+def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, raised):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", fail)
+    with pytest.raises(raised) as caught:
+        group.total(1.0)
+    assert type(caught.value) is raised
+    assert raised is not UserError or "out of memory" in str(caught.value)
+
+
 def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
-    """SIGTERM to one stops all at one step; SIGKILL of one is said in one line; one process goes on from there."""
+    """SIGTERM to one stops all at the same step. SIGKILL of one is reported in one line. One process can resume."""
     process = training.start()
     training.saved(process)
     os.kill(children(process)[1], signal.SIGTERM)
     _, output = process.communicate(timeout=PATIENCE)
     assert process.returncode == stage.INTERRUPTED, output
-    stopped = int(re.search(r"stopped by what another worker was told at step (\d+)", output)[1])
+    stopped = int(re.search(r"stopped by another worker at step (\d+)", output)[1])
 
     process = training.start()
     assert f"resuming at step {stopped} " in process.stderr.readline()
@@ -204,11 +334,11 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
-def test_shares_are_a_batch_between_them_and_even(number):
+def test_shares_partition_a_batch_evenly(number):
     sizes = np.random.default_rng(0).integers(2, 50, 100)
     shares = []
     for rank in range(number):
-        group = object.__new__(parallel.Workers)
+        group = object.__new__(parallel.ProcessGroup)
         group.rank, group.number = rank, number
         shares.append(group.share(np.arange(100), sizes))
     assert np.concatenate(shares).tolist() == list(range(100))
@@ -220,10 +350,10 @@ def test_shares_are_a_batch_between_them_and_even(number):
     "statuses, comes_to",
     [([0, 0], 0), ([75, 75], 75), ([1, workers.LOST], 1), ([0, 75], 75), ([workers.LOST, 2, None], 2)],
 )
-def test_the_status_of_all(statuses, comes_to):
+def test_the_exit_status_of_all_workers(statuses, comes_to):
     assert workers.outcome(statuses) == comes_to
 
 
-def test_workers_that_lose_each_other_are_not_silent():
-    with pytest.raises(UserError, match="lost each other"):
+def test_lost_connections_are_reported():
+    with pytest.raises(UserError, match="lost their connections"):
         workers.outcome([workers.LOST, workers.LOST])

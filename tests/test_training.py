@@ -1,4 +1,4 @@
-"""Training: the loss and the schedule are the paper's, parts weigh by their size, and a resumed run is the same run."""
+"""Training: the paper's loss and schedule, gradient accumulation, and exact resumption."""
 
 import importlib.util
 import json
@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from test_data import Pairs
 
 from transformer import compilation, loss, perplexity, training
-from transformer.accumulation import out_of_memory
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.dropout import dropout
 from transformer.layout import padded
+from transformer.memory import out_of_memory
 from transformer.model import Transformer
 from transformer.optimisation import learning_rate
-from transformer.parallel import ALONE
+from transformer.parallel import SINGLE_PROCESS
 from transformer.perplexity import mean_loss
 from transformer.precision import precision_of
 from transformer.store import Reader, Store
@@ -28,7 +28,7 @@ from transformer.training import Trainer, new_state
 CPU = torch.device("cpu")
 
 
-def build(folder, config, model_config, pairs=None, group=ALONE):
+def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
     torch.manual_seed(config.seed)
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)
@@ -50,7 +50,7 @@ def files(folder):
 
 
 def saved(folder):
-    """The states and weights in a folder, without the log."""
+    """The state and the weights in a folder, without the log."""
     return {path: content for path, content in files(folder).items() if path.suffix == ".safetensors"}
 
 
@@ -77,7 +77,7 @@ def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_se
 
 
 def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training_settings):
-    """A kill between two states leaves records and weights from after the first: they must not stand twice."""
+    """A process killed between two states leaves later records and weights, which must not appear twice."""
     config = training_settings()
     trainer = build(tmp_path, config, settings())
     run(trainer, until=4)
@@ -92,7 +92,7 @@ def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training
 
 
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
-    """benchmarks/long_run.py looks at memory and at more steps."""
+    """benchmarks/long_run.py measures memory too, over more steps."""
     config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3)
     trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
     seen = []
@@ -152,7 +152,7 @@ REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 409
 
 
 def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=training):
-    """From now on `module`'s loss of more than so many target tokens at once fails, with some gradients already there."""
+    """Make `module`'s loss of more than `tokens` target tokens fail, after some gradients have been computed."""
     whole = module.batch_loss
 
     def batch_loss(model, batch, smoothing):
@@ -168,7 +168,7 @@ def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), mo
 
 @pytest.mark.parametrize("error", [lambda: RuntimeError(REFUSED), torch.OutOfMemoryError, MemoryError])
 def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, settings, training_settings, error):
-    """With the same losses all the way; said once, and never tried again."""
+    """The losses stay the same. The lower limit is reported once and kept."""
     config = training_settings(batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     run(undisturbed)
@@ -176,8 +176,8 @@ def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, s
     short.accumulation.warn = said.append
     short_of_memory(monkeypatch, 60, error)
     run(short)
-    assert len(said) == 1 and f"at most {short.accumulation.limit} tokens" in said[0]
-    assert 20 <= short.accumulation.limit <= 100
+    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
+    assert 20 <= short.state.micro_batch_tokens <= 100
     assert len(list(undisturbed.store.records())) == len(list(short.store.records()))
     for one, other in zip(undisturbed.store.records(), short.store.records()):
         assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-5)
@@ -190,12 +190,39 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
     config = training_settings(batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     short.accumulation.warn = print
-    numbers = short.batches.batch(0)
-    expected = undisturbed.gradients(numbers, {}, 150)
+    _, parts = undisturbed.prepare(0)
+    expected = undisturbed.gradients(parts, 150)
     short_of_memory(monkeypatch, 60)
-    torch.testing.assert_close(short.gradients(numbers, {}, 150), expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(short.gradients(parts, 150), expected, rtol=1e-5, atol=0)
     for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
+
+
+def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
+    """Memory runs out once, before the stop. The parts stay small after it, although memory would suffice."""
+    config, model = training_settings(batch_tokens=200, micro_batch_tokens=200), settings(dropout=0.3)
+    for name, stops in {"whole": [None], "parts": [6, None]}.items():
+        for stop in stops:
+            trainer = build(tmp_path / name, config, model)
+            trainer.accumulation.warn = print
+            with monkeypatch.context() as patch:
+                if trainer.state.step == 0:
+                    short_of_memory(patch, 60)
+                run(trainer, until=min(stop or 2, 2))
+            run(trainer, until=stop)
+    one, other = (read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "parts"))
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+def test_a_state_from_before_the_limit_was_kept_is_resumed(tmp_path, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    run(trainer, until=4)
+    tensors, description = read_tensors(trainer.store.state)
+    del description["numbers"]["micro_batch_tokens"]
+    write_tensors(trainer.store.state, tensors, description)
+    resumed = build(tmp_path, training_settings(), settings())
+    assert resumed.state.step == 4
+    assert resumed.state.micro_batch_tokens == resumed.config.micro_batch_tokens
 
 
 def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, monkeypatch, settings, training_settings):
@@ -207,7 +234,14 @@ def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, mo
     short_of_memory(monkeypatch, 60, torch.OutOfMemoryError, perplexity)
     run(short)
     assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
-    assert 1 <= len(said) <= 3 and all("dev losses" in line for line in said)
+    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
+
+
+def test_memory_that_does_not_suffice_for_any_dev_loss_is_one_line(tmp_path, monkeypatch, settings, training_settings):
+    trainer = build(tmp_path, training_settings(), settings())
+    short_of_memory(monkeypatch, 0, torch.OutOfMemoryError, perplexity)
+    with pytest.raises(UserError, match="^out of memory in the dev loss, one pair at a time"):
+        run(trainer)
 
 
 def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch, settings, training_settings):
@@ -216,7 +250,7 @@ def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch,
 
     for number, (what, place) in enumerate({"Adam's moments": torch.optim.Adam, "the next batches": Trainer}.items()):
         with monkeypatch.context() as patch:
-            patch.setattr(place, "step" if place is not Trainer else "laid_out", none_left)
+            patch.setattr(place, "step" if place is not Trainer else "lay_out", none_left)
             with pytest.raises(UserError, match=f"^out of memory for {what}: lower training"):
                 run(build(tmp_path / str(number), training_settings(), settings()))
 
@@ -255,6 +289,36 @@ def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
     assert trainer.state.step < 40 and trainer.at_checkpoint()
 
 
+def dev_steps(trainer):
+    return [record["step"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
+    """Patience ends the training at a checkpoint where none was due. A stop there and a new start add none."""
+    config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
+    trainer = build(tmp_path, config, settings())
+    assert run(trainer)
+    end = trainer.state.step
+    assert end < 40 and end % 3 and end % 4 == 0
+    assert dev_steps(trainer) == [*range(3, end, 3), end]
+    again = build(tmp_path / "again", config, settings())
+    run(again, until=end if stopped else None)
+    again = build(tmp_path / "again", config, settings())
+    assert run(again) and again.state.step == end
+    assert dev_steps(again) == dev_steps(trainer)
+    assert again.store.weights()[-1][0] == end
+
+
+def test_a_new_best_at_the_checkpoint_of_patience_goes_on(tmp_path, monkeypatch, settings, training_settings):
+    config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4)
+    trainer = build(tmp_path, config, settings())
+    losses = {3: 3.0, 6: 4.0, 8: 2.0, 9: 3.5, 12: 3.6}
+    monkeypatch.setattr(trainer, "dev_loss", lambda: losses[trainer.state.step])
+    assert run(trainer)
+    assert dev_steps(trainer) == list(losses)
+
+
 def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, settings, training_settings):
     trainer = build(tmp_path, training_settings(), settings())
     run(trainer, until=4)
@@ -268,7 +332,7 @@ def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, setti
 
 @pytest.mark.parametrize("spoil", ["weight", "moment"])
 def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_settings, spoil):
-    """The losses up to the checkpoint at step 8 are sound: its optimiser step made the NaN, which no loss shows yet."""
+    """The optimiser makes the NaN in step 8, a checkpoint, and no loss up to then shows it."""
     trainer = build(tmp_path, training_settings(log_every=4), settings())
     run(trainer, until=4)
     good, step = saved(tmp_path), trainer.state.optimiser.step
@@ -288,7 +352,7 @@ def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_set
 
 
 def test_a_loss_that_explodes_stops_before_a_state_is_saved(tmp_path, settings, training_settings):
-    config = training_settings(steps=60, lr_scale=1000.0, log_every=10, checkpoint_every=30, evaluate_every=60)
+    config = training_settings(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
     trainer = build(tmp_path, config, settings())
     with pytest.raises(
         UserError, match=r"exploded: .* nats a piece, over 22\.5, at step \d0; no state was saved before"
@@ -314,7 +378,7 @@ def test_records(tmp_path, settings, training_settings):
 
 
 def test_dev_loss_is_the_mean_over_all_pieces(settings):
-    """Batched and padded, it equals torch's cross entropy pair by pair."""
+    """Batched and padded, it equals torch's cross entropy of each pair."""
     torch.manual_seed(0)
     model, pairs = Transformer(settings(dropout=0.5), 90), Pairs(20, 12)
     total = pieces = 0
@@ -328,15 +392,15 @@ def test_dev_loss_is_the_mean_over_all_pieces(settings):
         total += torch.nn.functional.cross_entropy(logits[0], labels, reduction="sum").item()
         pieces += len(labels)
     assert mean_loss(model.train(), pairs, 50, CPU, "float32") == pytest.approx(total / pieces, rel=1e-5)
-    assert model.training, "left in the mode it was in"
+    assert model.training, "the mode is restored"
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), (2, True)])
 def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled):
-    """In one part and in many; the factor is what a normaliser does to the gradients."""
+    """In one part and in many. The division by 3 stands for a normaliser."""
     monkeypatch.setitem(loss.ROWS, "cpu", rows)
-    if compiled:  # as it is on a GPU, but for the kernels
+    if compiled:  # as on a GPU, with other kernels
         kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
         monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
     torch.manual_seed(0)
@@ -414,7 +478,7 @@ def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
-    """Which would take twice as long again; in inference mode torch says that they are needed all the same."""
+    """They would triple the time, and even in inference mode torch reports that they are needed."""
     asked, whole = [], loss.likelihood_and_gradient
     monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)

@@ -1,6 +1,7 @@
-"""Gradient accumulation: a batch in parts that fit into memory, and in smaller ones once it turns out that they do not."""
+"""Gradient accumulation: a batch is computed in parts, and in smaller parts once memory has run out."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -8,60 +9,101 @@ import torch
 
 from transformer.config.reading import UserError
 from transformer.data import Batches
-from transformer.memory import out_of_memory
+from transformer.layout import Batch
+from transformer.memory import enough_memory, out_of_memory
+from transformer.store import TrainingState
 
 Result = TypeVar("Result")
-Add = Callable[[np.ndarray, bool], None]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Pairs of a batch in parts of at most `limit` tokens on either side; of each part, its numbers and its layout."""
+
+    numbers: np.ndarray
+    limit: int
+    parts: list[tuple[np.ndarray, Batch]]
 
 
 class Accumulation:
-    """Takes batches part by part, each of at most `limit` tokens on either side; `limit` only ever falls."""
+    """Divides batches into parts of at most `state.micro_batch_tokens` on either side, and lowers that if need be."""
 
-    def __init__(self, batches: Batches, limit: int, warn: Callable[[str], None]) -> None:
-        self.batches, self.limit, self.warn = batches, limit, warn
+    def __init__(
+        self,
+        batches: Batches,
+        lay_out: Callable[[np.ndarray], Batch],
+        state: TrainingState,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.batches, self.lay_out, self.state, self.warn = batches, lay_out, state, warn
 
-    def run(self, numbers: np.ndarray, begin: Callable[[], None], add: Add) -> None:
-        """Call `begin`, then `add` with each part of the batch `numbers`; where memory runs out, again by smaller parts.
+    @property
+    def limit(self) -> int:
+        return self.state.micro_batch_tokens
 
-        `begin` has to undo what `add` did, which is told whether a part is the last. Raises UserError where not even one pair fits.
+    def divide(self, numbers: np.ndarray) -> Parts:
+        limit = self.limit  # read once: the prefetch thread calls this while a step may lower the limit
+        with enough_memory("for the next batches", "lower training.batch_tokens"):
+            parts = [(part, self.lay_out(part)) for part in self.batches.micro_batches(numbers, limit)]
+        return Parts(numbers, limit, parts)
+
+    def run(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> None:
+        """Call `begin`, then `add` with each part and whether it is the last; with smaller parts if memory runs out.
+
+        `begin` has to discard what `add` has added up. Raises UserError if memory does not suffice for a single pair.
         """
-        limit = self.limit
-        while (part := self.first_too_large(numbers, begin, add)) is not None:
-            self.lower(part)
-        if self.limit < limit:
-            self.warn(f"out of memory: gradients are now summed over parts of at most {self.limit:,} tokens")
+        before = self.limit
+        parts = given if given.limit == before else self.divide(given.numbers)
+        while (failed := self.first_too_large(parts, begin, add)) is not None:
+            self.lower(failed)
+            parts = self.divide(given.numbers)
+        self.tell_if_lowered(before)
 
     def without_gradients(self, work: Callable[[int], Result]) -> Result:
-        """`work` of the limit, by smaller ones where memory runs out; it needs less than a step, so it rarely does."""
+        """`work(limit)`, repeated with a lower limit if memory runs out. This is rare: a step needs more memory."""
+        before = self.limit
         while True:
             try:
-                return work(self.limit)
-            except (RuntimeError, MemoryError) as error:
-                if not out_of_memory(error) or self.limit == 1:
-                    raise
-            self.limit //= 2
-            self.warn(f"out of memory: dev losses and gradients are now of at most {self.limit:,} tokens at a time")
-
-    def first_too_large(self, numbers: np.ndarray, begin: Callable[[], None], add: Add) -> np.ndarray | None:
-        begin()
-        parts = list(self.batches.micro_batches(numbers, self.limit))
-        for number, part in enumerate(parts, 1):
-            try:
-                add(part, number == len(parts))
+                result = work(self.limit)
+                break
             except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
-                return part
+            if self.limit == 1:
+                raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
+            self.state.micro_batch_tokens //= 2
+        self.tell_if_lowered(before)
+        return result
+
+    def tell_if_lowered(self, before: int) -> None:
+        if self.limit < before:
+            self.warn(f"out of memory: batches are now computed in parts of at most {self.limit:,} tokens")
+
+    def first_too_large(
+        self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]
+    ) -> np.ndarray | None:
+        """The numbers of the first part for which memory ran out; None if all parts were added."""
+        begin()
+        for place, (numbers, batch) in enumerate(given.parts, 1):
+            try:
+                add(batch, place == len(given.parts))
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                return numbers
         return None
 
-    def lower(self, part: np.ndarray) -> None:
-        """Halve what did not fit. The error is gone by now, and with it the memory that its frames held."""
-        source, target = (int(side[part].sum()) for side in (self.batches.source, self.batches.target))
-        if len(part) == 1:
+    def lower(self, failed: np.ndarray) -> None:
+        """Set the limit to half the tokens of the part that failed.
+
+        The caller has left the `except` block: the exception, and the tensors that its frames held, are freed.
+        """
+        source, target = (int(side[failed].sum()) for side in (self.batches.source, self.batches.target))
+        if len(failed) == 1:
             raise UserError(
                 f"out of memory on one pair of {source} source and {target} target pieces: "
                 "lower training.max_length, or take a smaller model"
             )
-        self.limit = max(source, target) // 2
+        self.state.micro_batch_tokens = max(source, target) // 2
         if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()  # pieces of the sizes before would be in the way
+            torch.cuda.empty_cache()  # cached blocks of the old sizes would fragment the memory

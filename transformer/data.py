@@ -1,10 +1,10 @@
 """Batches (section 5.1): pairs of similar length together, about N source and N target tokens each.
 
-A batch is an array of pair numbers, chosen without regard to how it will be laid out (layout.py).
-The order is a function of the seed and the step, so a resumed training needs only its step to go on exactly.
+A batch is an array of pair numbers and does not depend on the layout (layout.py). It is a function of the seed and the
+step, so a training needs only its step to resume exactly.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -15,14 +15,14 @@ from transformer.layout import Pairs, split
 class Batches:
     """The batches of a training, one a step.
 
-    An epoch takes every pair once. Pairs are sorted by length; which of several equally long pairs comes first, and the
-    order of the batches, are drawn anew for each epoch. So the lengths that follow each other are the same in every
-    epoch, the batches begin at the same places, and the place of a step is one division.
+    An epoch takes every pair once. Pairs are sorted by length. For each epoch, the order of equally long pairs and the
+    order of the batches are drawn anew. The sequence of lengths is therefore the same in every epoch, batches are cut
+    at the same places, and one division finds the batch of a step.
     """
 
     def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int) -> None:
         self.pairs, self.seed = pairs, seed
-        # EOS counts: it is read and predicted like any other piece.
+        # Lengths include EOS, which is read and predicted like any other piece.
         self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
         self.used = np.flatnonzero((self.source <= max_length) & (self.target <= max_length))
         self.left_out = len(pairs) - len(self.used)
@@ -46,18 +46,18 @@ class Batches:
         return self.order[start:stop]
 
     def by_length(self, tie_break: np.ndarray) -> np.ndarray:
-        """Sorted by source length in bands a tenth wide, then by target length, so that both sides pad little."""
+        """The order by source length in bands of 10%, then by target length, so that both sides need little padding."""
         source, target = self.source[self.used], self.target[self.used]
         bands = np.floor(np.log(source) / np.log(1.1))
         return np.lexsort((tie_break, source, target, bands))
 
     def micro_batches(self, numbers: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
-        """The batch in parts of at most `tokens` source and `tokens` target tokens, for gradient accumulation."""
+        """The batch in parts of at most `tokens` source and `tokens` target tokens."""
         starts = split(self.source[numbers], self.target[numbers], tokens)
         return (numbers[start:stop] for start, stop in pairwise(starts))
 
     def sums(self, numbers: np.ndarray) -> dict[str, int]:
-        """What operation counts need of a batch: tokens of each side and the squares that attention costs."""
+        """What counting operations needs: the tokens of each side, and the products of lengths that attention costs."""
         source, target = self.source[numbers], self.target[numbers]
         return {
             "source_tokens": int(source.sum()),
@@ -68,9 +68,17 @@ class Batches:
         }
 
 
-def in_order(pairs: Pairs, batch_tokens: int) -> Iterator[np.ndarray]:
-    """All pairs once, longest last, in batches that fit; for dev losses and decoding."""
+def in_order(
+    pairs: Pairs,
+    batch_tokens: int,
+    share: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda numbers, sizes: numbers,
+) -> Iterator[np.ndarray]:
+    """Each pair once, longest last, in batches of at most `batch_tokens` on either side; for dev losses.
+
+    Each of several workers divides its share of the pairs, because `batch_tokens` may differ between workers.
+    """
     source, target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
     order = np.lexsort((source, target))
+    order = share(order, source[order] + target[order])
     starts = split(source[order], target[order], batch_tokens)
     return (order[start:stop] for start, stop in pairwise(starts))

@@ -1,6 +1,6 @@
-"""When a training has gone wrong: it stops with what was last saved named, and nothing is saved over that.
+"""Detects a training that has diverged. It stops before its state is saved over the last good one.
 
-Called at records and before saves alone, since each call waits for the device.
+The checks run at records and before saves only, because each waits for the device.
 """
 
 import math
@@ -8,17 +8,17 @@ import math
 from transformer.config.reading import UserError
 from transformer.store import Store, TrainingState
 
-# A guess among V pieces costs ln V nats. At this many times that, the right piece is given a probability below V^-5:
-# no start is as bad, not even one without warm-up, and no training comes back from there.
+# A uniform guess among V pieces costs ln V nats. A loss of EXPLODED times that gives the right piece a probability of
+# V^-5. No training starts as badly, even without warm-up, and none recovers from it.
 EXPLODED = 5
 
 
 class Diverged(UserError):
-    """The training has gone wrong, as `check_loss` and `check_state` say."""
+    """The training has diverged."""
 
 
 def check_loss(mean: float, state: TrainingState, store: Store) -> None:
-    """Raise Diverged for a mean loss a piece that is no number, or is above EXPLODED times that of a guess."""
+    """Raise Diverged if the mean loss of a piece is not finite, or over EXPLODED times that of a uniform guess."""
     limit = EXPLODED * math.log(len(state.model.embedding))
     if not math.isfinite(mean):
         raise diverged("the loss is no longer a number", state, store)
@@ -27,7 +27,7 @@ def check_loss(mean: float, state: TrainingState, store: Store) -> None:
 
 
 def check_state(state: TrainingState, store: Store) -> None:
-    """Raise Diverged for a state that must not be saved: the loss knows nothing of the last step's update."""
+    """Raise Diverged for a state that must not be saved. The last update of the weights is in no loss yet."""
     if state.loss_tokens:
         check_loss(state.loss_sum.item() / state.loss_tokens, state, store)
     if not state.finite():

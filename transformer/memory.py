@@ -1,4 +1,4 @@
-"""Running out of memory, which torch and numpy report in three ways."""
+"""Errors of torch and numpy when memory runs out."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,16 +7,22 @@ import torch
 
 from transformer.config.reading import UserError
 
+NO_MEMORY = ("you tried to allocate", "out of memory")
+
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether the allocator of a GPU, of a processor or of numpy had no more; a processor's has no class of its own."""
-    kinds = (torch.OutOfMemoryError, MemoryError)
-    return isinstance(error, kinds) or (isinstance(error, RuntimeError) and "you tried to allocate" in str(error))
+    """Whether an allocation failed: of torch on a GPU, of numpy, or one that has no class of its own.
+
+    Those are of torch on the CPU ("you tried to allocate"), and of CUDA libraries and NCCL ("out of memory").
+    """
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
 
 
 @contextlib.contextmanager
 def enough_memory(work: str, remedy: str) -> Iterator[None]:
-    """Around what cannot be done in smaller parts. Raises UserError where memory runs out."""
+    """Wraps work that cannot be divided into smaller parts. Raises UserError where memory runs out."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

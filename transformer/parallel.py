@@ -1,13 +1,12 @@
-"""Data parallel training: workers take a part of every batch each, and add up their gradients.
+"""Data parallel training: each worker takes a share of every batch, and their gradients are added.
 
-Each worker divides its loss by the target tokens of the whole batch, so gradients are added and never averaged. What
-the host has to know (flags, losses at records) goes by a group of its own between processors: no step waits for a GPU.
+Each worker divides its loss by the target tokens of the whole batch, so gradients are summed, never averaged. Flags and
+losses, which the host needs, are exchanged through a second group over gloo: no step has to wait for a GPU.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
-from typing import TypeVar
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,70 +14,100 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from transformer.config.reading import UserError
+from transformer.memory import enough_memory, out_of_memory
 
-Item = TypeVar("Item")
-
-BUCKET = 25 * 2**20  # bytes of gradients that travel together
+BUCKET = 25 * 2**20  # bytes of gradients that are sent together
+REMEDY = "lower training.micro_batch_tokens, or raise machine.processes"
 
 
 class WorkerLost(ConnectionError):
-    """Another worker is gone; what started them knows which and why."""
+    """Another worker has ended. The process that started the workers knows which one and why."""
 
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """Around what talks to the other workers: torch has no error of its own for one that is gone."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise WorkerLost("another worker is gone") from error
+    """Wraps each operation of `torch.distributed`.
+
+    Raises WorkerLost where the connection to another worker fails, and UserError where memory runs out: one worker
+    alone cannot repeat the operation.
+    """
+    with enough_memory("while the workers exchanged gradients or losses", REMEDY):
+        try:
+            yield
+        except RuntimeError as error:
+            if out_of_memory(error) or not connection_failed(error):
+                raise
+            raise WorkerLost("another worker is gone") from error
 
 
-class Alone:
-    """One process, which has nobody to share a training with: what `Workers` does, and nothing to do for it."""
+def connection_failed(error: RuntimeError) -> bool:
+    """NCCL and the store raise subclasses of DistError. Gloo raises RuntimeError, which begins with its source file."""
+    return isinstance(error, dist.DistError) or "gloo/" in str(error)
+
+
+class Workers(Protocol):
+    """The processes that share a training, as one of them sees them. Process 0 writes the files."""
+
+    rank: int
+    number: int
+
+    def watch(self, model: nn.Module) -> None:
+        """Give every process the weights of process 0, and sum the gradients of `model` from now on."""
+
+    def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """This process's part of `numbers`: consecutive ones, with about as large a sum of `sizes` as every other's."""
+
+    def begin(self) -> None:
+        """Called before the first part of a step, and before the step is repeated because memory ran out."""
+
+    def begin_last(self) -> None:
+        """Called before the backward pass of a step's last part, which completes this process's gradients."""
+
+    def finish(self) -> None:
+        """Called after the last part. Each `grad` then holds the sum over all processes."""
+
+    def total(self, *values: float) -> tuple[float, ...]:
+        """The sum of each value over all processes, with the same bits in every process."""
+
+    def highest(self, *values: float) -> tuple[float, ...]:
+        """The maximum of each value over all processes; of flags, whether any process has set it."""
+
+    def collect(self, tensor: Tensor) -> None:
+        """Replace a scalar by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
+
+    def wait(self) -> None:
+        """Return when every process has called this."""
+
+
+class SingleProcess:
+    """A training in one process: nothing to share, nothing to exchange."""
 
     rank, number = 0, 1
 
-    def watch(self, model: nn.Module) -> None:
-        """Before the first step: let all start from the first's weights."""
+    def watch(self, model: nn.Module) -> None: ...
 
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """This worker's pairs of a batch: neighbours, and of about as many tokens as every other's."""
         return numbers
 
-    def some(self, items: Iterable[Item]) -> Iterable[Item]:
-        """This worker's of the items, taken in turn."""
-        return items
-
-    def begin(self) -> None:
-        """Before a step's first part, and before it once more where memory ran out."""
-
-    def begin_last(self) -> None:
-        """Before the backward pass after which a step's gradients are complete."""
-
-    def finish(self) -> None:
-        """After it: have every worker's gradients summed."""
+    def begin(self) -> None: ...
+    def begin_last(self) -> None: ...
+    def finish(self) -> None: ...
 
     def total(self, *values: float) -> tuple[float, ...]:
-        """The sums of every worker's values, the same bits on all."""
         return values
 
-    def agree(self, *flags: bool) -> tuple[bool, ...]:
-        """Whether any worker says so."""
-        return flags
+    def highest(self, *values: float) -> tuple[float, ...]:
+        return values
 
-    def collect(self, tensor: Tensor) -> None:
-        """Leave the sum of every worker's number with the first and zero with the others. Waits for the device."""
-
-    def wait(self) -> None:
-        """Until every worker has come here."""
+    def collect(self, tensor: Tensor) -> None: ...
+    def wait(self) -> None: ...
 
 
-ALONE = Alone()
+SINGLE_PROCESS = SingleProcess()
 
 
-class Workers(Alone):
-    """This process among those of `torch.distributed`'s default group."""
+class ProcessGroup:
+    """The processes of `torch.distributed`'s default group."""
 
     def __init__(self) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
@@ -96,15 +125,8 @@ class Workers(Alone):
         start, stop = (ends[-1] * rank // self.number for rank in (self.rank, self.rank + 1))
         return numbers[(ends > start) & (ends <= stop)]
 
-    def some(self, items: Iterable[Item]) -> Iterable[Item]:
-        return islice(items, self.rank, None, self.number)
-
     def begin(self) -> None:
-        if self.gradients.under_way:
-            raise UserError(
-                "out of memory while workers were adding up gradients, where no step can be done again: "
-                "lower training.micro_batch_tokens, or raise machine.processes"
-            )
+        self.gradients.begin()
 
     def begin_last(self) -> None:
         self.gradients.expect()
@@ -115,8 +137,8 @@ class Workers(Alone):
     def total(self, *values: float) -> tuple[float, ...]:
         return self.reduced(values, dist.ReduceOp.SUM)
 
-    def agree(self, *flags: bool) -> tuple[bool, ...]:
-        return tuple(bool(value) for value in self.reduced(flags, dist.ReduceOp.MAX))
+    def highest(self, *values: float) -> tuple[float, ...]:
+        return self.reduced(values, dist.ReduceOp.MAX)
 
     def reduced(self, values: tuple[float, ...], operation: dist.ReduceOp.RedOpType) -> tuple[float, ...]:
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -134,9 +156,10 @@ class Workers(Alone):
 
 
 class GradientSum:
-    """Gradients summed over the workers, in buckets that are on their way while the backward pass goes on.
+    """Sums gradients over the workers in buckets, each sent during the backward pass as soon as it is complete.
 
-    The last layers' come first. Buckets leave in one order, since every worker has to add up the same ones.
+    Buckets begin with the last layers' parameters, whose gradients come first. They are sent in a fixed order, because
+    every worker has to add up the same ones.
     """
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
@@ -147,10 +170,17 @@ class GradientSum:
             self.buckets[-1].append(parameter)
             parameter.register_post_accumulate_grad_hook(self.arrived)
         self.place = {parameter: number for number, bucket in enumerate(self.buckets) for parameter in bucket}
-        self.missing: list[int] | None = None  # in each bucket, once the gradients that come are the last
+        self.missing: list[int] | None = None  # gradients each bucket waits for; None before the last backward pass
         self.under_way: list[tuple[Tensor, dist.Work]] = []
 
+    def begin(self) -> None:
+        """Begin a step, or repeat it. Raises UserError if a bucket was sent: the other workers have added it."""
+        if self.under_way:
+            raise UserError(f"out of memory after the workers began to add up the gradients of a step: {REMEDY}")
+        self.missing = None
+
     def expect(self) -> None:
+        """From now on, a gradient that arrives is complete."""
         self.missing = [len(bucket) for bucket in self.buckets]
 
     def arrived(self, parameter: nn.Parameter) -> None:
@@ -161,7 +191,7 @@ class GradientSum:
             self.send()
 
     def send(self) -> None:
-        """Let the next bucket go; what has no gradient here (this worker had no pairs) adds nothing."""
+        """Send the next bucket. A parameter without a gradient (this worker had no pairs) contributes zeros."""
         bucket = self.buckets[len(self.under_way)]
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in bucket]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
@@ -169,6 +199,7 @@ class GradientSum:
             self.under_way.append((flat, dist.all_reduce(flat, async_op=True)))
 
     def finish(self) -> None:
+        """Send what is left, wait for all buckets, and put the sums into the parameters' `grad`."""
         while len(self.under_way) < len(self.buckets):
             self.send()
         for bucket, (flat, work) in zip(self.buckets, self.under_way):

@@ -1,5 +1,8 @@
-"""The loss of a model on batches of pairs; without smoothing, exp of its mean is the perplexity of Table 3."""
+"""The loss of a model on batches of pairs. Without smoothing, exp of its mean is the perplexity of Table 3."""
 
+from collections.abc import Iterable
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -7,30 +10,34 @@ from transformer.data import in_order
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
-from transformer.parallel import ALONE, Alone
 from transformer.precision import autocast
 
 
 def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
-    """The summed loss of a batch's target pieces."""
+    """The loss summed over a batch's target tokens."""
     hidden_ND = model.hidden(batch.source, batch.target).flatten(0, 1).index_select(0, batch.real_N)
     return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing)
 
 
-def mean_loss(
-    model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str, workers: Alone = ALONE
-) -> float:
-    """The mean unsmoothed loss a target piece, EOS included, in nats."""
+def summed_loss(
+    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device, precision: str
+) -> tuple[float, int]:
+    """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number."""
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
     layout = layout_for(device)
     try:
         with torch.inference_mode(), autocast(device, precision):
-            for numbers in workers.some(in_order(pairs, batch_tokens)):
+            for numbers in batches:
                 batch = layout(pairs, numbers).to(device)
                 total += batch_loss(model, batch, 0.0).item()
                 tokens += len(batch.labels_N)
     finally:
         model.train(was_training)
-    total, tokens = workers.total(total, tokens)
+    return total, tokens
+
+
+def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str) -> float:
+    """The mean unsmoothed loss of a target token, in nats."""
+    total, tokens = summed_loss(model, pairs, in_order(pairs, batch_tokens), device, precision)
     return total / tokens

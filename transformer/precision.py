@@ -1,10 +1,10 @@
-"""Mixed precision: weights and sums in float32, matrix products in bfloat16 where that is the setting."""
+"""Mixed precision: weights and sums in float32, and matrix products in bfloat16 if the settings say so."""
 
 import torch
 
 
 def precision_of(config_precision: str, device: torch.device) -> str:
-    """`auto` is bfloat16 on a GPU that computes with it (since 2020), and float32 elsewhere."""
+    """The precision of a setting. `auto` is bfloat16 on a GPU that supports it (since 2020), otherwise float32."""
     if config_precision != "auto":
         return config_precision
     return "bfloat16" if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0) else "float32"

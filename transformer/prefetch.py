@@ -1,4 +1,4 @@
-"""Batches made before they are asked for, while the processor would wait for the GPU."""
+"""Prepares batches in a thread while the training thread waits for the GPU."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,10 +8,10 @@ Item = TypeVar("Item")
 
 
 class Prefetch(Generic[Item]):
-    """`make(step)` for the step that is asked for, and by then begun for the `depth` steps behind it, in one thread.
+    """Calling it with a step returns `make(step)`, and starts `make` for the next `depth` steps in one thread.
 
-    It is no state: any step may be asked for next. An error of `make` is raised where its step is asked for. The process
-    ends when what was begun is made.
+    Any step may be asked for next. An exception of `make` is raised by the call for its step. At exit the process waits
+    until the calls of `make` that have been submitted end.
     """
 
     def __init__(self, make: Callable[[int], Item], depth: int) -> None:
@@ -29,5 +29,5 @@ class Prefetch(Generic[Item]):
         return self.made.pop(step).result()
 
     def close(self) -> None:
-        """Give up what was not asked for."""
+        """Cancel the steps that have not been started, and wait for the one that has."""
         self.thread.shutdown(cancel_futures=True)

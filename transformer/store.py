@@ -1,8 +1,8 @@
-"""Where a training keeps its state between two starts.
+"""The folder in which a training keeps its state between two starts.
 
-A folder holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the
-weights that averaging will need). The state is written last, so whatever else a kill left behind is behind it, and is
-cut back to it on resuming.
+It holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the weights
+for averaging). The state is written last. Records and weights of later steps, left by a killed process, are removed on
+resuming.
 """
 
 import json
@@ -24,23 +24,25 @@ from transformer.model import Transformer
 
 @dataclass
 class TrainingState:
-    """All that changes during a training, and exactly what a checkpoint holds.
+    """All that changes during a training; `state.safetensors` holds exactly this.
 
-    Random numbers and the place in the data are functions of the seed and `step`, so neither is kept.
+    Random numbers and the position in the data are functions of the seed and `step`, so neither is saved.
     """
 
     model: Transformer
     optimiser: torch.optim.Optimizer
-    loss_sum: Tensor  # float64, since the last record of the log; on the device, so that no step waits for it
+    loss_sum: Tensor  # since the last record; float64, and on the device, so that no step waits for it
+    micro_batch_tokens: int  # as in the settings, or lower once memory has run out
     step: int = 0
     loss_tokens: int = 0
     best_dev_loss: float = float("inf")
     evaluations_since_best: int = 0
     sums: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-    joules: float | None = 0.0  # None once a part of them is not known
+    joules: float | None = 0.0  # None if any part of the training was not measured
 
     NUMBERS = ("step", "loss_tokens", "best_dev_loss", "evaluations_since_best", "sums", "seconds", "joules")
+    NUMBERS += ("micro_batch_tokens",)
 
     def tensors(self) -> dict[str, Tensor]:
         names = [name for name, _ in self.model.named_parameters()]
@@ -50,11 +52,11 @@ class TrainingState:
         return tensors | {"loss_sum": self.loss_sum}
 
     def finite(self) -> bool:
-        """Whether all of it is numbers; the device is waited for once."""
+        """Whether all tensors are finite. Waits for the device once."""
         return bool(torch.stack([torch.isfinite(tensor).all() for tensor in self.tensors().values()]).all())
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any], path: Path) -> None:
-        """Become the state that `tensors` and `numbers` hold."""
+        """Take over the state that was read from `path`."""
         weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
         load_weights(self.model, weights, path)
         moments: dict[int, dict[str, Tensor]] = {}
@@ -64,12 +66,14 @@ class TrainingState:
         content = self.optimiser.state_dict()
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
+        # Older state files lack the joules (then unknown) or micro_batch_tokens (then as in the settings).
+        known = {"joules": None, "micro_batch_tokens": self.micro_batch_tokens, **numbers}
         for key in self.NUMBERS:
-            setattr(self, key, {"joules": None, **numbers}[key])  # which states from before they were kept lack
+            setattr(self, key, known[key])
 
 
 class Store:
-    """The folder of one training. `identity` says what a state must have been made by to be taken up again."""
+    """The folder of one training. A state is resumed only if it was saved with the same `identity`."""
 
     def __init__(self, folder: Path, keep: int, identity: dict[str, Any]) -> None:
         self.state, self.log = folder / "state.safetensors", folder / "training.jsonl"
@@ -84,20 +88,21 @@ class Store:
         write_tensors(self.state, state.tensors(), {"identity": self.identity, "numbers": numbers})
 
     def resume(self, state: TrainingState) -> bool:
-        """Take up what the last start left, if it left something. The log and the weights are cut back to it."""
+        """Restore the saved state, if there is one, and remove what is newer than it. False if training starts anew."""
         if self.state.exists():
             tensors, description = read_tensors(self.state)
             for key, now in self.identity.items():
                 before = description.get("identity", {}).get(key)
                 if before != now:
                     raise UserError(
-                        f"{self.state} was made with {key} {before!r}, not {now!r}: put that back, or remove it"
+                        f"{self.state} was made with {key} {before!r}, not {now!r}: restore that, or remove the file"
                     )
             state.restore(tensors, description["numbers"], self.state)
         self.cut_back(state)
         return state.step > 0
 
     def cut_back(self, state: TrainingState) -> None:
+        """Remove the records and weights of later steps."""
         kept = [line for step, line in self.whole_records() if step <= state.step]
         with atomic(self.log) as file:
             file.writelines(kept)
@@ -106,7 +111,10 @@ class Store:
                 path.unlink()
 
     def whole_records(self) -> Iterator[tuple[int, bytes]]:
-        """With their steps. What a power cut left behind the last one is no record; raises UserError for one before it."""
+        """The step and the line of each record. A damaged end of the file, left by a power failure, is skipped.
+
+        Raises UserError for a damaged line with a record after it.
+        """
         damaged = None
         for number, line in enumerate(self.records(), 1):
             try:
@@ -115,11 +123,13 @@ class Store:
                 damaged = damaged or number
                 continue
             if damaged:
-                raise UserError(f"{self.log}, line {damaged}, is no record of a step; restore it, or begin anew")
+                raise UserError(
+                    f"{self.log}, line {damaged}, is no record of a step; restore the file, or remove its folder"
+                )
             yield step, line
 
     def records(self) -> Iterator[bytes]:
-        """The whole lines of the log; a kill may have left part of one."""
+        """The complete lines of the log. A killed process may have left an incomplete one."""
         if self.log.exists():
             with open(self.log, "rb") as file:
                 yield from (line for line in file if line.endswith(b"\n"))
@@ -129,7 +139,7 @@ class Store:
             file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:
-        """Keep these weights for averaging, and only the last `keep` of their kind."""
+        """Save the weights for averaging, and remove all but the last `keep` of them."""
         path = self.checkpoints / f"step-{state.step:08d}.safetensors"
         write_tensors(path, state.model.state_dict(), {"step": state.step})
         for _, old in self.weights()[: -self.keep]:
@@ -140,11 +150,11 @@ class Store:
 
 
 class Reader(Store):
-    """The folder as the workers see it that write nothing there; the first one writes for all."""
+    """The folder for the workers other than the first: it reads the state and writes nothing."""
 
     def resume(self, state: TrainingState) -> bool:
         resumed = super().resume(state)
-        state.loss_sum.zero_()  # it counts once, with the first
+        state.loss_sum.zero_()  # the first worker has the sum of all
         return resumed
 
     def save(self, state: TrainingState) -> None: ...
@@ -154,6 +164,6 @@ class Reader(Store):
 
 
 def step_files(folder: Path) -> list[tuple[int, Path]]:
-    """The checkpoints in `folder` with their steps, oldest first; temporary files are none."""
+    """The steps and paths of the checkpoints in `folder`, oldest first. Temporary files are ignored."""
     named = ((re.fullmatch(r"step-(\d+)\.safetensors", path.name), path) for path in folder.iterdir())
     return sorted((int(match[1]), path) for match, path in named if match)

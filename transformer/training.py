@@ -10,26 +10,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.accumulation import Accumulation
+from transformer.accumulation import Accumulation, Parts
 from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches
+from transformer.data import Batches, in_order
 from transformer.divergence import check_loss, check_state
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
-from transformer.parallel import ALONE, Alone
-from transformer.perplexity import batch_loss, mean_loss
+from transformer.parallel import SINGLE_PROCESS, Workers
+from transformer.perplexity import batch_loss, summed_loss
 from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
 
-AHEAD = 4  # steps whose batches are made before they are needed: enough to even out, little to throw away
+AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow ones, few to discard at the end
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Make the step's random numbers a function of the seed, the step and the worker: a checkpoint needs none."""
+    """Seed torch for one step of one worker, so that no state of a random generator has to be saved."""
     torch.manual_seed(int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0]))
 
 
@@ -38,12 +38,12 @@ def new_state(model: Transformer, config: TrainingConfig, device: torch.device) 
     if compiles(device.type):
         model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
-    return TrainingState(model, adam(model.parameters(), config), loss_sum)
+    return TrainingState(model, adam(model.parameters(), config), loss_sum, config.micro_batch_tokens)
 
 
 @dataclass
 class Trainer:
-    """One training: what it works on, and the verbs of its loop."""
+    """The training loop of one model."""
 
     state: TrainingState
     batches: Batches
@@ -53,20 +53,20 @@ class Trainer:
     device: torch.device
     precision: str
     save_every_seconds: float
-    warn: Callable[[str], None] = warnings.warn  # told, in a line, what else went otherwise than set
-    workers: Alone = ALONE
-    energy: Callable[[], float | None] = lambda: None  # joules since this start, where they are known
+    warn: Callable[[str], None] = warnings.warn  # called with a line of text when the limit of a part is lowered
+    workers: Workers = SINGLE_PROCESS
+    energy: Callable[[], float | None] = lambda: None  # joules used since this start, or None if unknown
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
-        self.accumulation = Accumulation(self.batches, self.config.micro_batch_tokens, self.warn)
+        self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)
         self.layout = layout_for(self.device)
         self.coming = Prefetch(self.prepare, AHEAD)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
-        """Train to the end; false where `stop` ended it before, with the state saved.
+        """Train to the end and return True. If `stop()` is true after a step, save the state and return False.
 
-        `tick` is called after each step, with the record that was logged, if one was.
+        `tick` is called after each step, with the record of the loss or None, and with the record of each evaluation.
         """
         state, config = self.state, self.config
         state.model.train()
@@ -76,10 +76,12 @@ class Trainer:
             self.advance()
             record = self.log() if state.step % config.log_every == 0 else None
             tick(record)
-            if state.step % config.evaluate_every == 0 or state.step == config.steps:
+            if state.step % config.evaluate_every == 0 or self.finished():
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
-            stopping, due = self.workers.agree(stop(), time.monotonic() - saved > self.save_every_seconds)
+            due = time.monotonic() - saved > self.save_every_seconds
+            stopping, due, lowest = self.workers.highest(stop(), due, -state.micro_batch_tokens)
+            state.micro_batch_tokens = -int(lowest)  # one limit for all workers, as only one state is saved
             if self.at_checkpoint() or stopping or due:
                 self.save()
                 saved = time.monotonic()
@@ -88,21 +90,23 @@ class Trainer:
         return True
 
     def at_checkpoint(self) -> bool:
-        """Checkpoints for averaging are `checkpoint_every` steps apart, the last at the end."""
+        """Whether the weights of this step are kept for averaging. The steps are counted back from the last one."""
         return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0
 
     def finished(self) -> bool:
-        """After the last step, or at a checkpoint after `patience` dev losses without a new best."""
+        """Whether this is the last step, or a checkpoint after `patience` dev losses without a new best.
+
+        The dev loss of that checkpoint counts too: if it is a new best, the training goes on.
+        """
         patience = self.config.patience
         impatient = bool(patience) and self.state.evaluations_since_best >= patience
         return self.state.step >= self.config.steps or (impatient and self.at_checkpoint())
 
     def advance(self) -> None:
-        """One step of the optimiser on one batch."""
+        """Take one step of the optimiser on one batch."""
         state, config = self.state, self.config
-        with enough_memory("for the next batches", "lower training.batch_tokens"):
-            sums, own, parts = self.coming(state.step)
-        state.loss_sum += self.gradients(own, parts, sums["target_tokens"])
+        sums, parts = self.coming(state.step)
+        state.loss_sum += self.gradients(parts, sums["target_tokens"])
         state.step += 1
         rate = learning_rate(state.step, state.model.config.d_model, config)
         for group in state.optimiser.param_groups:
@@ -113,23 +117,23 @@ class Trainer:
         state.loss_tokens += sums["target_tokens"]
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
 
-    def prepare(self, step: int) -> tuple[dict[str, int], np.ndarray, dict[bytes, Batch]]:
-        """The sums of a step's batch, this worker's pairs of it, and the parts these will come in, laid out.
+    def prepare(self, step: int) -> tuple[dict[str, int], Parts]:
+        """The sums of a step's batch, and this worker's share of it in parts.
 
-        It runs in a thread, ahead of the step, and alone asks for batches, which are no two threads' to ask for.
+        Runs in the prefetch thread, the only caller of `batches.batch`, which is not thread-safe.
         """
-        numbers = self.batches.batch(step)
+        with enough_memory("for the next batches", "lower training.batch_tokens"):
+            numbers = self.batches.batch(step)
         own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
-        parts = self.batches.micro_batches(own, self.accumulation.limit)
-        return self.batches.sums(numbers), own, {part.tobytes(): self.laid_out(part) for part in parts}
+        return self.batches.sums(numbers), self.accumulation.divide(own)
 
-    def laid_out(self, part: np.ndarray) -> Batch:
-        return self.layout(self.batches.pairs, part).pinned_for(self.device)
+    def lay_out(self, numbers: np.ndarray) -> Batch:
+        return self.layout(self.batches.pairs, numbers).pinned_for(self.device)
 
-    def gradients(self, numbers: np.ndarray, parts: dict[bytes, Batch], target_tokens: int) -> Tensor:
-        """The summed loss of this worker's part of a batch; the parameters then have the gradients of all of it.
+    def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
+        """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
 
-        Normalised by the whole batch's target tokens, so that workers and parts weigh by their size.
+        The loss is divided by the target tokens of the whole batch, so that workers and parts count by their size.
         """
         state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
 
@@ -139,22 +143,20 @@ class Trainer:
             state.optimiser.zero_grad()
             loss_sum.zero_()
 
-        def add(part: np.ndarray, last: bool) -> None:
-            # Parts are smaller than foreseen where memory ran out.
-            batch = (parts.get(part.tobytes()) or self.laid_out(part)).to(self.device)
+        def add(part: Batch, last: bool) -> None:
             with autocast(self.device, self.precision):
-                loss = batch_loss(state.model, batch, self.config.label_smoothing)
+                loss = batch_loss(state.model, part.to(self.device), self.config.label_smoothing)
             if last:
                 self.workers.begin_last()
             (loss / target_tokens).backward()
             loss_sum.add_(loss.detach())
 
-        self.accumulation.run(numbers, begin, add)
+        self.accumulation.run(parts, begin, add)
         self.workers.finish()
         return loss_sum
 
     def log(self) -> dict:
-        """The mean training loss since the last record."""
+        """Record the mean training loss since the last record."""
         state = self.state
         self.workers.collect(state.loss_sum)
         loss = state.loss_sum.item() / state.loss_tokens
@@ -171,10 +173,9 @@ class Trainer:
         return record
 
     def evaluate(self) -> dict:
-        """The dev loss and perplexity, without smoothing."""
+        """Record the dev loss and perplexity, without smoothing."""
         state = self.state
-        where = self.device, self.precision, self.workers
-        loss = self.accumulation.without_gradients(lambda limit: mean_loss(state.model, self.dev, limit, *where))
+        loss = self.dev_loss()
         check_loss(loss, state, self.store)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
@@ -183,8 +184,16 @@ class Trainer:
         self.store.record(record)
         return record
 
+    def dev_loss(self) -> float:
+        def own(limit: int) -> tuple[float, int]:
+            batches = in_order(self.dev, limit, self.workers.share)
+            return summed_loss(self.state.model, self.dev, batches, self.device, self.precision)
+
+        total, tokens = self.workers.total(*self.accumulation.without_gradients(own))
+        return total / tokens
+
     def save(self) -> None:
-        """The state, and at a checkpoint the weights for averaging."""
+        """Save the state, and at a checkpoint the weights for averaging."""
         self.workers.collect(self.state.loss_sum)
         check_state(self.state, self.store)
         joules = self.energy()

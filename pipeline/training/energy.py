@@ -1,4 +1,4 @@
-"""The energy that GPUs use, by their own counters: NVML, which NVIDIA's driver brings along (Volta and later)."""
+"""The energy that GPUs use, read from their counters through NVML, part of NVIDIA's driver (Volta and later)."""
 
 import contextlib
 import ctypes
@@ -9,9 +9,9 @@ import torch
 
 
 def meter(device: torch.device, processes: int) -> Callable[[], float | None]:
-    """How many joules the GPUs of a training have used since now, told when asked; their other work counts too.
+    """A function that returns how many joules the training's GPUs have used since this call, other work included.
 
-    None where a GPU does not tell, on a processor, and where some of the GPUs are another machine's.
+    It returns None on a CPU, if a GPU has no counter, and if some of the GPUs are in another machine.
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
     if device.type != "cuda" or here != processes:
@@ -32,7 +32,7 @@ def meter(device: torch.device, processes: int) -> Callable[[], float | None]:
 
 
 def gpu(nvml: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
-    """NVML's handle. It counts GPUs in an order of its own, so they are known by their UUID."""
+    """NVML's handle of a GPU. The UUID identifies it, because NVML and CUDA number GPUs in different orders."""
     handle = ctypes.c_void_p()
     require(nvml.nvmlInit_v2())
     require(nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}".encode(), ctypes.byref(handle)))
@@ -40,7 +40,7 @@ def gpu(nvml: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
 
 
 def joules(nvml: ctypes.CDLL, gpus: list[ctypes.c_void_p]) -> float:
-    """What the GPUs have used since the driver was loaded."""
+    """The energy the GPUs have used since the driver was loaded."""
     total, millijoules = 0, ctypes.c_ulonglong()
     for handle in gpus:
         require(nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules)))
@@ -50,4 +50,4 @@ def joules(nvml: ctypes.CDLL, gpus: list[ctypes.c_void_p]) -> float:
 
 def require(status: int) -> None:
     if status:
-        raise OSError(f"NVML answers {status}")
+        raise OSError(f"NVML returned status {status}")

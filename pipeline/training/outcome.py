@@ -1,4 +1,4 @@
-"""What a training came to: training.json, the same wherever it ran, and timing.json, which is the machine's."""
+"""The results of a training: training.json does not depend on the machine, timing.json does."""
 
 import json
 from datetime import UTC, datetime

@@ -1,7 +1,7 @@
-"""Several processes that train one model together: started here, and joined by each of them.
+"""Starts the processes that train one model together, and joins this process to them.
 
-They are started as torchrun starts its own, so that `torchrun --nproc-per-node N -m pipeline.train ...`, which also
-spans machines that share a file system, comes to the same.
+They get the environment that torchrun gives its own, so `torchrun --nproc-per-node N -m pipeline.train ...` works too,
+also on several machines that share a file system.
 """
 
 import os
@@ -18,22 +18,22 @@ import torch.distributed as dist
 
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
-from transformer.parallel import Alone, Workers
+from transformer.parallel import SINGLE_PROCESS, ProcessGroup, Workers
 
-LOST = 74  # a worker's status where another one is gone: whoever died, it was not this one
-GRACE = 10  # seconds that the others have to end by themselves once one has failed
+LOST = 74  # exit status of a worker that ended because another one had
+GRACE = 10  # seconds the other workers have to exit once one has failed
 
 
 def launched() -> bool:
-    """Whether this process is one of several."""
+    """Whether this process was started as a worker."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Alone]:
-    """This process among the others, if there are any, on a GPU of its own where the device is `cuda`."""
+def joined(device: str) -> Iterator[Workers]:
+    """Join the process group, if this process is a worker; `cuda` workers take a GPU each."""
     if not launched():
-        yield Alone()
+        yield SINGLE_PROCESS
         return
     if device == "cuda":
         place, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
@@ -42,13 +42,13 @@ def joined(device: str) -> Iterator[Alone]:
         torch.cuda.set_device(place)
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
-        yield Workers()
+        yield ProcessGroup()
     finally:
         dist.destroy_process_group()
 
 
 def start(processes: int) -> int:
-    """Run this very command so many times at once, hand signals on, and give the status that all of it comes to."""
+    """Run this command in `processes` workers, forward signals to them, and return the exit status of the whole."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
     place["LOCAL_WORLD_SIZE"] = str(processes)
@@ -67,7 +67,7 @@ def start(processes: int) -> int:
 
 
 def ends(workers: list[subprocess.Popen]) -> list[int | None]:
-    """Their statuses once all have ended, or once one has failed and the others had time to follow."""
+    """The statuses once all workers have exited, or GRACE seconds after one has failed."""
     failed = None
     while None in (statuses := [worker.poll() for worker in workers]):
         if failed is None and any(status not in (None, 0, stage.INTERRUPTED) for status in statuses):
@@ -79,14 +79,14 @@ def ends(workers: list[subprocess.Popen]) -> list[int | None]:
 
 
 def outcome(statuses: list[int | None]) -> int:
-    """The status of it all. Raises UserError for what no worker could say itself."""
+    """The exit status of the whole. Raises UserError for a failure that no worker could report itself."""
     for rank, status in enumerate(statuses):
         if status is not None and status < 0:
             raise UserError(
-                f"worker {rank} of {len(statuses)} was killed by {signal.Signals(-status).name}, so all have ended; "
-                "the same command goes on from the state that was saved last"
+                f"worker {rank} of {len(statuses)} was killed by {signal.Signals(-status).name}, so all have exited; "
+                "the same command resumes from the last saved state"
             )
     own = {status for status in statuses if status} - {LOST}
     if LOST in statuses and not own:
-        raise UserError("the workers lost each other; TORCH_DISTRIBUTED_DEBUG=DETAIL makes torch say why")
+        raise UserError("the workers lost their connections; TORCH_DISTRIBUTED_DEBUG=DETAIL makes torch say why")
     return max(own - {stage.INTERRUPTED}, default=stage.INTERRUPTED if own else 0)

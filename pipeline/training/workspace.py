@@ -1,10 +1,10 @@
-"""The folder in which a training lives until it is published: `work/<run>/<key>/`, unknown to git and DVC.
+"""The folder of an unfinished training: `work/<run>/<key>/`, ignored by git and DVC.
 
-The key is a hash of the settings and the data, so another setting starts another training and an edit undone finds the
-old one again. When only code changed the old state is neither adopted nor thrown away in silence:
+The key is a digest of the settings and the data: other settings start another training, and settings that are changed
+back resume the old one. If only code has changed, the user decides what happens to the old state:
 
-    python -m pipeline.commands.adopt RUN adopt     go on from the old state with the new code; the model's settings say so
-    python -m pipeline.commands.adopt RUN anew      throw the old state away
+    python -m pipeline.commands.adopt RUN adopt     resume it with the new code; timing.json records the old code
+    python -m pipeline.commands.adopt RUN anew      remove it
 """
 
 import fcntl
@@ -22,7 +22,7 @@ WORK = Path("work")
 
 
 def code_digest(modules: list[str]) -> str:
-    """sha256 over these source files."""
+    """A digest of these source files."""
     return digest({Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in sorted(modules)})
 
 
@@ -32,7 +32,7 @@ def folder(run: str, key: str) -> Path:
 
 @contextmanager
 def lock(run: str) -> Iterator[None]:
-    """Hold the run's folder: a trainer whose DVC was killed lives on, and a second must not write beside it."""
+    """Lock the run's folder. A training may outlive the DVC that started it, and a second one must not write there."""
     (WORK / run).mkdir(parents=True, exist_ok=True)
     with open(WORK / run / "lock", "w") as file:
         try:
@@ -45,13 +45,16 @@ def lock(run: str) -> Iterator[None]:
 
 
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
-    """The run's folder, and the digests of code that worked in it before; refuses a state of other code."""
+    """The training's folder, and the digests of other code that has worked in it.
+
+    Raises UserError if the last state was made by other code that the user has not adopted.
+    """
     place = folder(run, key)
     history = history_of(place) if (place / "code.json").exists() else []
     if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
-            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run} adopt` goes on from it "
-            f"with today's code, `python -m pipeline.commands.adopt {run} anew` throws it away"
+            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run} adopt` resumes it "
+            f"with the present code, `python -m pipeline.commands.adopt {run} anew` removes it"
         )
     earlier = [entry for entry in history if entry not in (code, "adopt")]
     write_json(place / "code.json", [*earlier, code])
@@ -59,13 +62,13 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 
 
 def history_of(place: Path) -> list[str]:
-    """The digests of code that worked there, and where one was adopted."""
+    """The digests of the code that has worked there, and `adopt` where the user chose that."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
 
 
 def release(run: str) -> None:
-    """Remove what is left of the run's trainings once one is published: an edit must not resume a finished one."""
+    """Remove the folders of the run's trainings once one is published, so that no edit resumes a finished one."""
     for path in (WORK / run).iterdir():
         if path.is_dir():
             shutil.rmtree(path)
