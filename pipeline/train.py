@@ -5,9 +5,9 @@
 
 Reads the binarised pairs, which have to be of that vocabulary. Writes the last checkpoints for averaging and the
 model's settings to --out; the losses (training.jsonl), a summary (training.json) and what depends on the machine
-(timing.json) to --scores. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and exits with status
-75. If machine.processes is above 1, several processes share the training, as under `torchrun --nproc-per-node N -m
-pipeline.train`.
+(timing.json) to --scores. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
+exits with status 75. If machine.processes is above 1, several processes share the training, as under `torchrun
+--nproc-per-node N -m pipeline.train`.
 """
 
 import argparse
