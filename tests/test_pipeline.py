@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
+from tests.graph import edges, with_graph
 from tests.imports import ROOT, STAGES, closure, imports, with_code
 from tests.stubs import StubProject
 
@@ -93,11 +94,19 @@ def test_closure_follows_every_form_of_import(tmp_path):
     ]
 
 
-def test_the_eleven_stages_and_no_other():
-    names = [name.partition("@")[0] for name in stages()]
-    assert sorted(set(names)) == sorted(STAGES)
-    for name in STAGES:
-        assert (ROOT / f"pipeline/{name}.py").exists()
+def test_each_stage_is_a_script_and_each_script_a_stage():
+    scripts = {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"}
+    assert scripts == set(STAGES) == {name.partition("@")[0] for name in stages()}
+
+
+def test_readme_draws_the_graph_that_dvc_has():
+    with Repo(str(ROOT)) as repo:
+        pairs = {(before.name, stage.name) for stage, before in repo.index.graph.edges}
+    drawn = edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
+    between = {tuple(name.partition("@")[0] for name in pair) for pair in pairs}
+    assert {(name, reader) for name, readers in drawn.items() for reader in readers} == between
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_graph(readme, (ROOT / "dvc.yaml").read_text(encoding="utf-8")) == readme, "run `make deps`"
 
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
