@@ -1,10 +1,7 @@
 """The folder in which a training lives until it is published: `work/<run>/<key>/`, unknown to git and DVC.
 
-The key is a hash of the settings and the data, so another setting starts another training and an edit undone finds the
-old one again. When only code changed the old state is neither adopted nor thrown away in silence:
-
-    python -m pipeline.commands.adopt RUN adopt     go on from the old state with the new code; the model's settings say so
-    python -m pipeline.commands.adopt RUN anew      throw the old state away
+The key is a hash of the settings and the data. Another setting therefore starts another training, and an edit that is
+undone finds the old one again. If only code has changed, the user decides (pipeline/commands/adopt.py).
 """
 
 import fcntl
@@ -50,8 +47,8 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     history = history_of(place) if (place / "code.json").exists() else []
     if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
-            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run} adopt` goes on from it "
-            f"with today's code, `python -m pipeline.commands.adopt {run} anew` throws it away"
+            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run}` goes on from it "
+            f"with the code of now, `python -m pipeline.commands.adopt {run} --anew` removes it"
         )
     earlier = [entry for entry in history if entry not in (code, "adopt")]
     write_json(place / "code.json", [*earlier, code])
@@ -62,6 +59,12 @@ def history_of(place: Path) -> list[str]:
     """The digests of code that worked there, and where one was adopted."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
+
+
+def adopt(run: str) -> None:
+    """Let the next start go on from the run's unfinished trainings, whatever code made them."""
+    for state in (WORK / run).glob("*/state.safetensors"):
+        write_json(state.parent / "code.json", [*history_of(state.parent), "adopt"])
 
 
 def release(run: str) -> None:

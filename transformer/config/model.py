@@ -1,9 +1,12 @@
 """The settings of a model (section 3)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from transformer.config.reading import require
+
+# The value that equals the behaviour before a setting existed, for files and outputs that are older than the setting.
+ABSENT: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)

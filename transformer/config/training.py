@@ -1,9 +1,12 @@
 """The settings of a training (section 5) and of the averaging after it (6.1)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from transformer.config.reading import require, require_threads
+
+# The value that equals the behaviour before a setting existed, for files and outputs that are older than the setting.
+ABSENT: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
