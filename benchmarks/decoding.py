@@ -26,10 +26,12 @@ import torch
 from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
 from pipeline.decode import lines_of
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
 from transformer.decoding import batches_by_length
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
@@ -130,7 +132,7 @@ def text_task(
     return model, Task(str(folder), [sources[number] for number in kept], rounds, bleu)
 
 
-def main() -> None:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.decoding", description=__doc__.split("\n\n")[0])
     parser.add_argument("model", type=Path, nargs="?", help="a model folder, as average writes it")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
@@ -140,9 +142,12 @@ def main() -> None:
     parser.add_argument("--batch-tokens", type=int, help="source pieces x beam; else params.yaml's, on a GPU 65,536")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> None:
     if bool(arguments.shape) == bool(arguments.text):
-        parser.error("either a model folder and a text, or --shape")
+        raise UserError("either a model folder and a text, or --shape")
     torch.set_num_threads(arguments.threads)
     cuda = torch.cuda.is_available()
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
@@ -166,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stage.run(main, options(), checked=False)
