@@ -94,7 +94,7 @@ class Change:
 
     def __str__(self) -> str:
         path = self.new if self.old == self.new else f"{self.old or '(nothing)'} -> {self.new or '(nothing)'}"
-        return f"{path}: {self.lines} lines differ"
+        return f"{path}: {self.lines} {'line differs' if self.lines == 1 else 'lines differ'}"
 
 
 def code_changes(stage: PipelineStage) -> list[Change]:
