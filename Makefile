@@ -57,8 +57,9 @@ format: $(INSTALLED)  ## let ruff mend the style
 	ruff check --fix .
 	ruff format .
 
-deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml
+deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
 	python -m tests.imports
+	python -m tests.graph
 
 bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, as tables of ratios
 	python -m benchmarks.training

@@ -17,8 +17,10 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
 
 from pipeline.settings.check import check
-from pipeline.workflow.lock_file import keep_or_put_back, remove_damaged_rwlock
 from pipeline.settings.params import load
+from pipeline.workflow import rwlock
+from pipeline.workflow.costly import confirm, costly
+from pipeline.workflow.lock_file import keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
 from transformer.config.reading import UserError
 
@@ -48,20 +50,34 @@ def judge(stages, stale):
 
 
 handled_in_a_thread(JobScheduler)
+dear = []
 
 try:
     if workflow.is_main_process:  # a cluster's jobs read this file too
         check(load())
         lock = only_one()
-        remove_damaged_rwlock()
+        rwlock.clear()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
         if workflow.is_main_process and keep_or_put_back():
             print("snakemake: dvc.lock was written in part; the last whole one was put back", file=sys.stderr)
         graph = repo.index.graph
         if workflow.is_main_process:
-            judge({stage.addressing for stage in graph}, repo.status())
+            stale = repo.status()
+            judge({stage.addressing for stage in graph}, stale)
+            dear = costly(graph, stale)
 except (UserError, DvcException, OSError) as error:
     sys.exit(f"snakemake: {' '.join(str(error).split())}")
+
+for stage in dear:
+    print(f"snakemake: {stage}", file=sys.stderr)
+
+
+onstart:  # not called in a dry run
+    try:
+        confirm(dear, {job.rule.name for job in workflow.dag.needrun_jobs()})
+    except UserError as error:
+        sys.exit(f"snakemake: {error}")
+
 
 # The stages' own commands say `python`: this environment's, also where it was not activated.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -30,10 +30,12 @@ import torch
 from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
 from transformer.decoding import batches_by_length
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
@@ -134,7 +136,7 @@ def text_task(
     return model, Task(str(folder), [sources[number] for number in kept], rounds, bleu)
 
 
-def main() -> None:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.decoding", description=__doc__.split("\n\n")[0])
     parser.add_argument("model", type=Path, nargs="?", help="a model folder, as written by average")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
@@ -144,9 +146,12 @@ def main() -> None:
     parser.add_argument("--batch-tokens", type=int, help="source pieces x beam (default: params.yaml; GPU: 65,536)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> None:
     if bool(arguments.shape) == bool(arguments.text):
-        parser.error("give either a model folder and a text, or --shape")
+        raise UserError("either a model folder and a text, or --shape")
     torch.set_num_threads(arguments.threads)
     cuda = torch.cuda.is_available()
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
@@ -170,4 +175,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stage.run(main, options(), checked=False)

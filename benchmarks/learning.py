@@ -30,6 +30,7 @@ from torch import nn
 from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_loss
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.compilation import compiles
@@ -188,7 +189,7 @@ def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
     figure.savefig(path)
 
 
-def main() -> None:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.learning", description=__doc__.split("\n\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", default="base")
@@ -197,7 +198,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("learning.svg"))
     parser.add_argument("--test", type=Path, nargs=2, metavar=("SOURCE", "REFERENCE"))
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
-    arguments = parser.parse_args()
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> None:
     params, every = load(), arguments.every
     config = section(params, "models", arguments.model, "training", TrainingConfig)
     config = dataclasses.replace(config, steps=ENDLESS, checkpoint_every=ENDLESS, log_every=every, evaluate_every=every)
@@ -228,4 +232,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stage.run(main, options(), checked=False)

@@ -9,7 +9,6 @@ one of them grows by more than 2% between the first quarter and the end.
 import argparse
 import dataclasses
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -17,7 +16,9 @@ import torch
 
 from benchmarks.workload import LogNormalPairs
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.model import Transformer
@@ -59,10 +60,7 @@ def grown(readings: list[tuple[int, int, int, int]]) -> list[str]:
     return [f"{name} grew from {first:,} to {last:,}" for name, first, last in values if last > 1.02 * first]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.long_run", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--steps", type=int, default=20_000)
-    arguments = parser.parse_args()
+def main(arguments: argparse.Namespace) -> None:
     readings: list[tuple[int, int, int, int]] = []
     with tempfile.TemporaryDirectory() as name:
         training = trainer(Path(name), arguments.steps)
@@ -78,8 +76,10 @@ def main() -> None:
         print("| step | RSS, MiB | open files | files | bytes |\n|---:|---:|---:|---:|---:|")
         training.run(lambda record: None, stop)
     if found := grown(readings):
-        sys.exit("long_run: " + "; ".join(found))
+        raise UserError("; ".join(found))
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(prog="benchmarks.long_run", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--steps", type=int, default=20_000)
+    stage.run(main, parser, checked=False)

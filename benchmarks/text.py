@@ -27,6 +27,8 @@ from ruamel.yaml import YAML
 
 from benchmarks.corpus import write_corpus
 from pipeline.settings.params import PARAMS, load
+from pipeline.workflow import stage as command_line
+from transformer.config.reading import UserError
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = ("xx", "yy")
@@ -182,6 +184,8 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 def main(arguments: argparse.Namespace) -> None:
     results, disks = {}, {}
+    if missing := [str(path) for path in (arguments.source, arguments.target) if not path.is_file()]:
+        raise UserError(f"{' and '.join(missing)}: no such file")
     for pairs in sorted({*arguments.pairs, *arguments.alone}):
         print(f"measuring {pairs:,} pairs", file=sys.stderr, flush=True)
         paths, peer = [arguments.source, arguments.target], pairs in arguments.pairs
@@ -202,4 +206,4 @@ if __name__ == "__main__":
     parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes at which SentencePiece does not run")
     parser.add_argument("--deduplicate", action="store_true", help="drop repeated pairs")
     parser.add_argument("--threads", type=int, default=2)
-    main(parser.parse_args())
+    command_line.run(main, parser, checked=False)

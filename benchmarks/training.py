@@ -33,6 +33,7 @@ from benchmarks.workload import LogNormalPairs
 from pipeline.flops import rate
 from pipeline.settings.params import load, section
 from pipeline.settings.rates import rates
+from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
 from transformer.compilation import compiles, hindrance
 from transformer.config.model import ModelConfig
@@ -238,7 +239,7 @@ def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, pr
         print_profile(lambda: [entries[0].step(batch) for batch in entries[0].batches], shape.steps, shape.device)
 
 
-def main() -> None:
+def options() -> argparse.ArgumentParser:
     cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(prog="benchmarks.training", description=__doc__.split("\n\n")[0])
     parser.add_argument("--shape", nargs="+", choices=SIZES, default=["base", "big"] if cuda else ["tiny", "base"])
@@ -248,7 +249,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=6, help="start no system after this time")
     parser.add_argument("--compile", action="store_true", help="on a CPU, also measure compiled systems")
     parser.add_argument("--profile", action="store_true")
-    arguments = parser.parse_args()
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> None:
+    cuda = torch.cuda.is_available()
     torch.set_num_threads(arguments.threads)
     device, deadline = torch.device("cuda" if cuda else "cpu"), time.monotonic() + 60 * arguments.minutes
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
@@ -263,4 +268,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stage.run(main, options(), checked=False)

@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from pipeline.workflow import stage
 from tests.stubs import StubProject
 
 SNAKEMAKE, DVC = ["snakemake", "--cores", "all"], ["dvc", "repro"]
@@ -72,4 +73,4 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.workflow", description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    main(parser.parse_args())
+    stage.run(main, parser, checked=False)

@@ -35,6 +35,7 @@ import psutil
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
+from pipeline.workflow import stage as command_line
 from tests.projects import Project
 from tests.shortened import OUTPUTS, content, shortened
 from transformer.checkpoint import read_tensors
@@ -283,4 +284,4 @@ if __name__ == "__main__":
     parser.add_argument("--stages", nargs="+", default=[], choices=[name.partition("@")[0] for name in OUTPUTS])
     parser.add_argument("--kills", type=int, default=20, help="kills of each stage")
     parser.add_argument("--seed", type=int, default=1)
-    sys.exit(main(parser.parse_args()))
+    command_line.run(main, parser, checked=False)

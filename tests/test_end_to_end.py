@@ -160,7 +160,7 @@ def test_a_state_of_other_code_is_neither_adopted_nor_lost_in_silence(project):
         refused = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False)
         assert refused.returncode == 1
         assert "adopt" in refused.stderr and "anew" in refused.stderr and "Traceback" not in refused.stderr
-        project.run("python", "-m", "pipeline.commands.adopt", RUN, "adopt")
+        project.run("python", "-m", "pipeline.commands.adopt", RUN)
         assert "resuming at step" in finished(project, TRAIN)
     finally:
         code.write_text(text)

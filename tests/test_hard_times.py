@@ -18,6 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 from snakemake.scheduling.job_scheduler import JobScheduler
 
+from pipeline.workflow import rwlock
 from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
@@ -120,6 +121,43 @@ def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(pr
         assert project.ran() == [], "never both"
     assert project.snakemake() == ["score@demo-tiny", "report"]
     assert project.repro() == []
+
+
+def hold(path: Path, pid: int) -> None:
+    """Enter a process into DVC's list of readers and writers, as a writer of the scores of Table 1 and as a reader."""
+    info, file = {"pid": pid, "cmd": "dvc repro"}, str(path.parent.parent.parent / "scores/layer-costs.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"write": {file: info}, "read": {f"{file}.other": [info]}}))
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen]:
+    """A process that stays a zombie after its end, since nobody waits for it before the test is over."""
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_killed_process_that_is_a_zombie_blocks_no_start(project, child):
+    hold(project.root / ".dvc/tmp/rwlock", child.pid)
+    child.kill()
+    assert project.planned() == [], "it said that scores/layer-costs.json is busy"
+
+
+def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch):
+    path = tmp_path / ".dvc/tmp/rwlock"
+    hold(path, child.pid)
+    before = path.read_text()
+    monkeypatch.setattr(rwlock, "PATIENCE", 0.2)
+    rwlock.clear(path)
+    assert path.read_text() == before
+    monkeypatch.setattr(rwlock, "PATIENCE", 60)
+    killer = threading.Timer(0.3, child.kill)
+    killer.start()
+    rwlock.clear(path)
+    killer.join()
+    assert json.loads(path.read_text()) == {"write": {}, "read": {}}
 
 
 def test_a_signal_to_snakemake_waits_for_no_lock_of_the_code_that_it_interrupts():

@@ -1,25 +1,29 @@
 """Untrusted text and files in every stage: handled as documented or refused in one line. Nothing is executed."""
 
+import contextlib
+import functools
+import io
 import json
 import pickle
+import runpy
 import shutil
 import signal
-from argparse import Namespace
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from dvc.repo import Repo
+from networkx import topological_sort
 from ruamel.yaml import YAML
 
-from pipeline import average, binarise, decode, download, flops, learn_bpe, normalise, report, score, train
 from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.demonstration.grammar import generate
 from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.params import load
 from tests.imports import ROOT
 from transformer.binarised import open_binarised
-from transformer.config.reading import UserError
 from transformer.vocabulary import Vocabulary
 
 LONG = "x" * 100_000
@@ -65,25 +69,32 @@ def write_params() -> None:
         YAML(typ="safe").dump(params, file)
 
 
-PATHS = {
-    "download": {"out": "raw", "test": "test"},
-    "normalise": {"raw": "raw", "test": "test", "out": "clean", "sets": "sets", "report": "scores/corpora/own/normalise.json"},
-    "learn_bpe": {"text": "clean", "out": "vocabulary.model"},
-    "binarise": {"text": "clean", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
-    "train": {"data": "ids", "vocabulary": "vocabulary.model", "out": "checkpoints", "scores": "scores/run"},
-    "average": {"checkpoints": "checkpoints", "vocabulary": "vocabulary.model", "out": "average"},
-    "decode": {"checkpoints": "checkpoints", "average": "average", "dev": "sets/own-dev", "test": "sets/own-test", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
-    "score": {"translations": "scores/run/translations", "dev": "sets/own-dev", "test": "sets/own-test", "out": "scores/run/score.json"},
-    "flops": {"training": "scores/run/training.json", "timing": "scores/run/timing.json", "corpus": "scores/corpora/own/binarise.json", "out": "scores/run/flops.json"},
-    "report": {"scores": "scores", "results": "results", "out": "reports"},
-}  # fmt: skip
-STAGES = {module.__name__.rpartition(".")[2]: module for module in (download, normalise, learn_bpe, binarise, train, average, decode, score, flops, report)}  # fmt: skip
+@functools.cache
+def commands() -> dict[str, list[str]]:
+    """The module of each stage that text goes through and its arguments, as DVC reads them from dvc.yaml, in order."""
+    shutil.copy(ROOT / "dvc.yaml", ".")
+    Path(".dvc").mkdir()
+    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
+    with Repo() as repo:
+        stages = [stage for stage in reversed(list(topological_sort(repo.index.graph))) if stage.name != "layer_costs"]
+        cmds = [[stage.cmd] if isinstance(stage.cmd, str) else stage.cmd for stage in stages]
+    return {stage.name.partition("@")[0]: cmd[-1].split()[2:] for stage, cmd in zip(stages, cmds)}
+
+
+class Refused(Exception):
+    """What a stage said when it ended with an error."""
 
 
 def run(name: str) -> None:
-    """Run one stage in this process, on the folders of PATHS."""
-    paths = {key: Path(value) for key, value in PATHS[name].items()}
-    assert not STAGES[name].main(Namespace(**{"corpus": "own", "run": "run", **paths}))
+    """One stage, as a script, in this process."""
+    module, *arguments = commands()[name]
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as said:
+        patch.setattr(sys, "argv", [name, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__")
+    if ended.value.code:
+        assert ended.value.code == 1
+        raise Refused(said.getvalue().splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +108,7 @@ def made(tmp_path_factory):
         long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
         write_sets(folder / "text", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})
         write_params()
-        for name in STAGES:
+        for name in commands():
             run(name)
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -115,16 +126,16 @@ def lines(path: Path) -> list[str]:
 
 
 def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
-    vocabulary = Vocabulary(Path("vocabulary.model"))
+    vocabulary = Vocabulary(Path("data/own/vocabulary.model"))
     for name in ("train", "dev"):
-        pairs = open_binarised(Path("ids"), name)
+        pairs = open_binarised(Path("data/own/binarised"), name)
         for side, language in enumerate(LANGUAGES):
             ids = [pairs.pair(number)[side].tolist() for number in range(len(pairs))]
             assert vocabulary.decode(ids) == [
-                line.replace("\u2581", " ") for line in lines(Path(f"clean/{name}.{language}"))
+                line.replace("\u2581", " ") for line in lines(Path(f"data/own/normalised/{name}.{language}"))
             ]
     clean = cleaner(entities=True, nfc=True, punctuation=False, language="en")
-    assert lines(Path("sets/own-test/normalised.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
+    assert lines(Path("data/sets/own-test/normalised.en")) == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
     counts = json.loads(Path("scores/corpora/own/normalise.json").read_text())["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 69
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
@@ -155,10 +166,11 @@ def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for language in LANGUAGES:
-        with open(f"clean/dev.{language}" if name == "dev" else f"sets/own-test/normalised.{language}", "a") as file:
+        path = f"data/own/normalised/dev.{language}" if name == "dev" else f"data/sets/own-test/normalised.{language}"
+        with open(path, "a") as file:
             file.write(f"{LONG}\n")
     run("binarise")
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(Refused, match=says):
         run(stage)
 
 
@@ -195,24 +207,24 @@ def other_vocabulary(path: Path) -> None:
 @pytest.mark.parametrize(
     ("stage", "file", "spoil"),
     [
-        ("learn_bpe", "clean/train.en", Path.unlink),
-        ("binarise", "vocabulary.model", as_pickle),
-        ("binarise", "vocabulary.model", cut),
-        ("train", "ids/train.source.ids.npy", as_pickle),
-        ("train", "ids/train.source.ids.npy", as_array),
-        ("train", "ids/dev.target.offsets.npy", cut),
-        ("train", "ids/binarised.json", as_pickle),
-        ("train", "ids/binarised.json", other_vocabulary),
-        ("average", "checkpoints/step-00000010.safetensors", as_pickle),
-        ("average", "checkpoints/step-00000010.safetensors", cut),
-        ("average", "checkpoints/settings.json", as_pickle),
-        ("average", "checkpoints/settings.json", cut),
-        ("average", "checkpoints/settings.json", other_vocabulary),
-        ("decode", "average/model.safetensors", as_pickle),
-        ("decode", "average/model.safetensors", cut),
-        ("decode", "average/vocabulary.model", as_pickle),
-        ("decode", "average/settings.json", other_vocabulary),
-        ("decode", "sets/own-test/normalised.en", as_pickle),
+        ("learn_bpe", "data/own/normalised/train.en", Path.unlink),
+        ("binarise", "data/own/vocabulary.model", as_pickle),
+        ("binarise", "data/own/vocabulary.model", cut),
+        ("train", "data/own/binarised/train.source.ids.npy", as_pickle),
+        ("train", "data/own/binarised/train.source.ids.npy", as_array),
+        ("train", "data/own/binarised/dev.target.offsets.npy", cut),
+        ("train", "data/own/binarised/binarised.json", as_pickle),
+        ("train", "data/own/binarised/binarised.json", other_vocabulary),
+        ("average", "models/run/checkpoints/step-00000010.safetensors", as_pickle),
+        ("average", "models/run/checkpoints/step-00000010.safetensors", cut),
+        ("average", "models/run/checkpoints/settings.json", as_pickle),
+        ("average", "models/run/checkpoints/settings.json", cut),
+        ("average", "models/run/checkpoints/settings.json", other_vocabulary),
+        ("decode", "models/run/average/model.safetensors", as_pickle),
+        ("decode", "models/run/average/model.safetensors", cut),
+        ("decode", "models/run/average/vocabulary.model", as_pickle),
+        ("decode", "models/run/average/settings.json", other_vocabulary),
+        ("decode", "data/sets/own-test/normalised.en", as_pickle),
         ("score", "scores/run/translations/test.average.txt", as_pickle),
         ("score", "scores/run/translations/test.average.txt", cut),
         ("flops", "scores/run/training.json", as_pickle),
@@ -235,7 +247,7 @@ def test_a_damaged_file_is_named_in_one_line_and_nothing_is_executed(folder, sta
     )
     try:
         spoil(path)
-        with pytest.raises((UserError, OSError)) as raised:
+        with pytest.raises(Refused) as raised:
             run(stage)
     finally:
         path.write_bytes(good)

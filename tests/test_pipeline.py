@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
+from tests.graph import edges, with_graph
 from tests.imports import ROOT, STAGES, closure, imports, with_code
 from tests.stubs import StubProject
 
@@ -93,9 +94,21 @@ def test_closure_follows_every_form_of_import(tmp_path):
     ]
 
 
-def test_each_stage_is_a_script_and_no_other_module_stands_beside_them():
-    assert {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"} == set(STAGES)
+def test_each_stage_is_a_script_and_each_script_a_stage():
+    scripts = {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"}
+    assert scripts == set(STAGES)
     assert {name.partition("@")[0] for name in stages()} <= set(STAGES)
+
+
+def test_readme_draws_the_graph_that_dvc_has():
+    with Repo(str(ROOT)) as repo:
+        pairs = {(before.name, stage.name) for stage, before in repo.index.graph.edges}
+    drawn = edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
+    between = {tuple(name.partition("@")[0] for name in pair) for pair in pairs}
+    present = {name.partition("@")[0] for name in stages()}  # `sets` and `decodings` may be empty
+    assert {(name, to) for name, readers in drawn.items() for to in readers if {name, to} <= present} == between
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_graph(readme, (ROOT / "dvc.yaml").read_text(encoding="utf-8")) == readme, "run `make deps`"
 
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
@@ -131,7 +144,8 @@ def test_every_stage_says_what_it_needs_of_the_machine():
     for name, stage in stages().items():
         needs = stage.meta["snakemake"]
         assert set(needs) == {"threads", "gpu", "mem_mb", "minutes"}, name
-        assert (needs["gpu"] == 1) == name.startswith(("train", "decode", "layer_costs")), name
+        on_a_device = "pipeline/workflow/hardware.py" in {str(dep) for dep in stage.deps}
+        assert needs["gpu"] == on_a_device, name
 
 
 def test_transformer_knows_nothing_of_the_pipeline():

@@ -1,30 +1,129 @@
-"""Go on with an unfinished training after an edit of the code, or throw it away.
+"""Adopt what a run has made for the code of now, instead of making it anew.
 
-python -m pipeline.commands.adopt RUN adopt     go on from the old state with the new code; timing.json says so
-python -m pipeline.commands.adopt RUN anew      throw the old state away
+    python -m pipeline.commands.adopt RUN|STAGE [--dry-run] [--accept-code-changes]
+    python -m pipeline.commands.adopt RUN --anew
+
+A stage is adopted only where nothing but code differs from what made its outputs. Modules may differ in comments, layout
+and docstrings, or be renamed; every other change of code is listed, and needs --accept-code-changes. work/adopted.json
+keeps what was accepted. Only dvc.lock's entries of the adopted stages are rewritten. An unfinished training of RUN goes
+on with the code of now at the next start; --anew removes it.
 """
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 
-from pipeline.training.workspace import WORK, history_of, lock, release
-from pipeline.workflow import stage
-from transformer.config.reading import UserError
-from transformer.files import write_json
+from dvc.exceptions import DvcException
+from dvc.repo import Repo, lock_repo
+from dvc.stage import PipelineStage
+from networkx import topological_sort
+
+from pipeline.settings.names import require_name
+from pipeline.training import workspace
+from pipeline.training.workspace import WORK
+from pipeline.workflow import stage as command_line
+from pipeline.workflow.adoption import Change, code_before, code_changes, code_now, hindrances, rewrite
+from transformer.config.reading import UserError, unknown
+from transformer.files import read_json, write_json
+
+ADOPTED = WORK / "adopted.json"
+
+
+@contextmanager
+def locked_repo() -> Iterator[Repo]:
+    try:
+        with Repo(_wait_for_lock=True) as repo, lock_repo(repo):
+            yield repo
+    except DvcException as error:
+        raise UserError(str(error)) from None
+
+
+def named(repo: Repo, name: str) -> list[PipelineStage]:
+    """The stage `name`, or all of the run or corpus `name`, each after those that it needs."""
+    graph = repo.index.graph
+    stages = [stage for stage in reversed(list(topological_sort(graph))) if name in (stage.name, *keys(stage))]
+    if not stages:
+        every = list(dict.fromkeys(key for stage in graph for key in keys(stage)))
+        raise UserError(unknown(name, [*every, *(stage.name for stage in graph)], "params.yaml: runs"))
+    return stages
+
+
+def keys(stage: PipelineStage) -> list[str]:
+    return stage.name.split("@")[1:]
+
+
+def adoptable(stages: list[PipelineStage]) -> dict[PipelineStage, list[Change]]:
+    """The stages that are stale by code alone, with the changes that need the user's word; says why others are not."""
+    found = {}
+    for stage in stages:
+        if not stage.status():
+            print(f"{stage.name}: up to date")
+        elif reasons := hindrances(stage):
+            if len(stages) == 1:
+                raise UserError(f"{stage.name} is stale by more than code: {'; '.join(reasons)}")
+            print(f"{stage.name}: stays stale, by more than code: {'; '.join(reasons)}")
+        else:
+            found[stage] = code_changes(stage)
+    return found
+
+
+def note(stage: PipelineStage, changes: list[Change]) -> None:
+    """Keep the user's word in work/adopted.json, with the outputs that it is about."""
+    known = read_json(ADOPTED) if ADOPTED.exists() else {}
+    outs, before, now = {out.def_path: out.hash_info.value for out in stage.outs}, code_before(stage), code_now(stage)
+    code = [vars(c) | {"old_md5": before.get(c.old), "new_md5": now.get(c.new)} for c in changes]
+    accepted = {"accepted_by": "the user", "date": datetime.now(UTC).isoformat(timespec="seconds"), "code": code}
+    earlier = known.get(stage.name, {"outs": None})
+    history = earlier["accepted"] if earlier["outs"] == outs else []  # else those outputs were made anew since
+    write_json(ADOPTED, known | {stage.name: {"outs": outs, "accepted": [*history, accepted]}})
+
+
+def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
+    require_name(run, "RUN")
+    unfinished = list((WORK / run).glob("*/state.safetensors"))
+    if anew and not unfinished:
+        raise UserError(f"{WORK / run} holds no unfinished training")
+    if unfinished:
+        print(f"{WORK / run}: the unfinished training", "is removed" if anew else "goes on with the code of now")
+        if not dry_run:
+            with workspace.lock(run):
+                workspace.release(run) if anew else workspace.adopt(run)
+
+
+def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
+    with locked_repo() as repo:
+        found = adoptable(named(repo, name))
+        for stage, changes in found.items():
+            print(f"{stage.name}: stale by code alone", "" if changes else ", in comments, layout or names", sep="")
+            for change in changes:
+                print(f"  {change}")
+        if not accepted and (unproved := [stage.name for stage, changes in found.items() if changes]):
+            raise UserError(
+                f"the code of {', '.join(unproved)} has changed, which may change the result; nothing was adopted. "
+                "--accept-code-changes adopts it by your word, and work/adopted.json keeps that"
+            )
+        if dry_run or not found:
+            return
+        for stage, changes in found.items():
+            if changes:
+                note(stage, changes)
+        rewrite(repo, found)
+        print(f"dvc.lock: adopted {', '.join(stage.name for stage in found)}")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    states = sorted((WORK / arguments.run).glob("*/state.safetensors"))
-    if not states:
-        raise UserError(f"{WORK / arguments.run} holds no unfinished training")
-    with lock(arguments.run):
-        if arguments.action == "anew":
-            return release(arguments.run)
-        for state in states:
-            write_json(state.parent / "code.json", [*history_of(state.parent), "adopt"])
+    run, _, key = arguments.name.partition("@")
+    if not key:
+        adopt_unfinished(run, arguments.dry_run, arguments.anew)
+    if not arguments.anew:
+        adopt_finished(arguments.name, arguments.dry_run, arguments.accept_code_changes)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="workspace", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run")
-    parser.add_argument("action", choices=["adopt", "anew"])
-    stage.run(main, parser)
+    parser = argparse.ArgumentParser(prog="adopt", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", metavar="RUN|STAGE", help="a run, or a stage such as train@RUN")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be adopted, and change nothing")
+    parser.add_argument("--accept-code-changes", action="store_true", help="adopt although the code has changed")
+    parser.add_argument("--anew", action="store_true", help="remove the run's unfinished training")
+    command_line.run(main, parser)

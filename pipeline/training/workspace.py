@@ -1,10 +1,7 @@
 """The folder of an unfinished training: `work/<run>/<key>/`, ignored by git and DVC.
 
-The key is a digest of the settings and the data: other settings start another training, and settings that are changed
-back resume the old one. If only code has changed, the user decides what happens to the old state:
-
-    python -m pipeline.commands.adopt RUN adopt     resume it with the new code; timing.json records the old code
-    python -m pipeline.commands.adopt RUN anew      remove it
+The key is a hash of the settings and the data. Another setting therefore starts another training, and an edit that is
+undone finds the old one again. If only code has changed, the user decides (pipeline/commands/adopt.py).
 """
 
 import fcntl
@@ -53,8 +50,8 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     history = history_of(place) if (place / "code.json").exists() else []
     if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
-            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run} adopt` resumes it "
-            f"with the present code, `python -m pipeline.commands.adopt {run} anew` removes it"
+            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run}` goes on from it "
+            f"with the code of now, `python -m pipeline.commands.adopt {run} --anew` removes it"
         )
     earlier = [entry for entry in history if entry not in (code, "adopt")]
     write_json(place / "code.json", [*earlier, code])
@@ -65,6 +62,12 @@ def history_of(place: Path) -> list[str]:
     """The digests of the code that has worked there, and `adopt` where the user chose that."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
+
+
+def adopt(run: str) -> None:
+    """Let the next start go on from the run's unfinished trainings, whatever code made them."""
+    for state in (WORK / run).glob("*/state.safetensors"):
+        write_json(state.parent / "code.json", [*history_of(state.parent), "adopt"])
 
 
 def release(run: str) -> None:

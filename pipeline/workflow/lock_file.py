@@ -3,8 +3,6 @@
 The copy may lack what finished last; DVC finds that in its cache of runs, and does it again where it does not.
 """
 
-import json
-import time
 from pathlib import Path
 
 from dvc.schema import COMPILED_LOCKFILE_SCHEMA
@@ -37,17 +35,3 @@ def keep_or_put_back() -> bool:
     with atomic(LOCK if damaged else KEPT) as file:
         file.write(KEPT.read_bytes() if damaged else content)
     return damaged
-
-
-def remove_damaged_rwlock(path: Path = Path(".dvc/tmp/rwlock")) -> None:
-    """Remove DVC's list of who reads and writes what, where a kill left a part of it; DVC begins a new one."""
-    for pause in (0.5, 0):
-        try:
-            json.loads(path.read_bytes())
-        except FileNotFoundError:
-            return
-        except ValueError:
-            time.sleep(pause)  # unless another process is writing it just now
-        else:
-            return
-    path.unlink(missing_ok=True)

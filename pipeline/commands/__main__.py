@@ -1,0 +1,23 @@
+"""List the commands.
+
+python -m pipeline.commands
+"""
+
+import argparse
+import ast
+from pathlib import Path
+
+
+def listing(folder: Path) -> str:
+    """Each command of the folder with the first line of its docstring."""
+    commands = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+    width = max(map(len, commands))
+    return "\n".join(
+        f"python -m pipeline.commands.{name:{width}}  {ast.get_docstring(ast.parse(path.read_bytes())).splitlines()[0]}"
+        for name, path in commands.items()
+    )
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(prog="commands", description="List the commands").parse_args()
+    print(listing(Path(__file__).parent))

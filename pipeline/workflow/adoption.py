@@ -1,0 +1,169 @@
+"""Whether a stage is stale by code alone, and how it becomes up to date for the code of now without a new run.
+
+Only dvc.lock says what made an output. Its entry of a stage is compared with the files and settings of now.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dvc.dependency import ParamsDependency
+from dvc.repo import Repo
+from dvc.stage import PipelineStage
+from dvc.stage.decorators import rwlocked
+from dvc.stage.serialize import to_lockfile
+from dvc.utils.serialize import dumps_yaml, parse_yaml_for_update
+
+from pipeline.workflow import history
+from pipeline.workflow.lock_file import LOCK, keep_or_put_back
+from pipeline.workflow.syntax import same_syntax
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError
+from transformer.config.training import TrainingConfig
+from transformer.files import atomic
+
+CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")  # it can refuse, but writes nothing
+ABSENT = {"model": ModelConfig.ABSENT, "training": TrainingConfig.ABSENT}
+ALIKE = 0.5  # two modules that share so much of their lines are one module that was renamed, as in git
+
+
+def entry(stage: PipelineStage) -> Mapping[str, Any] | None:
+    """What dvc.lock says of the stage; None where it never ran."""
+    return stage.dvcfile.lockfile_contents.get("stages", {}).get(stage.name)
+
+
+def is_code(path: str) -> bool:
+    return path.endswith(".py")
+
+
+def code_before(stage: PipelineStage) -> dict[str, str]:
+    """The md5 of each module that made the stage's outputs."""
+    return {dep["path"]: dep["md5"] for dep in entry(stage).get("deps", []) if is_code(dep["path"])}
+
+
+def code_now(stage: PipelineStage) -> dict[str, str]:
+    return {dep.def_path: dep.get_hash().value for dep in stage.deps if is_code(dep.def_path)}
+
+
+@rwlocked(read=["deps", "outs"])
+def hindrances(stage: PipelineStage) -> list[str]:
+    """What differs from dvc.lock besides code; empty where the stage is up to date or stale by code alone."""
+    if (before := entry(stage)) is None:
+        return ["dvc.lock has no run of it"]
+    data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]
+    gone = {dep["path"] for dep in before.get("deps", []) if not is_code(dep["path"])} - {dep.def_path for dep in data}
+    found = [] if own(before["cmd"]) == own(stage.cmd) else ["its command is another one"]
+    found += [f"{path} was a dependency" for path in sorted(gone)]
+    found += [f"{path} is {state}" for dep in data for path, state in dep.workspace_status().items()]
+    found += [f"{path} is another setting" for path in changed_settings(stage, before)]
+    return found + [f"{path} is {state}" for out in stage.outs for path, state in out.workspace_status().items()]
+
+
+def own(command: str | list[str]) -> list[str]:
+    """A stage's commands without the check of params.yaml."""
+    return [line for line in ([command] if isinstance(command, str) else command) if line not in CHECKS]
+
+
+def changed_settings(stage: PipelineStage, before: Mapping[str, Any]) -> list[str]:
+    changed = []
+    for dep in stage.deps:
+        if isinstance(dep, ParamsDependency):
+            old, new = before.get("params", {}).get(dep.def_path, {}), dep.read_params()
+            changed += [path for path in old.keys() - new.keys()]
+            changed += [path for path in new if path not in old or not same_setting(path, old[path], new[path])]
+    return sorted(changed)
+
+
+def same_setting(path: str, old: Any, new: Any) -> bool:
+    """Whether a section of params.yaml has the same effect: a key may be new where its value says "as before"."""
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return old == new
+    of_run = {key: value for section in ABSENT.values() for key, value in section.items()}
+    absent = of_run if path.startswith("runs.") else ABSENT.get(path.rpartition(".")[2], {})
+    return {key: value for key, value in new.items() if key in old or key not in absent or absent[key] != value} == old
+
+
+@dataclass(frozen=True)
+class Change:
+    """A module that differs in more than comments, layout and docstrings."""
+
+    old: str | None
+    new: str | None
+    lines: int
+
+    def __str__(self) -> str:
+        path = self.new if self.old == self.new else f"{self.old or '(nothing)'} -> {self.new or '(nothing)'}"
+        return f"{path}: {self.lines} {'line differs' if self.lines == 1 else 'lines differ'}"
+
+
+def code_changes(stage: PipelineStage) -> list[Change]:
+    """How the stage's code of now differs from the code that made its outputs. Raises UserError where git lacks that."""
+    before, now = code_before(stage), code_now(stage)
+    differing = {path: md5 for path, md5 in before.items() if now.get(path) != md5}
+    known = history.modules(set(differing.values()))
+    if missing := [path for path, md5 in differing.items() if md5 not in known]:
+        raise UserError(
+            f"{stage.name}: the version of {', '.join(missing)} that made its outputs is not in git, so that nothing "
+            "can be compared; only a new run makes the stage up to date"
+        )
+    old = {path: known[md5] for path, md5 in differing.items()}
+    new = {path: Path(path).read_bytes() for path, md5 in now.items() if before.get(path) != md5}
+    pairs = partners(old, new)
+    moved = {module(a): module(b) for a, b in pairs if a and b and a != b}
+    return [
+        Change(a, b, differing_lines(old.get(a, b""), new.get(b, b"")))
+        for a, b in pairs
+        if not (a and b and same_syntax(old[a], new[b], moved))
+    ]
+
+
+def partners(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[tuple[str | None, str | None]]:
+    """Each module beside its new version: of the same path, else the most similar one. None stands for no partner."""
+    pairs = [(path, path) for path in old if path in new]
+    left, right = (sorted(one.keys() - other.keys()) for one, other in ((old, new), (new, old)))
+    likeness = [
+        (difflib.SequenceMatcher(None, lines(old[a]), lines(new[b])).ratio(), a, b) for a in left for b in right
+    ]
+    for ratio, a, b in sorted(likeness, reverse=True):
+        if ratio >= ALIKE and a in left and b in right:
+            pairs.append((a, b))
+            left.remove(a)
+            right.remove(b)
+    return [*pairs, *((path, None) for path in left), *((None, path) for path in right)]
+
+
+def module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def lines(content: bytes) -> list[bytes]:
+    return content.split(b"\n")
+
+
+def differing_lines(old: bytes, new: bytes) -> int:
+    """The lines that a diff shows with + or -; those of a replacement count once."""
+    codes = difflib.SequenceMatcher(None, lines(old), lines(new), autojunk=False).get_opcodes()
+    return sum(max(b - a, d - c) for tag, a, b, c, d in codes if tag != "equal")
+
+
+def rewrite(repo: Repo, stages: Iterable[PipelineStage]) -> None:
+    """Make dvc.lock's entries of these stages say that the code of now made the outputs. DVC's lock has to be held."""
+    content = parse_yaml_for_update(LOCK.read_text(encoding="utf-8"), str(LOCK))
+    for stage in stages:
+        fill_cache(stage)
+        stage.save_deps()
+        content["stages"].update(to_lockfile(stage))
+    with atomic(LOCK, "w") as file:
+        file.write(dumps_yaml(content))
+    keep_or_put_back()
+
+
+@rwlocked(write=["outs"])
+def fill_cache(stage: PipelineStage) -> None:
+    """Without its object in DVC's cache an output is stale, even where the file itself is unchanged."""
+    for out in stage.outs:
+        if out.use_cache and out.changed_cache():
+            out.save()
+            out.commit()

@@ -1,0 +1,66 @@
+"""`.dvc/tmp/rwlock`, DVC's list of the processes that read and write each path, after some of them were killed.
+
+DVC removes the entries of a process that is gone. It refuses to work beside one that is being killed, or that is a
+zombie, and beside a list that was written in part.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import psutil
+from dvc.fs import localfs
+from dvc.rwlock import _edit_rwlock
+
+RWLOCK = Path(".dvc/tmp/rwlock")
+PATIENCE = 5.0  # seconds that a killed process may take to end; freeing much memory takes some
+
+
+def clear(path: Path = RWLOCK) -> None:
+    """Remove what killed processes have left. Waits a few seconds for a process that may be ending."""
+    remove_damaged(path)
+    deadline = time.monotonic() + PATIENCE
+    while (alive := [pid for pid in holders(path) if not gone(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if dead := holders(path) - set(alive):
+        remove_entries(dead, path)
+
+
+def remove_damaged(path: Path) -> None:
+    """Remove a list that was written in part; DVC begins a new one."""
+    for pause in (0.5, 0):
+        try:
+            json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return
+        except ValueError:
+            time.sleep(pause)  # unless another process is writing it just now
+        else:
+            return
+    path.unlink(missing_ok=True)
+
+
+def holders(path: Path) -> set[int]:
+    """The processes that are in the list."""
+    try:
+        modes = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):  # the latter where another process is writing it just now
+        return set()
+    readers = [info for infos in modes.get("read", {}).values() for info in infos]
+    return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; its parent may not have taken notice of it yet."""
+    try:
+        return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def remove_entries(pids: set[int], path: Path) -> None:
+    with _edit_rwlock(str(path.parent), localfs, hardlink=False) as lock:
+        for name, infos in list(lock["read"].items()):
+            lock["read"][name] = [info for info in infos if info["pid"] not in pids]
+        for mode, held in (("read", bool), ("write", lambda info: info and info["pid"] not in pids)):
+            lock[mode] = {name: infos for name, infos in lock[mode].items() if held(infos)}

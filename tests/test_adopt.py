@@ -1,0 +1,295 @@
+"""Adoption: what was made counts for the code of now only where it was made by the same code, or by the user's word."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline.workflow import adoption
+from pipeline.workflow.syntax import same_syntax
+from tests.stubs import StubProject
+
+RUN = "demo-tiny"
+TRAIN = f"train@{RUN}"
+OF_MODEL = [TRAIN, f"average@{RUN}", f"decode@{RUN}"]  # which import transformer/model.py, of the run's stages
+ADOPT = ("python", "-m", "pipeline.commands.adopt")
+WORD = "--accept-code-changes"
+MODEL = "transformer/model.py"
+
+
+@pytest.fixture
+def project(built, tmp_path) -> StubProject:
+    return built.copy(tmp_path / "project")
+
+
+def append(project: StubProject, path: str, text: str) -> None:
+    with open(project.root / path, "a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def lock(project: StubProject) -> dict:
+    return YAML(typ="safe").load((project.root / "dvc.lock").read_text())["stages"]
+
+
+def nothing_to_do(project: StubProject) -> bool:
+    before = (project.root / "dvc.lock").read_bytes()
+    return not project.planned() and not project.repro() and (project.root / "dvc.lock").read_bytes() == before
+
+
+def refused(project: StubProject, *arguments: str) -> str:
+    before = (project.root / "dvc.lock").read_bytes()
+    printed = project.run(*ADOPT, *arguments, status=1)
+    assert "Traceback" not in printed and printed.splitlines()[-1].startswith("adopt: ")
+    assert (project.root / "dvc.lock").read_bytes() == before
+    return printed
+
+
+# Code
+
+
+def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_change(project):
+    append(project, "pipeline/scoring/bleu.py", "\n# a comment\n")
+    stage, path = f"score@{RUN}", project.root / "dvc.lock"
+    before, entries = path.read_text(), lock(project)
+    assert "stale by code alone, in comments, layout or names" in project.run(*ADOPT, RUN, "--dry-run")
+    assert path.read_text() == before
+    project.run(*ADOPT, RUN)
+    now = lock(project)
+    assert [name for name in now if now[name] != entries[name]] == [stage] and list(now) == list(entries)
+    (changed,) = [(a, b) for a, b in zip(entries[stage]["deps"], now[stage]["deps"], strict=True) if a != b]
+    assert changed[0]["path"] == changed[1]["path"] == "pipeline/scoring/bleu.py"
+    for key in ("md5", "size"):
+        before = before.replace(f"{key}: {changed[0][key]}\n", f"{key}: {changed[1][key]}\n")
+    assert path.read_text() == before, "every other byte stays"
+    assert not (project.root / "work/adopted.json").exists()
+    assert nothing_to_do(project) and project.ran() == []
+
+
+def test_a_changed_statement_is_listed_and_adopted_by_the_users_word_alone(project):
+    append(project, MODEL, "\nA = 1\nB = 2\n")
+    printed = refused(project, RUN)
+    assert f"{MODEL}: 3 lines differ" in printed and WORD in printed
+    project.run(*ADOPT, RUN, WORD)
+    word = json.loads((project.root / "work/adopted.json").read_text())
+    assert sorted(word) == sorted(OF_MODEL)
+    (change,) = word[TRAIN]["accepted"][0]["code"]
+    md5 = {dep["path"]: dep.get("md5") for dep in lock(project)[TRAIN]["deps"]}[MODEL]
+    assert change["new_md5"] == md5 != change["old_md5"] and change["lines"] == 3
+    assert word[TRAIN]["outs"] == {out["path"]: out["md5"] for out in lock(project)[TRAIN]["outs"]}
+    assert nothing_to_do(project) and project.ran() == []
+
+
+def test_a_second_word_is_added_to_the_first_while_the_outputs_are_the_same(project):
+    for number in range(2):
+        append(project, MODEL, f"\nA{number} = 1\n")
+        project.commit("an edit")
+        project.run(*ADOPT, TRAIN, WORD)
+    word = json.loads((project.root / "work/adopted.json").read_text())[TRAIN]
+    first, second = (accepted["code"][0] for accepted in word["accepted"])
+    assert first["new_md5"] == second["old_md5"]
+
+
+def test_a_module_that_is_renamed_passes_without_a_word(project):
+    old, new = "transformer/optimisation.py", "transformer/config/steps.py"
+    shutil.move(project.root / old, project.root / new)
+    project.edit(
+        "transformer/training.py", "from transformer.optimisation import", "from transformer.config.steps import"
+    )
+    project.edit("dvc.yaml", f"        - {old}\n", "")
+    project.edit("dvc.yaml", "        - transformer/config/training.py\n        - transformer/config/vocabulary.py\n        - transformer/data.py", f"        - {new}\n        - transformer/config/training.py\n        - transformer/config/vocabulary.py\n        - transformer/data.py")  # fmt: skip
+    assert project.planned() != []
+    project.run(*ADOPT, RUN)
+    assert new in {dep["path"] for dep in lock(project)[TRAIN]["deps"]}
+    assert nothing_to_do(project) and project.ran() == []
+
+
+def test_code_that_is_not_in_git_is_named(project):
+    append(project, MODEL, "\n# never committed\n")
+    project.snakemake()
+    project.run("git", "checkout", "--quiet", MODEL)
+    append(project, MODEL, "\n# and a comment\n")
+    shutil.rmtree(project.root / ".dvc/cache/runs")
+    assert f"the version of {MODEL} that made its outputs is not in git" in refused(project, TRAIN, WORD)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("x = 1", "# why\nx = (\n    1\n)", True),
+        ('"""What."""\n\n\ndef f():\n    """Why."""\n    return 1', "def f():\n    return 1", True),
+        ("x = 1", "x = 2", False),
+        ("x = 'a'", "x = 'b'", False),
+        ("def f(a, b): pass", "def f(b, a): pass", False),
+        ("from pipeline.old import f as g", "from pipeline.new import f as g", True),
+        ("from pipeline import old as m", "from pipeline import new as m", True),
+        ("from pipeline import old\nold.f()", "from pipeline import new\nnew.f()", False),
+        ("from pipeline.old import f", "from pipeline.new import g", False),
+        ("from pipeline.old import f", "from pipeline.other import f", False),
+        ("from pipeline.older import f", "from pipeline.newer import f", False),
+        ("from pipeline.a import b\nfrom pipeline.old import c", "from pipeline.new import c\nfrom pipeline.a import b", True),
+        ("from pipeline.a import b, c", "from pipeline.a import c\nfrom pipeline.a import b", True),
+        ("import a\nimport b", "import b\nimport a", False),
+        ("def f():\n    x()\n    from pipeline.old import c", "def f():\n    from pipeline.old import c\n    x()", False),
+        ("x = ", "x = ", False),
+    ],
+)  # fmt: skip
+def test_what_is_the_same_code(old, new, same):
+    assert same_syntax(old.encode(), new.encode(), {"pipeline.old": "pipeline.new"}) == same
+
+
+# What else may differ
+
+
+def edited_output(project):
+    (project.root / f"scores/{RUN}/training.json").write_text("{}")
+
+
+def removed_output(project):
+    shutil.rmtree(project.root / f"models/{RUN}/checkpoints")
+
+
+def changed_data(project):
+    (project.root / "data/demo/vocabulary.model").write_text("other")
+
+
+def changed_setting(project):
+    project.edit("params.yaml", "    label_smoothing: 0.1", "    label_smoothing: 0.2")
+
+
+def changed_run(project):
+    project.edit("params.yaml", f"  {RUN}: {{corpus: demo, model: tiny}}\n\n", f"  {RUN}: {{corpus: demo, model: tiny, h: 1}}\n\n")  # fmt: skip
+
+
+def changed_command(project):
+    project.edit("dvc.yaml", "--out models/${key}/checkpoints --scores", "--out  models/${key}/checkpoints --scores")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (edited_output, "scores/demo-tiny/training.json is modified"),
+        (removed_output, "models/demo-tiny/checkpoints is deleted"),
+        (changed_data, "data/demo/vocabulary.model is modified"),
+        (changed_setting, "base.training is another setting"),
+        (changed_run, "runs.demo-tiny is another setting"),
+        (changed_command, "its command is another one"),
+    ],
+)
+def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, change, says):
+    append(project, MODEL, "\n# a comment\n")
+    change(project)
+    assert says in refused(project, TRAIN, WORD)
+    assert says in project.run(*ADOPT, RUN, "--dry-run")
+
+
+def test_a_stage_that_never_ran_is_refused_and_a_wrong_name_gets_the_right_one(project):
+    project.edit("params.yaml", f"  {RUN}: {{corpus: demo, model: tiny}}\n\n", f"  {RUN}: {{corpus: demo, model: tiny}}\n  new: {{corpus: demo, model: tiny}}\n\n")  # fmt: skip
+    assert "dvc.lock has no run of it" in refused(project, "train@new")
+    assert f"did you mean '{RUN}'?" in refused(project, "demo-tony")
+    assert "up to date" in project.run(*ADOPT, TRAIN)
+
+
+def test_outputs_that_dvcs_cache_has_lost_are_put_back_into_it(project):
+    append(project, MODEL, "\n# a comment\n")
+    shutil.rmtree(project.root / ".dvc/cache")
+    project.run(*ADOPT, TRAIN)
+    assert "up to date" in project.run("dvc", "status", TRAIN)
+
+
+def test_a_new_setting_passes_where_its_value_is_as_before_it_existed(monkeypatch):
+    monkeypatch.setattr(adoption, "ABSENT", {"model": {"new": "off"}, "training": {"other": 0}})
+    old = {"N": 6}
+    assert adoption.same_setting("base.model", old, {"N": 6, "new": "off"})
+    assert adoption.same_setting("models.tiny.model", old, {"new": "off", "N": 6})
+    assert adoption.same_setting("runs.demo", old, {"N": 6, "new": "off", "other": 0})
+    assert not adoption.same_setting("base.model", old, {"N": 6, "new": "on"})
+    assert not adoption.same_setting("base.model", old, {"N": 5, "new": "off"})
+    assert not adoption.same_setting("base.model", old, {"new": "off"})
+    assert not adoption.same_setting("base.model", old, {"N": 6, "other": 0}), "a setting of the training"
+    assert not adoption.same_setting("hardware", old, {"N": 6, "new": "off"})
+
+
+def test_the_check_before_the_command_may_be_another_one(project):
+    path = project.root / "dvc.lock"
+    path.write_text(path.read_text().replace("- python -m pipeline.commands.check", "- python -m pipeline.check"))
+    assert "changed command" in project.run("dvc", "status")
+    project.run(*ADOPT, RUN)
+    project.run(*ADOPT, "demo")  # the corpus
+    assert "up to date" in project.run("dvc", "status")
+
+
+# Unfinished trainings
+
+
+def test_an_unfinished_training_goes_on_with_the_code_of_now_or_is_removed(project):
+    place = project.root / f"work/{RUN}/0123"
+    place.mkdir(parents=True)
+    (place / "state.safetensors").write_text("")
+    (place / "code.json").write_text('["old"]')
+    project.run(*ADOPT, RUN)
+    assert json.loads((place / "code.json").read_text()) == ["old", "adopt"]
+    project.run(*ADOPT, RUN, "--anew")
+    assert not place.exists()
+    assert "holds no unfinished training" in refused(project, RUN, "--anew")
+    assert "is no name" in refused(project, f"../work/{RUN}", "--anew")
+
+
+# Long trainings
+
+
+def took(project: StubProject, seconds: float) -> None:
+    path = project.root / f"work/times/{RUN}/training.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"seconds": seconds}))
+
+
+def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(project):
+    took(project, 8040)
+    append(project, "transformer/attention.py", "\nA = 1\n")
+    stale = f"{TRAIN} is stale by code alone (transformer/attention.py); it took 2 h 14 min."
+    printed = project.run("snakemake", "--cores", "2", status=1)
+    (line,) = [line for line in printed.splitlines() if line.startswith(f"snakemake: {stale}")]
+    last = printed.strip().splitlines()[-1]
+    assert last.startswith("snakemake: not begun: ") and "commands.adopt demo-tiny`" in last and "YES=1" in last
+    assert project.ran() == [] and (project.root / f"models/{RUN}/checkpoints").exists() and "Traceback" not in printed
+    assert line in project.run("snakemake", "--dry-run").splitlines()
+    assert project.run("python", "-m", "pipeline.commands.check") == line.replace("snakemake:", "check:") + "\n"
+    project.run("snakemake", "--cores", "1", "layer_costs")
+    assert project.ran() == ["layer_costs"], "which needs no training"
+    project.run("snakemake", "--cores", "1", TRAIN, YES="1")
+    assert project.ran() == [TRAIN]
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+def test_on_a_terminal_it_asks(project, answer, status):
+    took(project, 8040)
+    append(project, MODEL, "\nA = 1\n")
+    master, slave = pty.openpty()
+    os.write(master, f"{answer}\n".encode())
+    command = project.command("snakemake", "--cores", "1", TRAIN)
+    done = subprocess.run(**command, stdin=slave, capture_output=True, text=True, check=False)
+    os.close(master)
+    os.close(slave)
+    assert f"Make anew: {TRAIN} (2 h 14 min)? [y/N]" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == status and (TRAIN in project.ran()) == (answer == "y")
+
+
+def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_question(project):
+    took(project, 8040)
+    script = project.root / MODEL
+    before = script.read_bytes()
+    append(project, MODEL, "\nA = 1\n")
+    project.run("dvc", "repro", "--single-item", TRAIN)
+    script.write_bytes(before)
+    assert "by code alone" not in project.run("snakemake", "--dry-run"), "DVC's cache of runs has it"
+    append(project, MODEL, "\nB = 1\n")
+    assert "by code alone" in project.run("snakemake", "--dry-run")
+    (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 1700}')
+    assert "by code alone" not in project.run("snakemake", "--dry-run")
+    (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 8040}')
+    changed_setting(project)
+    assert "by code alone" not in project.run("snakemake", "--dry-run")

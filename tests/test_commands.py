@@ -1,0 +1,65 @@
+"""What a person starts: each command is listed, and what the user gets wrong is one line and exit status 1."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.imports import ROOT
+
+# Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
+WRONG = {
+    "pipeline.commands.adopt": ["none"],
+    "pipeline.commands.compare": ["none.txt", "none"],
+    "pipeline.commands.export": ["none", "out", "--format", "marian"],
+    "pipeline.commands.record": ["none"],
+    "pipeline.commands.study": ["none"],
+    "benchmarks.decoding": ["none", "none.txt"],
+    "benchmarks.learning": ["none"],
+    "benchmarks.text": ["none.en", "none.de"],
+}
+# These read params.yaml and no other file: they are started in an empty folder.
+WITHOUT_PARAMS = {"pipeline.commands.check": [], "benchmarks.long_run": [], "benchmarks.training": ["--shape", "tiny"]}
+READS_NOTHING = {"pipeline.commands.__main__", "pipeline.commands.track", "benchmarks.workflow"}
+
+
+def started(folder: str) -> set[str]:
+    """The modules of a folder that are commands."""
+    paths = [
+        path for path in (ROOT / folder).glob("*.py") if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+    ]
+    return {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths}
+
+
+def test_no_command_is_left_out():
+    assert {*WRONG, *WITHOUT_PARAMS, *READS_NOTHING} == started("pipeline/commands") | started("benchmarks")
+
+
+@pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
+def test_what_does_not_exist_is_one_line(command, tmp_path):
+    if command in WRONG:
+        shutil.copy(ROOT / "params.yaml", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", command, *(WRONG | WITHOUT_PARAMS)[command]],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert re.match(rf"{command.removeprefix('pipeline.commands.')}: \S", done.stderr)
+    assert "none" in done.stderr or "params.yaml" in done.stderr or command == "pipeline.commands.adopt"
+
+
+def test_the_commands_are_listed_and_the_readme_names_each():
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.commands"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names = re.findall(r"^python -m (\S+)  +[A-Z].*[.?:!]$", done.stdout, re.MULTILINE)
+    assert names == sorted(started("pipeline/commands") - {"pipeline.commands.__main__"})
+    (line,) = re.findall(r"^    commands/ .*: (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(line.split(", ")) == [name.rpartition(".")[2] for name in names]
