@@ -37,8 +37,8 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
     """
     import torch
 
-    from pipeline.costs.layers import COUNTS, layer
     from pipeline.costs.measuring import kept_bytes, seconds
+    from pipeline.costs.table1_layers import COUNTS, layer
 
     by_kind: dict[str, dict[tuple[int, int], Point]] = {kind: {} for kind in COUNTS}
     for _ in range(config.repeats):
@@ -56,8 +56,8 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
     """What was measured of a layer, how it grows, and what follows from the layer's connectivity."""
     from pipeline.costs.connectivity import path_length, sequential_operations
-    from pipeline.costs.layers import COUNTS
     from pipeline.costs.measuring import power_law
+    from pipeline.costs.table1_layers import COUNTS
 
     lengths, widths, k, r = upper(config.lengths), upper(config.widths), config.kernel, config.neighbourhood
     large = [point for point in points if point.n in lengths and point.d in widths]

@@ -12,13 +12,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.reporting import cost_tables, evidence, layers, paper_tables, run_tables
+from pipeline.reporting import cost_tables, evidence, layer_table, paper_tables, run_tables
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.figures import Figure, curves, positional_encoding, style
-from pipeline.reporting.layer_figures import layer_times
-from pipeline.reporting.layers import Measured
+from pipeline.reporting.layer_plots import layer_times
+from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import count, page
+from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.studies import Study, studies
 from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
 from pipeline.settings.params import load
@@ -29,7 +29,7 @@ from transformer.files import atomic
 
 def tables_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured]) -> list[Table]:
     """All tables, in the order of the page."""
-    of_paper = [layers.table1(machines), paper_tables.table2(runs), paper_tables.table3(runs)]
+    of_paper = [layer_table.table1(machines), paper_tables.table2(runs), paper_tables.table3(runs)]
     seeds = run_tables.seeds(runs)
     return [
         run_tables.summary(runs),
@@ -91,7 +91,7 @@ def publish(files: dict[str, str], out: Path) -> None:
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     runs = evidence.selected(params, arguments.scores) + evidence.records(arguments.results)
-    machines = layers.measured(arguments.scores, arguments.results)
+    machines = layer_table.measured(arguments.scores, arguments.results)
     publish(report(params, runs, machines), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / 'index.html'} written: {count(len(runs), 'run')}, {scored} with scores")

@@ -10,10 +10,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import layer_costs, report
 from pipeline.costs.connectivity import path_length, reads, sequential_operations
-from pipeline.costs.layers import COUNTS, RestrictedSelfAttention, layer
 from pipeline.costs.measuring import kept_bytes, power_law, seconds
-from pipeline.reporting import layers as reporting
-from pipeline.reporting.layer_figures import layer_times
+from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.reporting import layer_table as reporting
+from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.published import TABLE1
 from pipeline.settings import layer_costs as settings
 from transformer.attention import attention_weights, position_mask

@@ -242,7 +242,7 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
         ("transformer/perplexity.py", {"train", "decode"}),
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
         ("pipeline/scoring/bleu.py", {"score"}),
-        ("pipeline/costs/layers.py", {"layer_costs"}),
+        ("pipeline/costs/table1_layers.py", {"layer_costs"}),
         ("pipeline/corpora/demonstration/lexicon.py", {"download"}),
         ("pipeline/workflow/stage.py", set()),
         ("pipeline/tracking/client.py", set()),

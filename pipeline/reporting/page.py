@@ -14,7 +14,7 @@ from pipeline.reporting.run_tables import described, scores
 from pipeline.reporting.tables import DASH, FORMULA, Column, Table, interval
 
 if TYPE_CHECKING:
-    from pipeline.reporting.figures import Figure
+    from pipeline.reporting.plots import Figure
 
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 LONG = 40  # characters of a cell that is not to wrap

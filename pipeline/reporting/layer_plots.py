@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pipeline.reporting.figures import COLOURS, Figure, svg
-from pipeline.reporting.layers import Measured, law
+from pipeline.reporting.layer_table import Measured, law
+from pipeline.reporting.plots import COLOURS, Figure, svg
 
 
 def layer_times(machine: Measured) -> Figure:
