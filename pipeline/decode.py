@@ -1,7 +1,7 @@
 """Translate dev and test by beam search (section 6.1) and measure the perplexity on dev.
 
     python -m pipeline.decode RUN --checkpoints models/RUN/checkpoints --average models/RUN/average \\
-        --text data/CORPUS/normalised --out scores/RUN/translations --timing scores/RUN/decoding-timing.json
+        --text data/CORPUS/normalised --out scores/RUN/translations --times work/times/RUN/decoding.json
 
 Dev is translated with the last checkpoint (Table 3) and with the average, test with the average (Table 2). Writes
 SET.WEIGHTS.txt with a translation a line; translations.json with the perplexities; samples.json; and the attention
@@ -23,6 +23,7 @@ from tqdm import tqdm
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, languages, load, section
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.times import write_times
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
@@ -199,12 +200,13 @@ def main(arguments: argparse.Namespace) -> None:
     average = decoder_of(arguments.average / "model.safetensors", vocabulary, config, device)
     with atomic_folder(arguments.out) as folder:
         times = work(last, average, arguments.text, pair, folder)
-    write_json(arguments.timing, {**times, "precision": config.precision, **hardware.hardware(device)})
+    times |= {"precision": config.precision, **hardware.hardware(device)}
+    write_times(arguments.times, arguments.out / "translations.json", times)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="decode", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--checkpoints", "--average", "--text", "--out", "--timing"):
+    for name in ("--checkpoints", "--average", "--text", "--out", "--times"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

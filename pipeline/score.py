@@ -1,6 +1,7 @@
 """Score: a run's translations by every measure of pipeline/scoring/bleu.py, with 95% intervals and signatures.
 
-    python -m pipeline.score RUN --translations scores/RUN/translations --raw data/CORPUS/raw --out scores/RUN/score.json
+    python -m pipeline.score RUN --translations scores/RUN/translations --raw data/CORPUS/raw \\
+        --out scores/RUN/score.json --metrics scores/RUN/metrics.json
 
 Reads params.yaml (base.scoring, runs.RUN, corpora.CORPUS.languages); of the translations dev.last.txt, dev.average.txt
 and test.average.txt, one detokenised segment a line; of the raw text, which nothing has normalised, dev and test as
@@ -16,6 +17,7 @@ from collections import defaultdict, deque
 from pathlib import Path
 
 from pipeline.corpora.sets import require_aligned
+from pipeline.scoring.metrics import metrics
 from pipeline.scoring.segments import aligned, lines
 from pipeline.settings.params import entry, languages, load
 from pipeline.settings.scoring import ScoringConfig, scoring
@@ -73,7 +75,9 @@ def score(translations: Path, raw: Path, pair: tuple[str, str], settings: Scorin
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     pair = languages(params, entry(params, "runs", arguments.run)["corpus"])
-    write_json(arguments.out, score(arguments.translations, arguments.raw, pair, scoring(params)))
+    table = score(arguments.translations, arguments.raw, pair, scoring(params))
+    write_json(arguments.out, table)
+    write_json(arguments.metrics, metrics(table, arguments.translations))
     tracking.mirror_scores(arguments.run, arguments.out.parent)
 
 
@@ -83,4 +87,5 @@ if __name__ == "__main__":
     parser.add_argument("--translations", type=Path, required=True)
     parser.add_argument("--raw", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--metrics", type=Path, required=True)
     stage.run(main, parser)

@@ -1,6 +1,5 @@
-"""The real pipeline made short: a copy of the project with a small corpus and model, every stage in seconds."""
+"""The real pipeline on a small corpus and model: a copy of the project in which every stage takes seconds."""
 
-import json
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -18,6 +17,7 @@ SMALLER = {
     "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
     "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
 }
+PAGE = "index.html"
 OUTPUTS = {
     "download@demo": ["data/demo/raw"],
     "normalise@demo": ["data/demo/normalised", "scores/corpora/demo/normalise.json"],
@@ -26,14 +26,11 @@ OUTPUTS = {
     TRAIN: [f"models/{RUN}/checkpoints", *(f"scores/{RUN}/{name}" for name in ("training.jsonl", "training.json"))],
     f"average@{RUN}": [f"models/{RUN}/average"],
     f"decode@{RUN}": [f"scores/{RUN}/translations"],
-    f"score@{RUN}": [f"scores/{RUN}/score.json"],
+    f"score@{RUN}": [f"scores/{RUN}/score.json", f"scores/{RUN}/metrics.json"],
     f"flops@{RUN}": [f"scores/{RUN}/flops.json"],
     "layer_costs": ["scores/layer-costs.json"],
     "report": ["reports"],
 }
-# What was timed stands in these, and what is made of it in the outputs of the stages behind.
-TIMINGS = {TRAIN: f"scores/{RUN}/timing.json", f"decode@{RUN}": f"scores/{RUN}/decoding-timing.json"}
-FROM_TIMES = {f"flops@{RUN}", "report"}
 
 
 def shortened(root: Path) -> Project:
@@ -52,10 +49,7 @@ def command(project: Project, stage: str) -> dict:
 
 
 def content(project: Project, stage: str) -> dict[str, bytes]:
-    """The bytes of all files that a stage makes, but those with times; of layer_costs, all but its times."""
-    if stage == "layer_costs" and (project.root / OUTPUTS[stage][0]).exists():
-        layers = json.loads((project.root / OUTPUTS[stage][0]).read_text())["layers"]
-        return {kind: repr((cost["bytes"], cost["path_length"])).encode() for kind, cost in layers.items()}
+    """The bytes of all files that a stage makes, but the page of the report, which shows times."""
     places = [project.root / place for place in OUTPUTS[stage]]
-    files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file()]
+    files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file() and file.name != PAGE]
     return {str(file.relative_to(project.root)): file.read_bytes() for file in sorted(files)}

@@ -70,12 +70,12 @@ PATHS = {
     "normalise": {"raw": "raw", "out": "text", "report": "scores/corpora/own/normalise.json"},
     "learn_bpe": {"text": "text", "out": "vocabulary.model"},
     "binarise": {"text": "text", "vocabulary": "vocabulary.model", "out": "ids", "report": "scores/corpora/own/binarise.json"},
-    "train": {"data": "ids", "vocabulary": "vocabulary.model", "out": "checkpoints", "scores": "scores/run"},
+    "train": {"data": "ids", "vocabulary": "vocabulary.model", "out": "checkpoints", "scores": "scores/run", "times": "work/times/run/training.json"},
     "average": {"checkpoints": "checkpoints", "vocabulary": "vocabulary.model", "out": "average"},
-    "decode": {"checkpoints": "checkpoints", "average": "average", "text": "text", "out": "scores/run/translations", "timing": "scores/run/decoding-timing.json"},
-    "score": {"translations": "scores/run/translations", "raw": "raw", "out": "scores/run/score.json"},
-    "flops": {"training": "scores/run/training.json", "timing": "scores/run/timing.json", "corpus": "scores/corpora/own/binarise.json", "out": "scores/run/flops.json"},
-    "report": {"scores": "scores", "results": "results", "out": "reports"},
+    "decode": {"checkpoints": "checkpoints", "average": "average", "text": "text", "out": "scores/run/translations", "times": "work/times/run/decoding.json"},
+    "score": {"translations": "scores/run/translations", "raw": "raw", "out": "scores/run/score.json", "metrics": "scores/run/metrics.json"},
+    "flops": {"training": "scores/run/training.json", "corpus": "scores/corpora/own/binarise.json", "out": "scores/run/flops.json"},
+    "report": {"scores": "scores", "times": "work/times", "results": "results", "out": "reports"},
 }  # fmt: skip
 STAGES = {module.__name__.rpartition(".")[2]: module for module in (download, normalise, learn_bpe, binarise, train, average, decode, score, flops, report)}  # fmt: skip
 
@@ -216,7 +216,7 @@ def other_vocabulary(path: Path) -> None:
         ("score", "scores/run/translations/test.average.txt", as_pickle),
         ("score", "scores/run/translations/test.average.txt", cut),
         ("flops", "scores/run/training.json", as_pickle),
-        ("flops", "scores/run/timing.json", cut),
+        ("report", "work/times/run/training.json", cut),
         ("flops", "scores/corpora/own/binarise.json", cut),
         ("report", "scores/run/score.json", cut),
         ("report", "scores/run/training.jsonl", as_pickle),

@@ -83,6 +83,8 @@ class Training:
             "models",
             "--scores",
             "scores",
+            "--times",
+            "times/training.json",
         )
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline.train", *arguments],

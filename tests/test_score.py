@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 HYPOTHESES, REFERENCES = lines(DATA / "hyp.de"), lines(DATA / "ref.de")
 SOURCES = [f"source {number}" for number in range(30)]
+SCORERS = {"test_sacrebleu": sacrebleu.corpus_bleu, "test_chrf": sacrebleu.corpus_chrf}
 SETTINGS = ScoringConfig(bootstrap=20, seed=1)
 
 
@@ -40,6 +41,8 @@ def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one")
         write(raw / f"{name}.de", REFERENCES)
     for name in ("dev.last", "dev.average", "test.average"):
         write(translations / f"{name}.txt", translation)
+    perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
+    (translations / "translations.json").write_text(json.dumps(perplexities))
     return translations, raw
 
 
@@ -59,7 +62,10 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(full, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-STAGE = "pipeline.score one --translations scores/one/translations --raw data/demo/raw --out scores/one/score.json"
+STAGE = (
+    "pipeline.score one --translations scores/one/translations --raw data/demo/raw --out scores/one/score.json "
+    "--metrics scores/one/metrics.json"
+)
 
 
 def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
@@ -71,6 +77,9 @@ def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
     assert {name: list(of_set) for name, of_set in written.items()} == {"dev": ["last", "average"], "test": ["average"]}
     expected = {"pairs": 30, "metrics": matrix(HYPOTHESES, REFERENCES, "de", 50, 1)}
     assert written["test"]["average"] == written["dev"]["last"] == expected
+    metrics = json.loads((tmp_path / "scores/one/metrics.json").read_text(encoding="utf-8"))
+    scores = {name: round(scorer(HYPOTHESES, [REFERENCES]).score, 4) for name, scorer in SCORERS.items()}
+    assert metrics == metrics | scores | {"dev_perplexity": 4.25} and len(metrics) == 4
 
 
 def test_other_line_counts_are_one_line_that_names_both_files_and_counts(tmp_path):

@@ -1,4 +1,7 @@
-"""reports/index.html: everything on one page that holds its own pictures and needs no network and no script."""
+"""reports/index.html: the whole report on one page that embeds its pictures and needs no network and no script.
+
+The page also shows times, hardware and commits, which the report's other files leave out.
+"""
 
 import base64
 import dataclasses
@@ -10,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.reporting.evidence import Evidence, Score
 from pipeline.reporting.page_style import STYLE
-from pipeline.reporting.run_tables import described, scores
+from pipeline.reporting.run_tables import scores
 from pipeline.reporting.tables import DASH, FORMULA, Column, Table, interval
+from pipeline.reporting.variations import described
 
 if TYPE_CHECKING:
     from pipeline.reporting.plots import Figure
@@ -205,7 +209,7 @@ def facts_of(run: Evidence) -> dict[str, str]:
     timing, plain = run.parts["timing"] or {}, Column("")
     model = f"{run.model}, {described(run.differences)}" if run.differences else run.model
     rate = Column("", "count").show(timing.get("tokens_per_second"))
-    time = f"{Column('', 'duration').show(timing.get('seconds'))}, {rate} tokens/s" if timing else DASH
+    time = f" in {Column('', 'duration').show(timing['seconds'])}, {rate} tokens/s" if timing else ""
     steps = Column("", "count").show(run.at("training", "steps"))
     hashes = {
         "commit": timing.get("commit"),
@@ -215,7 +219,7 @@ def facts_of(run: Evidence) -> dict[str, str]:
     return {
         "corpus": escape(run.corpus),
         "model": escape(model),
-        "trained": f"{steps} steps in {time}" if timing else DASH,
+        "trained": f"{steps} steps{time}" if run.parts["training"] else DASH,
         "hardware": escape(plain.show(timing.get("hardware"))),
         "FLOPs": flops(run),
         **{label: f"<code>{escape(value)}</code>" if value else DASH for label, value in hashes.items()},
@@ -224,9 +228,8 @@ def facts_of(run: Evidence) -> dict[str, str]:
 
 def flops(run: Evidence) -> str:
     column = Column("", "power")
-    estimate, counted = run.at("flops", "paper_estimate", "flops"), run.at("flops", "analytic", "training_flops")
-    reason = run.at("flops", "paper_estimate", "reason")
+    counted, reason = run.at("flops", "analytic", "training_flops"), run.cost.reason
     return (
-        f"{shown(counted, column, {})} counted, {shown(estimate, column, {})} by the paper's estimate"
+        f"{shown(counted, column, {})} counted, {shown(run.cost.flops, column, {})} by the paper's estimate"
         f"{f' ({escape(reason)})' if reason else ''}"
     )

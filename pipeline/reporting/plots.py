@@ -65,6 +65,7 @@ class Figure:
     alt: str
     run: str = ""  # of an attention map, the run's name
     text: str = ""  # and the sentence
+    measured: bool = False  # shows times: part of the page, but no file of its own
 
 
 def style() -> contextlib.AbstractContextManager:

@@ -1,6 +1,6 @@
 """A table as rows of values, and its renderings as Markdown, CSV and LaTeX.
 
-Values are rounded where a person reads them, and whole in CSV. None is a dash, in CSV an empty field.
+CSV holds the full values; the other renderings round them. None is a dash, in CSV an empty field.
 """
 
 import csv
@@ -22,12 +22,14 @@ class Column:
     """`kind`: text, run (a run's name), hash, signature, given (a number as it was given), count (1,234), number (of so
     many places), power (3.3e18), duration (of seconds), or score.
 
-    A score shows its 95% interval if it has one; in CSV the bounds are columns of their own.
+    A score shows its 95% interval if it has one; in CSV the bounds are columns of their own. A `measured` column holds
+    times, hardware or what follows from them, which differ between two runs with equal results.
     """
 
     label: str
     kind: str = "text"
     places: int = 2
+    measured: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -94,6 +96,15 @@ class Table:
         kept = [place for place, column in enumerate(self.columns) if column.label not in labels]
         rows = [[row[place] for place in kept] for row in self.rows]
         return dataclasses.replace(self, columns=[self.columns[place] for place in kept], rows=rows)
+
+    def without_empty(self, label: str) -> "Table":
+        """The table without this column if the column is empty."""
+        (place,) = [place for place, column in enumerate(self.columns) if column.label == label]
+        return self if any(row[place] for row in self.rows) else self.without(label)
+
+    def reproducible(self) -> "Table":
+        """The table without its measured columns: equal whenever the results are equal."""
+        return self.without(*(column.label for column in self.columns if column.measured))
 
     def starts_group(self, place: int) -> bool:
         """Whether a rule stands above row `place`."""

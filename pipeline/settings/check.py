@@ -39,7 +39,11 @@ BLOCKS = (
     "studies",
 )
 
-TAKEN = {"corpora": "scores/corpora holds the corpora's own", "downloads": "work/downloads holds the archives"}
+TAKEN = {
+    "corpora": "scores/corpora holds the corpora's own",
+    "downloads": "work/downloads holds the archives",
+    "times": "work/times holds the times of all runs",
+}
 
 
 def check(params: Mapping[str, Any]) -> None:

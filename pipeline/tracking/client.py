@@ -4,7 +4,7 @@
     tracking.mirror_scores(run, Path("scores") / run)   a run's files as they are, trainings and decodings
 
 MLFLOW_TRACKING_URI names the store, or `off`; by default it is mlflow.db here, shown by `mlflow ui`. The work is done
-by a process of its own (pipeline/tracking/follower.py, which reads scores/, params.yaml and dvc.lock): importing MLflow
+by a process of its own (pipeline/tracking/follower.py, which reads scores/, work/times/, params.yaml and dvc.lock): importing MLflow
 takes seconds and a store can hang. Where MLflow is not installed nothing is done.
 """
 

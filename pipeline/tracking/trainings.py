@@ -1,7 +1,7 @@
 """What stands in scores/ as MLflow's runs: one a training, by its settings and data, its decodings nested under it.
 
-Mirroring twice changes nothing. The other sources are params.yaml (names of corpus and model, settings of a decoding)
-and dvc.lock (the data's hash).
+Mirroring twice changes nothing. The other sources are work/times/, params.yaml (names of corpus and model, settings of
+a decoding) and dvc.lock (the data's hash).
 """
 
 import json
@@ -18,10 +18,12 @@ from ruamel.yaml import YAML, YAMLError
 from pipeline.settings.digest import digest
 from pipeline.settings.params import load
 from pipeline.tracking.store import Curve, Store
+from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import read_json
 
 TRANSLATIONS = Path("translations/translations.json")
+TIMES = Path("work/times")
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def mirror_training(
 
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     """The files of a run that is trained, and of its decoding if there is one."""
-    timing = optional(folder / "timing.json")
+    timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
     training = {**sources.trained(run), **read_json(folder / "training.json")}
     curve = read_curve(folder / "training.jsonl")
     run_id = mirror_training(store, run, training, curve, moment(timing.get("started")))
@@ -113,7 +115,8 @@ def mirror_decoding(store: Store, run: str, parent: str, folder: Path, sources: 
     beam, alpha = (settings.get("decoding", {}).get(key) for key in ("beam", "alpha"))
     identity = {"mlflow.parentRunId": parent, "run": run, "key": digest(settings)}
     run_id = store.find_or_create(f"{run}: beam {beam}, alpha {alpha}", identity, {})
-    timing, (scores, signatures) = optional(folder / "decoding-timing.json"), scores_of(optional(folder / "score.json"))
+    timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
+    scores, signatures = scores_of(optional(folder / "score.json"))
     measured = numbers("decoding", made) | numbers("timing", timing) | scores
     store.log(run_id, measured, dict(leaves(settings)), sources.names(run) | texts(timing) | signatures)
     store.set_status(run_id, "FINISHED")
