@@ -1,10 +1,10 @@
-"""Compare: do two systems' translations of one test set differ by more than chance?
+"""Compare two systems' translations of one test set: is their difference significant?
 
     python -m pipeline.commands.compare RUN RUN [--metric bleu-13a]
 
-A system is a run or, for one from elsewhere, a file with a translation of each line of the test set; one of the two
-is a run and says which test set that is. The test is sacreBLEU's paired bootstrap (Koehn 2004): how often, over
-resamples of the segments, the two scores differ by as much as they do, were there nothing between them.
+A system is a run, or a file with a translation of each line of the test set. At least one of the two is a run: its
+corpus determines the test set. The test is sacreBLEU's paired bootstrap resampling (Koehn 2004): p is the probability
+of a difference of this size if the systems were equally good.
 
 Reads params.yaml (base.scoring, runs, corpora.CORPUS.languages), scores/RUN/translations/test.average.txt and
 data/CORPUS/raw/test.TARGET. Prints a table; writes nothing.
@@ -43,7 +43,7 @@ def paired(systems: Mapping[str, list[str]], references: list[str], measure: Mea
     from sacrebleu.significance import PairedTest
 
     prepared = [(system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()]
-    if prepared[0][1] == prepared[1][1]:  # sacreBLEU's p-value would be its smallest: no resample differs by more
+    if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
         raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
     answers = [[measure.reference(line) for line in references]]
     signatures, results = PairedTest(prepared, {"": measure.metric}, answers, test_type="bs", n_samples=resamples)()
@@ -74,7 +74,7 @@ def main(arguments: argparse.Namespace) -> None:
     segments, reference = {}, Path("data", corpus, "raw", f"test.{target}")
     for system in systems:
         segments[system], references = aligned(translation(system), reference)
-    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # the only way in that PairedTest has
+    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # PairedTest takes the seed only from there
     signature, results = paired(segments, references, measures(target)[arguments.metric], settings.bootstrap)
     print(f"test set of {corpus}, {len(references):,} pairs, {signature}")
     print(table(arguments.metric, systems, results))
@@ -83,7 +83,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="compare", description=__doc__.split("\n\n")[0])
     options.add_argument("first", help="a run, or a file of translations of the same test set")
-    options.add_argument("second", help="likewise")
+    options.add_argument("second", help="as the first")
     options.add_argument("--metric", default=HEADLINE, help=f"a measure of the BLEU matrix ({HEADLINE})")
     return options
 

@@ -27,7 +27,7 @@ def layer_times(machine: Measured) -> Figure:
 
 
 def draw(plot: Axes, machine: Measured, sizes: Sequence[int], places: Sequence[tuple[int, int]]) -> None:
-    """Each layer's times at these (n, d), and its fit, over the sizes on the horizontal axis."""
+    """Plot each layer's times at these (n, d), and its fit, against the sizes."""
     for (kind, cost), colour in zip(machine.layers.items(), COLOURS):
         times = {(point.n, point.d): point.seconds for point in cost.points}
         fit = [cost.seconds.measured.at(*place) for place in places]

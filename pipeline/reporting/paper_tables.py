@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of the paper, ours beside its own: a run fills the row that has its settings, whatever its name."""
+"""Tables 2 and 3 of the paper with our results beside its own. A run belongs to the row with its settings."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -21,13 +21,13 @@ from pipeline.reporting.variations import stated
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 
 OF_BLEU = (
-    "BLEU is taken in the paper's way: case-sensitive on Moses' tokens, compounds split for German. "
-    "sacreBLEU is its 13a tokenisation, which can be compared across papers. 95% intervals by bootstrap in parentheses."
+    "BLEU is computed as in the paper: case-sensitive on Moses' tokens, compounds split for German. "
+    "sacreBLEU with its 13a tokenisation can be compared across papers. 95% intervals by bootstrap in parentheses."
 )
 
 
 def on(corpus: str, name: str) -> bool:
-    """Whether `corpus` is the paper's corpus `name`; the hub has the same pairs."""
+    """Whether `corpus` is the paper's corpus `name`. Its copy on the Hugging Face hub has the same pairs."""
     return corpus.removesuffix("-hub") == name
 
 
@@ -133,5 +133,5 @@ def toolkits() -> Table:
     columns = [Column(label) for label in ("implementation", "model", "languages", "test set", "measure")]
     columns += [Column("BLEU", "given"), Column("source")]
     rows = [(t.name, t.model, t.languages, t.test_set, t.measure, t.bleu, t.source) for t in TOOLKITS]
-    note = "Two measures of the same translations differ by up to 2 BLEU: compare within one."
+    note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
     return Table("toolkits", "Other implementations", columns, rows, [note])

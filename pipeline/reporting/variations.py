@@ -7,7 +7,7 @@ from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.published import BASE
 from pipeline.reporting.tables import Column
 
-# Table 3's columns of settings, and whether the learned positions of row E are used.
+# Table 3's columns of settings; `positions` tells row E apart.
 SETTINGS = {
     "N": "N",
     "d_model": "d_model",
@@ -20,12 +20,12 @@ SETTINGS = {
     "positions": "positions",
     "steps": "steps",
 }
-OTHERS = "other settings"  # the column of all that have none of their own
+OTHERS = "other settings"  # the column of the settings that have no column of their own
 GROUPS = ("base", "A", "B", "C", "D", "E", "big", "other")
 
 
 def stated(run: Evidence) -> dict[str, Any]:
-    """A run's settings in everything that the paper states."""
+    """A run's values of the settings that the paper states."""
     return {key: run.settings.get(key) for key in BASE}
 
 
