@@ -18,7 +18,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce plan check test kill lint format deps bench study record sbom ui clean
+.PHONY: help environment reproduce page plan check test kill lint format deps bench study record sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -36,6 +36,10 @@ environment: $(INSTALLED)  ## the tested versions of everything, in .venv
 
 reproduce: $(INSTALLED)  ## from nothing to reports/: what params.yaml selects, what is stale of it
 	snakemake --cores $(CORES)
+	@test -e reports/index.html || $(MAKE) --no-print-directory report
+
+report: $(INSTALLED)  ## reports/index.html, which is not in git, made again with the times of this machine
+	dvc repro --force --single-item report
 
 plan: $(INSTALLED)  ## what `make reproduce` would do
 	snakemake --dry-run

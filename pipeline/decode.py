@@ -2,7 +2,7 @@
 
     python -m pipeline.decode RUN --checkpoints models/RUN/checkpoints --average models/RUN/average \\
         --dev data/sets/CORPUS-dev --test data/sets/CORPUS-test --out scores/RUN/translations \\
-        --timing scores/RUN/decoding-timing.json
+        --times work/times/RUN/decoding.json
 
 Dev is translated with the last checkpoint (Table 3) and with the average, test with the average (Table 2). Writes
 SET.WEIGHTS.txt with a translation a line; translations.json with the perplexities; samples.json; and the attention
@@ -23,6 +23,7 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.times import write_times
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoding import Translation
@@ -135,12 +136,13 @@ def main(arguments: argparse.Namespace) -> None:
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
     with atomic_folder(arguments.out) as folder:
         times = work(last, average, sets, folder)
-    write_json(arguments.timing, {**times, "precision": config.precision, **hardware.hardware(device)})
+    times |= {"precision": config.precision, **hardware.hardware(device)}
+    write_times(arguments.times, arguments.out / "translations.json", times)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="decode", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--checkpoints", "--average", "--dev", "--test", "--out", "--timing"):
+    for name in ("--checkpoints", "--average", "--dev", "--test", "--out", "--times"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

@@ -1,9 +1,11 @@
 """Translate a set with a trained model and score it: one line of `decodings` in params.yaml.
 
-    python -m pipeline.decoding NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME
+    python -m pipeline.decoding NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME \\
+        --times work/times/decodings/NAME.json
 
 Reads params.yaml (base.decoding with what decodings.NAME changes, base.scoring), the model folder and the evaluation
-set. Writes translation.txt, a line a segment; decoding.json with the settings; and score.json. It trains nothing.
+set. Writes translation.txt, a line a segment; decoding.json with the settings; score.json; and metrics.json, the few
+numbers that a person compares. It trains nothing.
 """
 
 import argparse
@@ -13,13 +15,15 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.settings.sets import DecodingRun, decoding_run
 from pipeline.workflow import hardware, stage
-from transformer.files import atomic_folder, write_json, write_lines
+from pipeline.workflow.times import write_times
+from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
 
@@ -59,18 +63,18 @@ def main(arguments: argparse.Namespace) -> None:
     device = hardware.torch_device(machine(params), decoding.settings.threads)
     translator = Translator.of_folder(arguments.model, decoding.settings, device)
     chosen = EvaluationSet.open(arguments.set)
-    with atomic_folder(arguments.out) as folder:
-        times = work(translator, name, chosen, decoding, folder)
-        table = score(folder / "translation.txt", chosen, scoring(params))
-        write_json(folder / "score.json", table)
+    times = work(translator, name, chosen, decoding, arguments.out)
+    table = score(arguments.out / "translation.txt", chosen, scoring(params))
+    write_json(arguments.out / "score.json", table)
+    write_json(arguments.out / "metrics.json", of_set("test", table["set"]))
     times |= {"precision": decoding.settings.precision, **hardware.hardware(device)}
-    write_json(Path("work/times/decodings") / f"{name}.json", times)
+    write_times(arguments.times, arguments.out / "decoding.json", times)
     print(f"{arguments.out}: {table['set']['metrics']['bleu-13a']['score']:.2f} sacreBLEU on {decoding.set}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="decoding", description=__doc__.split("\n\n")[0])
     parser.add_argument("name", help="a decoding of params.yaml")
-    for name in ("--model", "--set", "--out"):
+    for name in ("--model", "--set", "--out", "--times"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

@@ -1,21 +1,22 @@
-"""Table 1 measured: time and memory of its four layers on this machine (4).
+"""Measure Table 1: time and memory of its four layers on this machine (4).
 
-    python -m pipeline.layer_costs --out scores/layer-costs.json
+    python -m pipeline.layer_costs --out scores/layer-costs.json --times work/times/layer-costs.json
 
-A study beside the stages from corpus to report: it needs no data and no other stage. Reads params.yaml (layer_costs,
-machine.device). Writes {"machine", "settings", "layers"}, where a layer's entry is pipeline/costs/growth.py's LayerCost.
+The stage needs no data and no other stage. Reads params.yaml (layer_costs, machine.device). Writes {"settings",
+"layers"}, where a layer's entry is a LayerCost of pipeline/costs/growth.py without times. The times file is the same
+with the times and with "machine", the hardware.
 
-Times differ from run to run; everything else is the same. A copy of the file in results/layer-costs/, for example of
-a machine with a GPU, is shown by every later report beside this machine's.
+A copy of the times file in results/layer-costs/, for example from a machine with a GPU, is shown by every later report
+beside this machine's.
 """
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.costs.growth import Growth, LayerCost, Point, upper
 from pipeline.settings import layer_costs as settings
@@ -24,6 +25,7 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, hardware, torch_device
+from pipeline.workflow.times import write_times
 from transformer.files import write_json
 
 if TYPE_CHECKING:
@@ -33,12 +35,13 @@ if TYPE_CHECKING:
 def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[Point]]:
     """The time and the memory of every layer at every n and d.
 
-    Turn by turn through all of them, the shortest time of each: a busy moment of the machine spoils a part of one turn.
+    Each of the `repeats` turns measures all of them, and the shortest time of each counts: a short load on the machine
+    then affects a part of one turn only.
     """
     import torch
 
-    from pipeline.costs.layers import COUNTS, layer
     from pipeline.costs.measuring import kept_bytes, seconds
+    from pipeline.costs.table1_layers import COUNTS, layer
 
     by_kind: dict[str, dict[tuple[int, int], Point]] = {kind: {} for kind in COUNTS}
     for _ in range(config.repeats):
@@ -46,7 +49,7 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
             torch.manual_seed(config.seed)
             made = layer(kind, d, config.kernel, config.neighbourhood).to(device)
             x_BND = torch.randn(config.batch, n, d, device=device, requires_grad=True)
-            if (n, d) not in by_kind[kind]:  # this warms up, too
+            if (n, d) not in by_kind[kind]:  # also the warm-up
                 by_kind[kind][n, d] = Point(n, d, math.inf, kept_bytes(made, x_BND))
             point = by_kind[kind][n, d]
             by_kind[kind][n, d] = replace(point, seconds=min(point.seconds, seconds(made, x_BND)))
@@ -54,10 +57,10 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
 
 
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
-    """What was measured of a layer, how it grows, and what follows from the layer's connectivity."""
+    """The measurements of a layer, how they grow, and what follows from the layer's connectivity."""
     from pipeline.costs.connectivity import path_length, sequential_operations
-    from pipeline.costs.layers import COUNTS
     from pipeline.costs.measuring import power_law
+    from pipeline.costs.table1_layers import COUNTS
 
     lengths, widths, k, r = upper(config.lengths), upper(config.widths), config.kernel, config.neighbourhood
     large = [point for point in points if point.n in lengths and point.d in widths]
@@ -76,14 +79,18 @@ def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> 
     )
 
 
+def content(config: LayerCostsConfig, layers: Mapping[str, LayerCost]) -> dict[str, Any]:
+    return {"settings": asdict(config), "layers": {kind: asdict(layer) for kind, layer in layers.items()}}
+
+
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     config = settings.config(params)
     device = torch_device(machine(params), threads=1)
     layers = {kind: layer_cost(kind, points, config) for kind, points in measure(config, device).items()}
+    write_json(arguments.out, content(config, {kind: layer.without_times() for kind, layer in layers.items()}))
     made_on = {**hardware(device), "commit": commit()}
-    entries = {kind: asdict(layer) for kind, layer in layers.items()}
-    write_json(arguments.out, {"machine": made_on, "settings": asdict(config), "layers": entries})
+    write_times(arguments.times, arguments.out, {"machine": made_on, **content(config, layers)})
     for kind, layer in layers.items():
         law = layer.seconds.measured
         print(f"{kind}: time grows as n^{law.n:.2f} d^{law.d:.2f} (R^2 {law.r_squared:.3f})")
@@ -92,4 +99,5 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="layer_costs", description=__doc__.split("\n\n")[0])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--times", type=Path, required=True)
     stage.run(main, parser)

@@ -1,24 +1,27 @@
-"""Write the report: tables beside the paper's, figures, and a page that a browser opens.
+"""Write the report: tables beside the paper's, figures, and a page for the browser.
 
-    python -m pipeline.report --scores scores --results results --out reports
+    python -m pipeline.report --scores scores --times work/times --results results --out reports
 
-Reads the score files of the runs that params.yaml selects (others that lie there are ignored), what layers cost on this
-machine, and the records of both in results/. Writes reports/: index.html, README.md, each table as .md, .csv and .tex, and figures/*.svg; what an earlier
-report wrote there and this one does not is removed. Nothing is computed that the score files do not hold: what is
-missing is a dash.
+Reads the score files and times of the runs that params.yaml selects (others are ignored), the costs of layers on this
+machine, and the records of both in results/. Missing values become dashes. Writes into reports/: README.md, each table
+as .md, .csv and .tex, figures/*.svg, and index.html; removes what an earlier report wrote there and this one does not.
+
+index.html also shows times, hardware and commits. git and DVC ignore it, and the other files hold none of these, so
+that reports/ is equal in git whenever the results are equal.
 """
 
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.reporting import cost_tables, evidence, layers, paper_tables, run_tables
+from pipeline.reporting import cost_tables, decodings, evidence, layer_table, paper_tables, run_tables
 from pipeline.reporting.attention_maps import attention
+from pipeline.reporting.decodings import Decoding
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.figures import Figure, curves, positional_encoding, style
-from pipeline.reporting.layer_figures import layer_times
-from pipeline.reporting.layers import Measured
+from pipeline.reporting.layer_plots import layer_times
+from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import count, page
+from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.studies import Study, studies
 from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
 from pipeline.settings.params import load
@@ -26,14 +29,18 @@ from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
+PAGE = "index.html"
 
-def tables_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured]) -> list[Table]:
+
+def tables_of(
+    runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured], decoded: Sequence[Decoding]
+) -> list[Table]:
     """All tables, in the order of the page."""
-    of_paper = [layers.table1(machines), paper_tables.table2(runs), paper_tables.table3(runs)]
-    seeds = run_tables.seeds(runs)
+    of_paper = [layer_table.table1(machines), paper_tables.table2(runs), paper_tables.table3(runs)]
+    optional = [run_tables.seeds(runs), decodings.table(decoded)]
     return [
         run_tables.summary(runs),
-        *([seeds] if seeds else []),
+        *filter(None, optional),
         *run_tables.study_tables(side_by_side),
         *of_paper,
         cost_tables.flops(runs),
@@ -48,27 +55,33 @@ def figures_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequen
         return [
             *curves(runs, side_by_side),
             positional_encoding(),
-            *map(layer_times, machines),
+            *(layer_times(machine) for machine in machines if machine.has_times),
             *(figure for run in runs for figure in attention(run)),
         ]
 
 
-def report(params: Mapping, runs: list[Evidence], machines: Sequence[Measured] = ()) -> dict[str, str]:
-    """Every file of the report, by its path in it; `machines` are those that Table 1 was measured on."""
+def report(
+    params: Mapping, runs: list[Evidence], machines: Sequence[Measured] = (), decoded: Sequence[Decoding] = ()
+) -> dict[str, str]:
+    """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
     side_by_side = studies(params, runs)
-    tables, figures = tables_of(runs, side_by_side, machines), figures_of(runs, side_by_side, machines)
-    files = {"index.html": page(runs, tables, figures), "README.md": readme(tables, figures)}
+    tables = tables_of(runs, side_by_side, machines, decoded)
+    figures = figures_of(runs, side_by_side, machines)
+    files = {PAGE: page(runs, tables, figures)}
+    tables = [kept for table in tables if len((kept := table.reproducible()).columns) > 1]  # more than names
+    figures = [figure for figure in figures if not figure.measured]
+    files["README.md"] = readme(tables, figures)
     for table in [*tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         files |= {f"{table.name}.{suffix}": render(table) for suffix, render in RENDERINGS.items()}
     return files | {f"figures/{figure.name}.svg": figure.svg for figure in figures}
 
 
 def readme(tables: list[Table], figures: list[Figure]) -> str:
-    """The overview that a git host shows: all tables, and links to the figures."""
+    """The overview that a git host shows: the tables, and links to the figures."""
     intro = (
-        "# Results\n\nGenerated by `pipeline/report.py` from score files; never edited by hand. `index.html` holds all of it "
-        "with figures, samples and what each number can be traced by; `runs.csv` has every fact of every run and `scores.csv` "
-        "every score. Beside each table here stand its .csv (numbers unrounded, empty where there is none) and .tex.\n"
+        "# Results\n\nGenerated by `pipeline/report.py` from score files; never edited by hand. `index.html`, which is not in "
+        "git, also shows times, hardware, samples and attention maps. `runs.csv` lists the runs with the hashes of their data "
+        "and settings, `scores.csv` every score. Each table here is also there as .csv (numbers unrounded) and as .tex.\n"
     )
     shown = [figure for figure in figures if figure.section != "attention"]
     pictures = [f"![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n" for figure in shown]
@@ -76,9 +89,9 @@ def readme(tables: list[Table], figures: list[Figure]) -> str:
 
 
 def publish(files: dict[str, str], out: Path) -> None:
-    """Write the files, each whole or not at all, and remove what is not among them."""
+    """Write the files, each atomically, and remove those of an earlier report that are not among them."""
     there = [path.name for path in out.glob("*") if path.suffix != ".partial"]
-    if there and "index.html" not in there:
+    if there and not {PAGE, "runs.csv"} & set(there):  # a clone has no page
         raise UserError(f"{out} holds files and no earlier report; a new folder, or that of a report, is expected")
     for name, text in files.items():
         with atomic(out / name, "w") as file:
@@ -90,15 +103,16 @@ def publish(files: dict[str, str], out: Path) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    runs = evidence.selected(params, arguments.scores) + evidence.records(arguments.results)
-    machines = layers.measured(arguments.scores, arguments.results)
-    publish(report(params, runs, machines), arguments.out)
+    runs = evidence.selected(params, arguments.scores, arguments.times) + evidence.records(params, arguments.results)
+    machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
+    decoded = decodings.selected(params, arguments.scores) + decodings.records(arguments.results)
+    publish(report(params, runs, machines, decoded), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
-    print(f"{arguments.out / 'index.html'} written: {count(len(runs), 'run')}, {scored} with scores")
+    print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="report", description=__doc__.split("\n\n")[0])
-    for name in ("--scores", "--results", "--out"):
+    for name in ("--scores", "--times", "--results", "--out"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

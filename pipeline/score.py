@@ -1,19 +1,20 @@
 """Score a run's translations by every measure of pipeline/scoring/bleu.py, with 95% intervals and signatures.
 
     python -m pipeline.score RUN --translations scores/RUN/translations --dev data/sets/CORPUS-dev \\
-        --test data/sets/CORPUS-test --out scores/RUN/score.json
+        --test data/sets/CORPUS-test --out scores/RUN/score.json --metrics scores/RUN/metrics.json
 
 Reads params.yaml (base.scoring); of the translations dev.last.txt, dev.average.txt and test.average.txt, one detokenised
 segment a line; and the sets' raw text as references.
 
 Writes {set: {checkpoint: {"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}}}; the set
-test_filtered is there if the test set has a filtered part.
+test_filtered is there if the test set has a filtered part. metrics.json holds the few numbers that a person compares.
 """
 
 import argparse
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.metrics import metrics
 from pipeline.scoring.of_sets import filtered_scores, set_scores
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
@@ -35,13 +36,15 @@ def score(translations: Path, sets: dict[str, EvaluationSet], settings: ScoringC
 
 def main(arguments: argparse.Namespace) -> None:
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
-    write_json(arguments.out, score(arguments.translations, sets, scoring(load())))
+    table = score(arguments.translations, sets, scoring(load()))
+    write_json(arguments.out, table)
+    write_json(arguments.metrics, metrics(table, arguments.translations))
     tracking.mirror_scores(arguments.run, arguments.out.parent)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="score", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--translations", "--dev", "--test", "--out"):
+    for name in ("--translations", "--dev", "--test", "--out", "--metrics"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

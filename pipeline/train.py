@@ -1,11 +1,11 @@
 """Train a run's model (section 5). A training that was stopped is resumed.
 
     python -m pipeline.train RUN --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
-        --out models/RUN/checkpoints --scores scores/RUN
+        --out models/RUN/checkpoints --scores scores/RUN --times work/times/RUN/training.json
 
 Reads the binarised pairs, which have to be of that vocabulary. Writes the last checkpoints for averaging and the
-model's settings to --out; the losses (training.jsonl), a summary (training.json) and what depends on the machine
-(timing.json) to --scores. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
+model's settings to --out; the losses (training.jsonl) and a summary (training.json) to --scores, and what depends
+on the machine to --times. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
 exits with status 75. If machine.processes is above 1, several processes share the training, as under `torchrun
 --nproc-per-node N -m pipeline.train`.
 """
@@ -28,6 +28,7 @@ from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import energy, outcome, workers, workspace
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.times import write_times
 from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
 from transformer.compilation import hindrance
@@ -161,8 +162,9 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())
-        write_json(arguments.scores / "training.json", outcome.summary(training, settings, binarised["sum"]))
-        write_json(arguments.scores / "timing.json", outcome.timing(training, started, earlier_code))
+        summary = arguments.scores / "training.json"
+        write_json(summary, outcome.summary(training, settings, binarised["sum"]))
+        write_times(arguments.times, summary, outcome.timing(training, started, earlier_code))
         workspace.release(run)
     return 0
 
@@ -200,6 +202,6 @@ def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="train", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--data", "--vocabulary", "--out", "--scores"):
+    for name in ("--data", "--vocabulary", "--out", "--scores", "--times"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

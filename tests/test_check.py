@@ -304,11 +304,12 @@ def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, plac
         None,
         "corpora",
         "downloads",
+        "times",
     ],
 )
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
     refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
-    if name not in ("corpora", "downloads"):
+    if name not in ("corpora", "downloads", "times"):
         for block in ("corpora", "models", "studies"):
             refusal({**params, block: {**params[block], name: next(iter(params[block].values()))}})
 
@@ -397,8 +398,8 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
     (tmp_path / "params.yaml").write_text(text.replace("    nfc: true", "    nfd: true"), encoding="utf-8")
     options = {
-        "score": ("--translations", "t", "--dev", "d", "--test", "e", "--out", "o"),
-        "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s"),
+        "score": ("--translations", "t", "--dev", "d", "--test", "e", "--out", "o", "--metrics", "m"),
+        "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s", "--times", "t"),
     }
     done = command(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
     assert done.returncode == 1

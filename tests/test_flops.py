@@ -13,6 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import flops as stage
+from pipeline.costs import training_cost
 from pipeline.reporting.published import TABLE3
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys
@@ -143,89 +144,94 @@ TABLE = {"P100": 9.5, "H100": 60.0, "H100 PCIe": 50.0, "H100 bfloat16": 700.0, "
     ],
 )
 def test_a_rate_is_found_by_the_gpu_s_name_and_precision(hardware, precision, expected):
-    assert stage.rate(TABLE, hardware, precision) == expected
+    assert training_cost.rate(TABLE, hardware, precision) == expected
 
 
 @pytest.mark.parametrize("value", [0, -3.5, "fast", None, True])
 def test_an_impossible_rate_is_refused(value):
     with pytest.raises(UserError, match=r"params.yaml: hardware\.P100"):
-        stage.rates({"hardware": {"P100": value}}, "hardware")
+        training_cost.cost(timing(), COUNTED, {"hardware": {"P100": value}})
 
 
 def timing(**differences):
     values = {"seconds": 43200.0, "gpus": 8, "hardware": "Tesla P100-SXM2-16GB", "precision": "float32"}
-    return stage.Timing(**{**values, "energy_joules": None, **differences})
+    return training_cost.Timing(**{**values, "energy_joules": None, **differences})
 
 
-def test_a_missing_estimate_names_what_it_lacks():
-    made = stage.paper_estimate(timing(hardware="NVIDIA B200", precision="bfloat16"), TABLE)
-    assert made["flops"] is None and made["sustained_tflops"] is None
-    assert "'NVIDIA B200 bfloat16'" in made["reason"] and "hardware" in made["reason"]
-    made = stage.paper_estimate(timing(gpus=0, hardware="Some P100 of a processor"), TABLE)
-    assert made["flops"] is None and "processor" in made["reason"]
+COUNTED = {"analytic": {"training_flops": 3e15, "training_flops_causal_half": 2e15}}
+PARAMS = {"hardware": TABLE, "peak_tflops": {"P100": 10.0}}
 
 
-def write_files(folder, settings, **of_timing):
-    """The files of a training of ten steps. Like real ones, they have more entries than the stage reads."""
+def test_the_estimate_is_the_paper_s_formula():
+    made = training_cost.cost(timing(), COUNTED, PARAMS)
+    assert made.flops == pytest.approx(43200 * 8 * 9.5e12) and made.sustained_tflops == 9.5 and made.reason is None
+
+
+def test_an_estimate_that_cannot_be_made_says_what_is_missing():
+    made = training_cost.cost(timing(hardware="NVIDIA B200", precision="bfloat16"), COUNTED, PARAMS)
+    assert made.flops is made.sustained_tflops is made.mfu is None
+    assert "'NVIDIA B200 bfloat16'" in made.reason and "hardware" in made.reason
+    on_cpu = timing(gpus=0, hardware="a CPU named P100", energy_joules=12.5)
+    made = training_cost.cost(on_cpu, COUNTED, PARAMS)
+    assert made.flops is made.mfu is made.hfu is None and "CPU" in made.reason and made.energy_joules == 12.5
+
+
+def test_without_times_nothing_is_known_of_the_cost():
+    assert training_cost.cost(None, COUNTED, PARAMS) == training_cost.Cost()
+
+
+def test_without_a_count_there_is_an_estimate_and_no_utilisation():
+    made = training_cost.cost(timing(), None, PARAMS)
+    assert made.flops and made.mfu is made.hfu is None
+
+
+def write_files(folder, settings):
+    """The files of a training of ten steps; they hold more than is needed, as the real ones do."""
     sums = vars(Lengths.of([(9, 5), (4, 17)] * 10))
     training = {**sums, "steps": 10, "dev_loss": 4.2, "settings": {"model": vars(settings), "training": {"seed": 1}}}
-    times = {**vars(timing(**of_timing)), "tokens_per_second": 5.0, "torch": "2"}
-    if times["energy_joules"] is None:
-        del times["energy_joules"]
     report = {"vocabulary_size": VOCABULARY, "data_sum": "00"}
     paths = {}
-    for name, value in [("training", training), ("timing", times), ("corpus", report)]:
+    for name, value in [("training", training), ("corpus", report)]:
         paths[name] = folder / f"{name}.json"
         paths[name].write_text(json.dumps(value))
     return paths
 
 
 def run_stage(paths):
-    """The output of the stage for these files."""
+    """The content of the file that the stage makes of these files."""
     out = paths["training"].with_name("flops.json")
     stage.main(argparse.Namespace(run="some-run", out=out, **paths))
     return json.loads(out.read_text())
 
 
-def test_the_stage_writes_the_estimate_and_the_count(tmp_path, settings):
-    result = run_stage(write_files(tmp_path, settings()))
-    estimate, analytic = result["paper_estimate"], result["analytic"]
-    assert estimate["flops"] == pytest.approx(43200 * 8 * 9.5e12) and estimate["reason"] is None
+def test_the_stage_writes_the_count(tmp_path, settings):
+    analytic = run_stage(write_files(tmp_path, settings()))["analytic"]
     assert analytic["training_flops"] == sum(analytic["components"].values())
     torch_s = sum(counted(settings(), 10, *pair, backward=True) for pair in [(9, 5), (4, 17)])
     assert analytic["training_flops"] == torch_s
     assert analytic["per_step"] == torch_s / 10
     assert analytic["training_flops_causal_half"] < torch_s
-    assert result["energy_joules"] is None
-
-
-def test_on_a_cpu_the_stage_writes_the_energy_but_no_gpu_figures(tmp_path, settings):
-    result = run_stage(write_files(tmp_path, settings(), gpus=0, hardware="a processor", energy_joules=12.5))
-    assert result["energy_joules"] == 12.5
-    assert result["paper_estimate"]["flops"] is result["mfu"] is result["hfu"] is result["peak_tflops"] is None
-    assert result["analytic"]["training_flops"] > 0
 
 
 def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak(settings):
     params = {"hardware": {}, "peak_tflops": {"P100": 10.0}}
-    counted_of_it = stage.analytic(settings(), VOCABULARY, lengths(5, 9, 5), steps=1)
-    result = stage.flops(counted_of_it, timing(seconds=2.0, gpus=3), params)
+    counted_of_it = {"analytic": stage.analytic(settings(), VOCABULARY, lengths(5, 9, 5), steps=1)}
+    result = training_cost.cost(timing(seconds=2.0, gpus=3), counted_of_it, params)
     executed, at_peak = counted(settings(), 5, 9, 5, backward=True), 2 * 3 * 10.0e12
     hidden = 3 * settings().N * 5 * (5 * 4 // 2) * 2 * settings().h * (settings().d_k + settings().d_v)  # m (m - 1) / 2
-    assert result["hfu"] == pytest.approx(executed / at_peak)
-    assert result["mfu"] == pytest.approx((executed - hidden) / at_peak)
-    assert result["paper_estimate"]["flops"] is None
+    assert result.hfu == pytest.approx(executed / at_peak)
+    assert result.mfu == pytest.approx((executed - hidden) / at_peak)
+    assert result.flops is None
 
 
 MISSING = "nothing at all"
 NEEDED = {
     "training": ["steps", *keys(Lengths), "settings", "settings.model", "settings.model.d_model"],
-    "timing": ["seconds", "gpus", "hardware", "precision"],
     "corpus": ["vocabulary_size"],
 }
 NO_USE = [(file, key, value) for file in NEEDED for key in NEEDED[file] for value in (MISSING, None, True, -1, [], {})]
 NO_USE += [("corpus", "vocabulary_size", value) for value in ("2000", 0, 0.5, float("nan"))]
-NO_USE += [("training", "steps", 0), ("training", "settings", "text"), ("timing", "seconds", float("inf"))]
+NO_USE += [("training", "steps", 0), ("training", "settings", "text")]
 
 
 def spoil(path, key, value):
@@ -247,6 +253,13 @@ def test_a_missing_or_invalid_entry_is_refused_by_its_name(tmp_path, settings, f
     spoil(paths[file], key, value)
     with pytest.raises(UserError, match=rf"{file}\.json[.:] ?{re.escape(key)}"):
         run_stage(paths)
+
+
+@pytest.mark.parametrize("key", ["seconds", "gpus", "hardware", "precision"])
+@pytest.mark.parametrize("value", [None, True, -1, [], {}, float("inf")])
+def test_times_of_no_use_are_refused_by_the_file_s_name(key, value):
+    with pytest.raises(UserError, match=rf"^times\.json\.{key}"):
+        training_cost.timing_of({**vars(timing()), key: value}, "times.json")
 
 
 @pytest.mark.parametrize("content", ["[]", "[1]", "{}", "1", "null", '"steps"'])

@@ -228,7 +228,7 @@ def other_vocabulary(path: Path) -> None:
         ("score", "scores/run/translations/test.average.txt", as_pickle),
         ("score", "scores/run/translations/test.average.txt", cut),
         ("flops", "scores/run/training.json", as_pickle),
-        ("flops", "scores/run/timing.json", cut),
+        ("report", "work/times/run/training.json", cut),
         ("flops", "scores/corpora/own/binarise.json", cut),
         ("report", "scores/run/score.json", cut),
         ("report", "scores/run/training.jsonl", as_pickle),

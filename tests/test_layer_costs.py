@@ -10,10 +10,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import layer_costs, report
 from pipeline.costs.connectivity import path_length, reads, sequential_operations
-from pipeline.costs.layers import COUNTS, RestrictedSelfAttention, layer
 from pipeline.costs.measuring import kept_bytes, power_law, seconds
-from pipeline.reporting import layers as reporting
-from pipeline.reporting.layer_figures import layer_times
+from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.reporting import layer_table
+from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.published import TABLE1
 from pipeline.settings import layer_costs as settings
 from transformer.attention import attention_weights, position_mask
@@ -171,8 +171,17 @@ def scores(params, tmp_path, monkeypatch):
     """A folder of scores, in which the stage has run on a small grid."""
     params = {**params, "layer_costs": params["layer_costs"] | SMALL}
     monkeypatch.setattr(layer_costs, "load", lambda: params)
-    layer_costs.main(argparse.Namespace(out=tmp_path / "scores" / "layer-costs.json"))
+    run_stage(tmp_path)
     return tmp_path / "scores"
+
+
+def run_stage(folder):
+    paths = {key: folder / place / "layer-costs.json" for key, place in (("out", "scores"), ("times", "times"))}
+    layer_costs.main(argparse.Namespace(**paths))
+
+
+def measured(folder):
+    return layer_table.measured(folder / "scores", folder / "results", folder / "times")
 
 
 @pytest.mark.parametrize(
@@ -194,17 +203,24 @@ def test_invalid_settings_are_refused(params, key, value, expected):
         settings.config({"layer_costs": params["layer_costs"] | {key: value}})
 
 
-def test_the_stage_measures_the_whole_grid(scores):
+def test_the_stage_measures_the_whole_grid(scores, tmp_path):
     written = json.loads((scores / "layer-costs.json").read_text())
-    assert list(written["layers"]) == KINDS
+    times = json.loads((tmp_path / "times" / "layer-costs.json").read_text())
+    assert list(written["layers"]) == list(times["layers"]) == KINDS
     for kind, cost in written["layers"].items():
-        assert [(point["n"], point["d"]) for point in cost["points"]] == [
-            (n, d) for n in SMALL["lengths"] for d in SMALL["widths"]
-        ]
-        assert all(point["seconds"] > 0 for point in cost["points"])
+        grid = [(n, d) for n in SMALL["lengths"] for d in SMALL["widths"]]
+        assert [(point["n"], point["d"]) for point in cost["points"]] == grid
+        assert all(point["seconds"] > 0 for point in times["layers"][kind]["points"])
         fits = cost["bytes"]
         assert [fits["measured"][key] for key in "nd"] == pytest.approx([fits["expected"][key] for key in "nd"]), kind
     assert written["layers"][RECURRENT]["sequential_operations"] == SMALL["lengths"][0]
+
+
+def test_the_output_is_equal_in_every_run_and_the_times_are_not(scores, tmp_path):
+    files = [tmp_path / place / "layer-costs.json" for place in ("scores", "times")]
+    output, times = (file.read_text() for file in files)
+    run_stage(tmp_path)
+    assert files[0].read_text() == output and files[1].read_text() != times
 
 
 # The report
@@ -213,33 +229,57 @@ def test_the_stage_measures_the_whole_grid(scores):
 def test_table1_has_a_line_for_each_machine(scores, tmp_path):
     recorded = tmp_path / "results" / "layer-costs" / "gpu-1.json"
     recorded.parent.mkdir(parents=True)
-    text = (scores / "layer-costs.json").read_text()
+    text = (tmp_path / "times" / "layer-costs.json").read_text()
     recorded.write_text(text.replace('"hardware": "', '"hardware": "Some GPU, not '))
-    here, there = machines = reporting.measured(scores, tmp_path / "results")
-    table = reporting.table1(machines)
+    here, there = machines = measured(tmp_path)
+    table = layer_table.table1(machines)
     assert [row[0] for row in table.rows] == [kind for kind in KINDS for _ in range(2)]
     assert [row[-1] for row in table.rows[:2]] == [here.hardware, there.hardware] and "Some GPU" in there.hardware
+    assert [row[-2] for row in table.rows[:2]] == ["this one", "gpu-1"]
     fit = here.layers[ATTENTION].seconds.measured
     assert table.rows[0][2:4] == [f"n^{fit.n:.2f} d^{fit.d:.2f}", fit.r_squared]
     assert [row[7] for row in table.rows[::2]] == [1, 8, 1, 1] and [row[9] for row in table.rows[::2]] == [1, 7, 3, 2]
     assert [layer_times(machine).name for machine in machines] == ["layer-costs", "layer-costs-gpu-1"]
 
 
-def test_table1_without_a_file_has_the_paper_s_formulae_and_dashes(tmp_path):
-    assert reporting.measured(tmp_path, tmp_path) == []
-    shown = reporting.table1([]).shown()
+def test_a_record_of_an_earlier_version_loads(scores, tmp_path):
+    """It was one file of both, and named no output."""
+    recorded = tmp_path / "results" / "layer-costs" / "cpu.json"
+    content = json.loads((tmp_path / "times" / "layer-costs.json").read_text())
+    del content["output_sha256"]
+    recorded.parent.mkdir(parents=True)
+    recorded.write_text(json.dumps(content))
+    here, there = measured(tmp_path)
+    assert there.layers == here.layers and there.has_times
+
+
+def test_without_times_table1_shows_what_is_exact(scores, tmp_path, params):
+    with_times = report.report({**params, "runs": {}}, [], measured(tmp_path))
+    (tmp_path / "times" / "layer-costs.json").unlink()
+    (machine,) = machines = measured(tmp_path)
+    without = report.report({**params, "runs": {}}, [], machines)
+    assert not machine.has_times and machine.hardware is None
+    row = layer_table.table1(machines).shown()[0]
+    assert row[2:4] == ["–", "–"] and row[5].startswith("n^") and row[-1] == "–"
+    pages = [files.pop("index.html") for files in (with_times, without)]
+    assert with_times == without and pages[0] != pages[1]
+
+
+def test_table1_without_a_file_is_the_paper_s_formulae_and_dashes(tmp_path):
+    assert measured(tmp_path) == []
+    shown = layer_table.table1([]).shown()
     assert [row[:2] for row in shown] == [[row.layer, row.complexity] for row in TABLE1]
-    assert all(cells.count("–") == 7 for cells in shown)
+    assert all(cells.count("–") == 8 for cells in shown)
 
 
 def test_the_report_raises_the_powers_and_shows_the_figure(scores, tmp_path, params):
-    files = report.report({**params, "runs": {}}, [], reporting.measured(scores, tmp_path))
-    (machine,) = reporting.measured(scores, tmp_path)
-    fit = machine.layers[RECURRENT].seconds.measured
-    assert f"<td>n<sup>{fit.n:.2f}</sup> d<sup>{fit.d:.2f}</sup></td>" in files["index.html"]
-    assert f"$n^{{{fit.n:.2f}}} d^{{{fit.d:.2f}}}$" in files["table1.tex"] and "$O(r n d)$" in files["table1.tex"]
-    assert all(kind in files["figures/layer-costs.svg"] for kind in KINDS)
-    assert "Time of a layer" in files["index.html"]
+    (machine,) = machines = measured(tmp_path)
+    files = report.report({**params, "runs": {}}, [], machines)
+    time, memory = (growth.measured for growth in (machine.layers[RECURRENT].seconds, machine.layers[RECURRENT].bytes))
+    assert f"<td>n<sup>{time.n:.2f}</sup> d<sup>{time.d:.2f}</sup></td>" in files["index.html"]
+    assert f"$n^{{{memory.n:.2f}}} d^{{{memory.d:.2f}}}$" in files["table1.tex"] and "$O(r n d)$" in files["table1.tex"]
+    assert all(kind in layer_times(machine).svg for kind in KINDS)
+    assert "Time of a layer" in files["index.html"] and "figures/layer-costs.svg" not in files
 
 
 @pytest.mark.parametrize(
@@ -248,5 +288,6 @@ def test_the_report_raises_the_powers_and_shows_the_figure(scores, tmp_path, par
 def test_a_damaged_file_is_refused_by_name(scores, tmp_path, old, new):
     path = scores / "layer-costs.json"
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(UserError, match="layer-costs.json"):
-        reporting.measured(scores, tmp_path)
+    (tmp_path / "times" / "layer-costs.json").unlink()
+    with pytest.raises(UserError, match="scores/layer-costs.json"):
+        measured(tmp_path)

@@ -87,6 +87,8 @@ class Training:
             "models",
             "--scores",
             "scores",
+            "--times",
+            "times/training.json",
         )
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline.train", *arguments],

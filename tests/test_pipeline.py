@@ -113,7 +113,8 @@ def test_readme_draws_the_graph_that_dvc_has():
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
     for name, stage in stages().items():
-        paths = {word for word in commands(stage)[-1].split() if "/" in word or word in ("reports", "results")}
+        words = [word for word in commands(stage)[-1].split() if "/" in word or word in ("reports", "results")]
+        paths = {word for word in words if not word.startswith("work/times")}  # unknown to DVC
         declared = {str(entry) for entry in [*stage.outs, *stage.deps]}
         for path in paths - declared:
             # a folder of scores: what the stage writes into it is declared file by file
@@ -257,7 +258,7 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
         ("transformer/perplexity.py", {"train", "decode"}),
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
         ("pipeline/scoring/bleu.py", {"score"}),
-        ("pipeline/costs/layers.py", {"layer_costs"}),
+        ("pipeline/costs/table1_layers.py", {"layer_costs"}),
         ("pipeline/corpora/demonstration/lexicon.py", {"download"}),
         ("pipeline/workflow/stage.py", set()),
         ("pipeline/tracking/client.py", set()),
@@ -284,13 +285,13 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         ("    log_every: 100", "    log_every: 50", {"train"}),
         ("averaging:\n    checkpoints: 5 ", "averaging:\n    checkpoints: 4 ", {"average"}),
         ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score"}),
-        ("  P100: 9.5", "  P100: 9.6", {"flops"}),
+        ("  P100: 9.5", "  P100: 9.6", {"report"}),
         ("  kernel: 3 ", "  kernel: 5 ", {"layer_costs"}),
         ("generate: {seed: 1,", "generate: {seed: 2,", {"download"}),
         ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "report"}),
         # what the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),
-        ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"flops"}),
+        ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
         ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
         (
             "  multi30k: ",
@@ -406,7 +407,7 @@ def test_pull_into_a_fresh_clone_leaves_nothing_to_do(project, tmp_path):
 
 def test_metrics_parameters_and_experiments(project):
     metrics = json.loads(project.run("dvc", "metrics", "show", "--json"))
-    assert "scores/demo-tiny/score.json" in metrics[""]["data"]
+    assert list(metrics[""]["data"]) == ["scores/demo-tiny/metrics.json"]
     printed = project.run("dvc", "exp", "run", "--set-param", "base.scoring.bootstrap=500")
     assert project.ran() == ["score@demo-tiny", "report"], printed
     difference = json.loads(project.run("dvc", "params", "diff", "--json"))

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from dvc.repo import Repo
 
 from pipeline import report
 from pipeline.commands import record
@@ -24,13 +25,17 @@ from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import RENDERINGS, Column, Table, comma_separated, duration, latex, markdown
 from pipeline.settings.digest import digest
 from pipeline.settings.selection import run_settings
+from pipeline.workflow.times import write_times
 from tests import browser
+from tests.imports import ROOT
 from transformer.config.reading import UserError
 from transformer.files import write_json
 from transformer.flops import Lengths, forward_flops
 
 SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]
 MEASURES = tuple(run_tables.MEASURES)
+COMMIT = "abc123" * 6 + "abcd-dirty"
+ESTIMATE = 5025.2 * 8 * 9.5e12  # by the paper's formula, of the times that write_all_times writes
 
 
 def metrics(bleu: float) -> dict:
@@ -43,26 +48,31 @@ def metrics(bleu: float) -> dict:
 
 
 def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> None:
-    """All score files of a run, made up. Dev from the last checkpoint is 2 BLEU below the test set, of the average 1."""
+    """All score files and times of a run, invented. Dev is 2 BLEU below test with the last checkpoint, 1 averaged."""
     corpus, model, training = run_settings(params, run)
     settings = {"model": vars(model), "training": vars(training)}
     sums = {"settings": settings, "settings_sha256": digest(settings), "data_sum": "d0" * 32}
     write_json(scores / run / "training.json", {"steps": training.steps, "parameters": 63_081_472, **sums})
-    hardware = {"hardware": "A machine", "gpus": 1, "commit": "abc123" * 6 + "abcd-dirty"}
-    write_json(
-        scores / run / "timing.json", {"seconds": 5025.2, "tokens_per_second": 1234.5, "energy_joules": 2e6, **hardware}
-    )
-    write_json(scores / run / "decoding-timing.json", {"seconds": {"test.average": 2.0}})
-    write_json(
-        scores / run / "flops.json", {"paper_estimate": {"flops": 3.28e18}, "analytic": {"training_flops": 2e15}}
-    )
+    components = {"cross_attention": 1e15}
+    counts = {"training_flops": 3e15, "training_flops_causal_half": 2e15, "components": components}
+    write_json(scores / run / "flops.json", {"analytic": counts})
     table = {"dev": {"last": metrics(bleu - 2), "average": metrics(bleu - 1)}, "test": {"average": metrics(bleu)}}
     write_json(scores / run / "score.json", table)
     curve = [{"step": step, "loss": 9 - step / 300, "learning_rate": 1e-4, "tokens": step} for step in range(1, 701)]
     curve += [{"step": step, "dev_loss": 8 - step / 300, "dev_perplexity": 4.0} for step in range(100, 701, 100)]
     (scores / run / "training.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
     write_translations(scores / run / "translations", model.N, model.h)
+    write_all_times(scores, run)
     write_json(scores / "corpora" / corpus / "binarise.json", {"languages": params["corpora"][corpus]["languages"]})
+
+
+def write_all_times(scores: Path, run: str, seconds: float = 5025.2, commit: str = COMMIT) -> None:
+    made_on = {"hardware": "Tesla P100-SXM2-16GB", "gpus": 8, "precision": "float32", "commit": commit}
+    training = {"seconds": seconds, "tokens_per_second": 1234.5, "energy_joules": 7.2e6, **made_on}
+    folder = scores.parent / "times" / run
+    write_times(folder / "training.json", scores / run / "training.json", training)
+    decoding = {"seconds": {"test.average": 2.0}}
+    write_times(folder / "decoding.json", scores / run / "translations/translations.json", decoding)
 
 
 def write_translations(folder: Path, layers: int, heads: int) -> None:
@@ -92,7 +102,8 @@ def project(params, tmp_path):
 
 
 def known(params: dict, folder: Path) -> list[evidence.Evidence]:
-    return evidence.selected(params, folder / "scores") + evidence.records(folder / "results")
+    selected = evidence.selected(params, folder / "scores", folder / "times")
+    return selected + evidence.records(params, folder / "results")
 
 
 def rows_of(table: Table) -> list[dict]:
@@ -137,7 +148,8 @@ def test_table2_shows_ours_in_the_rows_of_our_settings(project, tmp_path):
         for pair, bleu in zip(("EN-DE", "EN-FR"), bleus):
             assert row[f"{pair} BLEU, ours"].score == bleu + paper
             assert row[f"{pair} sacreBLEU, ours"].score == bleu + sacre
-            assert row[f"{pair} FLOPs, ours"] == 3.28e18
+            assert row[f"{pair} FLOPs, ours"] == pytest.approx(ESTIMATE)
+            assert row[f"{pair} FLOPs, counted"] == 3e15
     assert (big["EN-DE run"], big["EN-FR run"]) == ("wmt14-en-de-big", "wmt14-en-fr-big")
 
 
@@ -164,12 +176,33 @@ def test_table3_matches_settings_and_not_names(project, tmp_path):
     for run in runs:
         write_scores(params, run, tmp_path / "scores")
     rows = rows_of(paper_tables.table3(known(params, tmp_path)))
-    assert [row["PPL, paper"] for row in rows] == [row.perplexity for row in TABLE3]
-    (ours,) = [row for row in rows if row["run"]]
+    assert [row["PPL, paper"] for row in rows if row["PPL, paper"]] == [row.perplexity for row in TABLE3]
+    ours, other = [row for row in rows if row["run"]]
     assert (ours["row"], ours["h"], ours["d_k"], ours["N"], ours["run"]) == ("A", "16", "32", "", "anything")
+    assert (other["row"], other["other settings"]) == ("other, ours", "warmup 1")
     assert ours["PPL, ours"] == 4.875  # of the last checkpoint, nothing averaged
     assert ours["BLEU, ours"].score == 28 + MEASURES.index("bleu-paper")
     assert ours["params, ours (1e6)"] == pytest.approx(63.081472)
+
+
+def test_table3_has_a_row_for_each_variation_that_the_paper_does_not_report(project, tmp_path):
+    base = {"corpus": "wmt14-en-de", "model": "base"}
+    runs = {"wmt14-en-de-h2": {**base, "h": 2}, "wmt14-en-de-N3": {**base, "N": 3}, "wmt14-en-de-base": base}
+    params = project(runs)
+    for run in runs:
+        write_scores(params, run, tmp_path / "scores")
+    runs = known(params, tmp_path)
+    table = paper_tables.table3(runs)
+    rows = rows_of(table)
+    h2, n3 = (next(row for row in rows if row["run"] == run) for run in ("wmt14-en-de-h2", "wmt14-en-de-N3"))
+    assert (h2["row"], h2["h"], h2["N"], n3["row"], n3["N"]) == ("A, ours", "2", "", "C, ours", "3")
+    groups = [row["row"] for row in rows]
+    assert groups.index("A, ours") == groups.index("B") - 1 and groups.index("C, ours") == groups.index("D") - 1
+    assert {h2[f"{label}, paper"] for label in ("PPL", "BLEU")} == {None} and h2["PPL, ours"] == 4.875
+    assert len(rows) == len(TABLE3) + 2 and "other settings" not in h2
+    (study,) = run_tables.study_tables(studies(params, runs))
+    assert [row["run"] for row in rows_of(study)] == ["wmt14-en-de-base", "wmt14-en-de-h2", "wmt14-en-de-N3"]
+    assert (study.name, study.title) == ("study-selection", "selection, on wmt14-en-de")
 
 
 def test_the_study_of_table3_fills_every_row(project, tmp_path):
@@ -245,28 +278,54 @@ def test_the_mean_over_seeds(project, tmp_path):
 
 def recorded(params: dict, run: str, folder: Path) -> Path:
     path = folder / "results" / f"{run}.json"
-    write_json(path, record.record(params, run, folder / "scores"))
+    write_json(path, record.record(params, run, folder / "scores", folder / "times"))
     return path
 
 
 def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, tmp_path):
     params = project("table2")
     write_scores(params, "wmt14-en-de-base", tmp_path / "scores")
-    path = tmp_path / "scores/wmt14-en-de-base/flops.json"
-    estimate = {"flops": 3.28e18, "sustained_tflops": 9.5}
-    counts = {"training_flops": 3e15, "training_flops_causal_half": 2e15, "components": {"cross_attention": 1e15}}
-    known_of_it = {"paper_estimate": estimate, "analytic": counts, "mfu": 0.25, "hfu": 0.375, "energy_joules": 7.2e6}
-    write_json(path, known_of_it)
+    params["peak_tflops"] = {"P100": 2e15 / (5025.2 * 8 * 1e12) / 0.25}
     runs = known(params, tmp_path)
     base, big, ours, missing = rows_of(cost_tables.flops(runs))[:4]
-    assert [row["FLOPs, estimated"] for row in (base, big, ours)] == [3.3e18, 2.3e19, 3.28e18]
+    assert [row["FLOPs, estimated"] for row in (base, big, ours)] == [3.3e18, 2.3e19, pytest.approx(ESTIMATE)]
     assert (base["sustained TFLOPS"], base["GPUs"], base["training"]) == (9.5, 8, 43200) and base["HFU (%)"] is None
-    assert [ours[key] for key in ("MFU (%)", "HFU (%)", "energy (kWh)", "causal half")] == [25, 37.5, 2, 2e15]
+    assert [ours[key] for key in ("MFU (%)", "HFU (%)", "energy (kWh)")] == pytest.approx([25, 37.5, 2])
     assert set(list(missing.values())[1:]) == {None}
     operations = rows_of(cost_tables.operations(runs))
     assert operations[0]["cross attention"] == 1e15 and operations[1]["cross attention"] is None
-    write_json(path, {**known_of_it, "energy_joules": None})
-    assert rows_of(cost_tables.flops(known(params, tmp_path)))[2]["energy (kWh)"] is None
+    assert (operations[0]["total"], operations[0]["causal half"]) == (3e15, 2e15)
+
+
+def test_files_in_git_are_equal_whatever_the_times_and_the_page_is_not(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    first = report.report(params, known(params, tmp_path))
+    write_all_times(tmp_path / "scores", "demo-tiny", seconds=7.0, commit="ef" * 20)
+    other = report.report(params, known(params, tmp_path))
+    shutil.rmtree(tmp_path / "times")
+    none = report.report(params, known(params, tmp_path))
+    pages = [files.pop("index.html") for files in (first, other, none)]
+    assert first == other == none and len(set(pages)) == 3
+    assert COMMIT in pages[0] and "ef" * 20 in pages[1] and "P100-SXM2" in pages[1] and "P100-SXM2" not in pages[2]
+    assert not [name for name, text in first.items() if "P100-SXM2" in text or COMMIT[:10] in text]
+
+
+def test_times_of_another_training_are_not_shown(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    path = tmp_path / "scores/demo-tiny/training.json"
+    write_json(path, json.loads(path.read_text()) | {"dev_loss": 1.5})
+    (run,) = known(params, tmp_path)
+    assert run.parts["timing"] is None and run.parts["decoding"] and run.cost.flops is None
+
+
+def test_the_page_is_ignored_by_git_and_dvc():
+    ignored = {name: (ROOT / name).read_text().split("\n") for name in (".gitignore", ".dvcignore")}
+    assert all("/reports/index.html" in lines for lines in ignored.values())
+    with Repo(str(ROOT)) as repo:
+        assert repo.dvcignore.is_ignored_file(str(ROOT / "reports/index.html"))
+        assert not repo.dvcignore.is_ignored_file(str(ROOT / "reports/README.md"))
 
 
 def test_the_components_are_those_that_are_counted(settings):
@@ -300,18 +359,23 @@ def test_a_record_holds_a_thin_curve_and_no_text(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
     path = recorded(params, "demo-tiny", tmp_path)
+    assert json.loads(path.read_text())["timing"]["seconds"] == 5025.2
     curve = json.loads(path.read_text())["curve"]
     assert len(curve) <= 200 and len([line for line in curve if "dev_loss" in line]) == 7
     assert (curve[0]["step"], curve[-1]["step"]) == (1, 700) and "Stern" not in path.read_text()
     assert path.stat().st_size < 50_000
 
 
-@pytest.mark.parametrize("file", [*evidence.PARTS.values(), evidence.CURVE])
-def test_recording_without_a_score_file_is_refused_by_its_name(project, tmp_path, file):
+FILES = [f"scores/demo-tiny/{file}" for file in (*evidence.PARTS.values(), evidence.CURVE)]
+FILES += [f"times/demo-tiny/{file}" for file, _ in evidence.TIMES.values()]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_recording_without_a_file_is_refused_by_its_name(project, tmp_path, file):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
-    (tmp_path / "scores" / "demo-tiny" / file).unlink()
-    with pytest.raises(UserError, match=re.escape(f"demo-tiny/{file}")):
+    (tmp_path / file).unlink()
+    with pytest.raises(UserError, match=re.escape(str(tmp_path / file))):
         recorded(params, "demo-tiny", tmp_path)
     assert not list((tmp_path / "results").iterdir())
 
@@ -323,8 +387,9 @@ DAMAGES = {
     "settings edited": lambda text: text.replace('"d_model": 128', '"d_model": 256'),
     "a score that is text": lambda text: text.replace('"score": 30.0', '"score": "30"'),
     "a score without its signature": lambda text: text.replace('"signature"', '"sign"', 1),
-    "no hardware": lambda text: text.replace('"hardware": "A machine"', '"hardware": null'),
-    "a count of operations that is text": lambda text: text.replace("2000000000000000.0", '"many"'),
+    "no hardware": lambda text: re.sub('"hardware": "[^"]*"', '"hardware": null', text),
+    "no time": lambda text: text.replace('"seconds": 5025.2', '"seconds": 0'),
+    "a count of operations that is text": lambda text: text.replace("3000000000000000.0", '"many"'),
 }
 
 
@@ -337,7 +402,14 @@ def test_a_damaged_record_is_refused_by_name(project, tmp_path, damage):
     path.write_text(DAMAGES[damage](text))
     assert path.read_text() != text
     with pytest.raises(UserError, match=re.escape(str(path))):
-        evidence.records(tmp_path / "results")
+        evidence.records(params, tmp_path / "results")
+
+
+def test_the_records_in_git_load_with_an_estimate_or_the_reason_for_none(params):
+    """Some were made when flops.json still held the estimate."""
+    records = evidence.records(params, ROOT / "results")
+    assert records and all(run.cost.reason or run.cost.flops for run in records)
+    assert all(row["total"] > 1e12 for row in rows_of(cost_tables.operations(records)))
 
 
 MISSING = "nothing at all"
@@ -460,10 +532,10 @@ def test_the_page_shows_text_of_the_corpus_as_text(files):
 def test_the_page_says_where_its_numbers_come_from(files):
     text = Page(files["index.html"]).text
     for fact in (
-        "abc123" * 6 + "abcd-dirty",
+        COMMIT,
         "d0" * 32,
         "tok:bleu-13a|version:9",
-        "A machine",
+        "P100-SXM2",
         "1 h 23 min",
         "recorded",
     ):
@@ -543,6 +615,8 @@ def test_publishing_removes_what_an_earlier_report_wrote(tmp_path):
     out = tmp_path / "reports"
     report.publish({"index.html": "1", "table3-old.md": "1", "figures/old.svg": "1"}, out)
     (out / ".gitignore").write_text("mine")
+    (out / "index.html").unlink()  # as in a clone
+    (out / "runs.csv").write_text("1")
     report.publish({"index.html": "2", "figures/new.svg": "2"}, out)
     left = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     assert left == [".gitignore", "figures/new.svg", "index.html"]
@@ -559,7 +633,7 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)
     monkeypatch.setattr(report, "load", lambda: params)
-    paths = {name: tmp_path / name for name in ("scores", "results")}
+    paths = {name: tmp_path / name for name in ("scores", "times", "results")}
     report.main(argparse.Namespace(**paths, out=tmp_path / "reports"))
     assert "1 run, 1 with scores" in capsys.readouterr().out
     written = {path.name for path in (tmp_path / "reports").iterdir()}
@@ -568,7 +642,6 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
         "table1",
         "table2",
         "table3",
-        "flops",
         "operations",
         "toolkits",
         "bleu-matrix",

@@ -11,7 +11,7 @@ import sacrebleu
 from ruamel.yaml import YAML
 
 from pipeline.commands import compare
-from pipeline.commands.compare import common_corpus, paired
+from pipeline.commands.compare import common_set, paired
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
 from pipeline.score import score
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 HYPOTHESES, REFERENCES = lines(DATA / "hyp.de"), lines(DATA / "ref.de")
 SOURCES = [f"source {number}" for number in range(30)]
+SCORERS = {"test_sacrebleu": sacrebleu.corpus_bleu, "test_chrf": sacrebleu.corpus_chrf}
 SETTINGS = ScoringConfig(bootstrap=20, seed=1)
 
 
@@ -45,6 +46,8 @@ def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one")
         sets[name] = EvaluationSet.open(place)
     for name in ("dev.last", "dev.average", "test.average"):
         write(translations / f"{name}.txt", translation)
+    perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
+    (translations / "translations.json").write_text(json.dumps(perplexities))
     return translations, sets
 
 
@@ -64,7 +67,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(full, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-STAGE = "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test --out scores/one/score.json"  # fmt: skip
+STAGE = "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test --out scores/one/score.json --metrics scores/one/metrics.json"  # fmt: skip
 
 
 def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
@@ -76,6 +79,9 @@ def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
     assert {name: list(of_set) for name, of_set in written.items()} == {"dev": ["last", "average"], "test": ["average"]}
     expected = {"pairs": 30, "metrics": matrix(HYPOTHESES, REFERENCES, "de", 50, 1)}
     assert written["test"]["average"] == written["dev"]["last"] == expected
+    metrics = json.loads((tmp_path / "scores/one/metrics.json").read_text(encoding="utf-8"))
+    scores = {name: round(scorer(HYPOTHESES, [REFERENCES]).score, 4) for name, scorer in SCORERS.items()}
+    assert metrics == metrics | scores | {"dev_perplexity": 4.25} and len(metrics) == 4
 
 
 def test_different_line_counts_are_refused_with_both_files_and_counts(tmp_path):
@@ -221,7 +227,10 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
         (["one", "tow"], "did you mean 'two'"),
         (["one", "one"], "one is compared with itself"),
         (["one", "two", "--metric", "bleu"], "valid keys are bleu-13a,"),
-        (["one", "french"], "runs of two corpora cannot be compared: one of demo, french of europarl-en-fr"),
+        (
+            ["one", "french"],
+            "translations of two sets cannot be compared: one of demo-test, french of europarl-en-fr-test",
+        ),
         (["params.yaml", "data/sets/demo-test/raw.de"], "are both files"),
     ],
 )
@@ -237,8 +246,8 @@ def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, argu
 def test_the_test_set_is_that_of_the_run(tmp_path):
     params_file(tmp_path)
     params = load(tmp_path / "params.yaml")
-    assert common_corpus(params, ["one", str(DATA / "hyp.de")]) == "demo"
-    assert common_corpus(params, ["one", "two"]) == "demo"
+    assert common_set(params, ["one", str(DATA / "hyp.de")]) == "demo-test"
+    assert common_set(params, ["one", "two"]) == "demo-test"
 
 
 def test_headline_equals_the_sacrebleu_command(tmp_path):

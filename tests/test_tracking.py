@@ -16,6 +16,7 @@ import pytest
 from pipeline.tracking import client as tracking
 from pipeline.tracking import follower, store
 from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, read_curve
+from pipeline.workflow.times import write_times
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0}}
 DESCRIPTION = {"model": "tiny", "settings": SETTINGS, "data_sum": "0a1b"}
@@ -66,13 +67,16 @@ def write_scores(folder: Path) -> None:
     summary = {"steps": 40, "dev_loss": 0.025, "settings": SETTINGS, "settings_sha256": "ffee", "data_sum": "0a1b"}
     for name, content in {
         "training.json": summary,
-        "timing.json": {"tokens_per_second": 5000.5, "hardware": "abacus", "commit": "c0ffee", **times},
         "flops.json": {"estimate": 3.3e18},
         "translations/translations.json": decoded(beam=4),
-        "decoding-timing.json": {"seconds": {"test.average": 12.5}},
         "score.json": {"test": {"average": {"pairs": 9, "metrics": {"bleu-13a": measure}}}},
     }.items():
         (folder / name).write_text(json.dumps(content))
+    of_run = folder.parent.parent / "work/times" / folder.name
+    training = {"tokens_per_second": 5000.5, "hardware": "abacus", "commit": "c0ffee", **times}
+    write_times(of_run / "training.json", folder / "training.json", training)
+    decoding = {"seconds": {"test.average": 12.5}}
+    write_times(of_run / "decoding.json", folder / "translations/translations.json", decoding)
 
 
 TWO_AT_ONCE = f"""
@@ -168,6 +172,7 @@ def test_a_run_shows_its_files(project: Path) -> None:
     assert decoding["params"] == {"decoding.beam": "4", "decoding.alpha": "0.6", "averaging.checkpoints": "5"}
     assert ("score/test.average.bleu-13a", 0, 61.5) in decoding["points"]
     assert ("decoding/dev.last.perplexity", 0, 4.5) in decoding["points"]
+    assert ("timing/seconds.test.average", 0, 12.5) in decoding["points"]
     assert decoding["tags"]["score/test.average.bleu-13a"] == "nrefs:1|case:mixed|tok:13a"
 
 

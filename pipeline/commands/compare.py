@@ -1,13 +1,14 @@
-"""Compare: do two systems' translations of one test set differ by more than chance?
+"""Compare two systems' translations of one test set: is their difference significant?
 
-    python -m pipeline.commands.compare RUN RUN [--metric bleu-13a]
+    python -m pipeline.commands.compare SYSTEM SYSTEM [--metric bleu-13a]
 
-A system is a run or, for one from elsewhere, a file with a translation of each line of the test set; one of the two
-is a run and says which test set that is. The test is sacreBLEU's paired bootstrap (Koehn 2004): how often, over
-resamples of the segments, the two scores differ by as much as they do, were there nothing between them.
+A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two is a
+run or a decoding: a run translates its corpus's own test set, a decoding the set that it names. The test is sacreBLEU's
+paired bootstrap resampling (Koehn 2004): p is the probability of a difference of this size if the systems were equally
+good.
 
-Reads params.yaml (base.scoring, runs), scores/RUN/translations/test.average.txt and
-data/sets/CORPUS-test. Prints a table; writes nothing.
+Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
+scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
 """
 
 import argparse
@@ -20,23 +21,35 @@ from pipeline.scoring.bleu import HEADLINE, Measure, measures
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.params import entry, load
 from pipeline.settings.scoring import scoring
+from pipeline.settings.sets import decoding_run
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, unknown
 
 
-def translation(system: str) -> Path:
-    return Path(system) if Path(system).is_file() else Path("scores", system, "translations", "test.average.txt")
+def translation(params: Mapping, system: str) -> Path:
+    if Path(system).is_file():
+        return Path(system)
+    if system in params["decodings"]:
+        return Path("scores", "decodings", system, "translation.txt")
+    return Path("scores", system, "translations", "test.average.txt")
 
 
-def common_corpus(params: Mapping, systems: list[str]) -> str:
-    """The corpus whose test set both systems translate."""
-    of_runs = {system: entry(params, "runs", system)["corpus"] for system in systems if not Path(system).is_file()}
-    if not of_runs:
-        raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run of params.yaml")
-    if len(set(of_runs.values())) > 1:
-        told = ", ".join(f"{run} of {corpus}" for run, corpus in of_runs.items())
-        raise UserError(f"runs of two corpora cannot be compared: {told}")
-    return next(iter(of_runs.values()))
+def set_of(params: Mapping, system: str) -> str:
+    """The set that a run or a decoding translates."""
+    if system in params["decodings"]:
+        return decoding_run(params, system).set
+    return f"{entry(params, 'runs', system)['corpus']}-test"
+
+
+def common_set(params: Mapping, systems: list[str]) -> str:
+    """The set that both systems translate."""
+    sets = {system: set_of(params, system) for system in systems if not Path(system).is_file()}
+    if not sets:
+        raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run or a decoding")
+    if len(set(sets.values())) > 1:
+        told = ", ".join(f"{system} of {name}" for system, name in sets.items())
+        raise UserError(f"translations of two sets cannot be compared: {told}")
+    return next(iter(sets.values()))
 
 
 def paired(systems: Mapping[str, list[str]], references: list[str], measure: Measure, resamples: int) -> tuple:
@@ -44,7 +57,7 @@ def paired(systems: Mapping[str, list[str]], references: list[str], measure: Mea
     from sacrebleu.significance import PairedTest
 
     prepared = [(system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()]
-    if prepared[0][1] == prepared[1][1]:  # sacreBLEU's p-value would be its smallest: no resample differs by more
+    if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
         raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
     answers = [[measure.reference(line) for line in references]]
     signatures, results = PairedTest(prepared, {"": measure.metric}, answers, test_type="bs", n_samples=resamples)()
@@ -68,24 +81,24 @@ def main(arguments: argparse.Namespace) -> None:
     params, systems = load(), [arguments.first, arguments.second]
     if systems[0] == systems[1]:
         raise UserError(f"{systems[0]} is compared with itself; two systems are expected")
-    corpus, settings = common_corpus(params, systems), scoring(params)
-    test = EvaluationSet.open(Path("data/sets") / f"{corpus}-test")
+    name, settings = common_set(params, systems), scoring(params)
+    test = EvaluationSet.open(Path("data/sets") / name)
     target = test.languages[1]
     if arguments.metric not in measures(target):
         raise UserError(unknown(arguments.metric, list(measures(target)), "--metric"))
     segments: dict[str, list[str]] = {}
     for system in systems:
-        segments[system], references = aligned(translation(system), test.path("raw", "target"))
+        segments[system], references = aligned(translation(params, system), test.path("raw", "target"))
     os.environ["SACREBLEU_SEED"] = str(settings.seed)  # the only way in that PairedTest has
     signature, results = paired(segments, references, measures(target)[arguments.metric], settings.bootstrap)
-    print(f"test set of {corpus}, {len(references):,} pairs, {signature}")
+    print(f"set {name}, {len(references):,} pairs, {signature}")
     print(table(arguments.metric, systems, results))
 
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="compare", description=__doc__.split("\n\n")[0])
     options.add_argument("first", help="a run, or a file of translations of the same test set")
-    options.add_argument("second", help="likewise")
+    options.add_argument("second", help="as the first")
     options.add_argument("--metric", default=HEADLINE, help=f"a measure of the BLEU matrix ({HEADLINE})")
     return options
 

@@ -1,9 +1,10 @@
-"""Keep a run's scores in git: results/RUN.json, which the report shows whatever is selected.
+"""Keep the scores of a run or of a decoding in git, where every later report finds them.
 
-    python -m pipeline.commands.record RUN --scores scores --results results      (make record RUN=...)
+    python -m pipeline.commands.record NAME --scores scores --times work/times --results results   (make record RUN=...)
 
-Reads the run's entry in params.yaml and its score files, all of which must be there; writes their contents into one
-small file, with the losses thinned out. No text of the corpus goes into it, so that a corpus's licence does not matter.
+Reads the entry of the run or decoding in params.yaml, its score files and its times, all of which must exist. Writes
+their contents into one small file, results/RUN.json or results/decodings/NAME.json, with fewer points of the loss
+curves. It holds no text of the corpus, so that a corpus's licence does not matter.
 """
 
 import argparse
@@ -11,17 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.reporting import evidence
+from pipeline.reporting import decodings, evidence
 from pipeline.settings.params import load
 from pipeline.workflow import stage
+from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import write_json
 
-POINTS = 100  # of each of the two curves, at most
+POINTS = 100  # at most, of each of the two curves
 
 
 def thinned(records: list[dict], points: int) -> list[dict]:
-    """At most `points` of the records, evenly spread, the first and the last among them."""
+    """At most `points` of the records, evenly spread, including the first and the last."""
     if len(records) <= points:
         return records
     places = {round(number * (len(records) - 1) / (points - 1)) for number in range(points)}
@@ -34,10 +36,12 @@ def thinned_curve(curve: list[dict]) -> list[dict]:
     return sorted((record for records in kept for record in records), key=lambda record: record["step"])
 
 
-def record(params: Mapping[str, Any], run: str, scores: Path) -> dict[str, Any]:
-    """What results/RUN.json holds."""
-    known = evidence.of_run(params, run, scores)
-    missing = [scores / run / file for part, file in evidence.PARTS.items() if known.parts[part] is None]
+def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> dict[str, Any]:
+    """The content of results/RUN.json."""
+    known = evidence.of_run(params, run, scores, times)
+    files = {part: scores / run / file for part, file in evidence.PARTS.items()}
+    files |= {part: times / run / file for part, (file, _) in evidence.TIMES.items()}
+    missing = [path for part, path in files.items() if known.parts[part] is None]
     if not known.curve:
         missing.append(scores / run / evidence.CURVE)
     if missing:
@@ -46,15 +50,32 @@ def record(params: Mapping[str, Any], run: str, scores: Path) -> dict[str, Any]:
     return {**head, **known.parts, "curve": thinned_curve(known.curve)}
 
 
+def decoding_record(name: str, scores: Path, times: Path) -> dict[str, Any]:
+    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set, and its scores."""
+    folder = scores / "decodings" / name
+    parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
+    parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])
+    missing = [part for part, value in parts.items() if value is None]
+    if missing:
+        raise UserError(f"{name} cannot be recorded without its {', '.join(missing)}; build the decoding first")
+    return {"name": name, "model": parts["decoding"]["model"], "set": parts["decoding"]["set"], **parts}
+
+
 def main(arguments: argparse.Namespace) -> None:
-    path = arguments.results / f"{arguments.run}.json"
-    write_json(path, record(load(), arguments.run, arguments.scores))
+    params, name = load(), arguments.run
+    if name in params["decodings"]:
+        path = arguments.results / "decodings" / f"{name}.json"
+        content = decoding_record(name, arguments.scores, arguments.times)
+    else:
+        path, content = arguments.results / f"{name}.json", record(params, name, arguments.scores, arguments.times)
+    write_json(path, content)
     print(f"{path} written; commit it, and the report shows it from now on")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="record", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml")
+    parser.add_argument("run", help="a run or a decoding of params.yaml")
     parser.add_argument("--scores", type=Path, default=Path("scores"))
+    parser.add_argument("--times", type=Path, default=Path("work/times"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     stage.run(main, parser)

@@ -1,6 +1,6 @@
-"""Which positions of a layer read which others, and what follows from it: path lengths, sequential operations (4).
+"""Which positions of a layer read which others, and the path lengths and sequential operations that follow (4).
 
-A matrix of n x n booleans is true at [i, j] where position i reads position j.
+A boolean matrix [n, n] is true at [i, j] if position i reads position j.
 """
 
 import torch
@@ -8,15 +8,15 @@ from torch import Tensor
 
 
 def distances(n: int) -> Tensor:
-    """i - j of all positions, [n, n]."""
+    """i - j for all positions, [n, n]."""
     return torch.arange(n)[:, None] - torch.arange(n)
 
 
 def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
     """Which positions each one reads in one step: one layer of a stack, or one position of the recurrent layer.
 
-    The step-th convolution of a stack is dilated by k^step, as ByteNet's are, and by no more than there are positions;
-    without dilation its paths are of length n / k.
+    The step-th convolution of a stack is dilated by k^step, as in ByteNet, and by at most n - 1. Without dilation its
+    paths have length n / k.
     """
     distance = distances(n)
     if kind == "self-attention":
@@ -31,7 +31,7 @@ def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
 
 
 def path_length(kind: str, n: int, k: int, r: int) -> int:
-    """The longest of the shortest paths between two positions: steps until no further step connects any more."""
+    """The longest of the shortest paths between two positions: the number of steps until no step connects more."""
     reached, steps = torch.eye(n, dtype=torch.bool), 0
     while True:
         further = (reads(kind, n, k, r, steps).float() @ reached.float()) > 0
@@ -41,7 +41,7 @@ def path_length(kind: str, n: int, k: int, r: int) -> int:
 
 
 def sequential_operations(kind: str, n: int) -> int:
-    """Rounds of computing at once all positions of a layer's output that wait for no other position of it."""
+    """The rounds needed if each round computes all positions of the output that wait for no other position."""
     waits = distances(n) == 1 if kind == "recurrent" else torch.zeros(n, n, dtype=torch.bool)
     done, rounds = torch.zeros(n, dtype=torch.bool), 0
     while not done.all():

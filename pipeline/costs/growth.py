@@ -1,17 +1,17 @@
-"""What layers cost: the grid on which it is measured, and what scores/layer-costs.json says of it (Table 1)."""
+"""What layers cost: the grid on which it is measured, and the content of scores/layer-costs.json (Table 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def upper(sizes: Sequence[int]) -> Sequence[int]:
-    """The upper half, on which powers are fitted: below it, what does not grow hides what does."""
+    """The upper half of the sizes, on which powers are fitted: at smaller sizes constant costs hide the growth."""
     return sizes[len(sizes) // 2 :]
 
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """`scale` n^`n` d^`d`, and the R^2 with which it fits, on logarithms."""
+    """`scale` n^`n` d^`d`, and the R^2 of the fit on logarithms."""
 
     scale: float
     n: float
@@ -24,7 +24,7 @@ class PowerLaw:
 
 @dataclass(frozen=True)
 class Growth:
-    """How a cost grows over the upper half of the lengths and widths: as it is counted, and as it was measured."""
+    """How a cost grows over the upper half of the lengths and widths: as counted, and as measured."""
 
     expected: PowerLaw
     measured: PowerLaw
@@ -32,20 +32,24 @@ class Growth:
 
 @dataclass(frozen=True)
 class Point:
-    """One layer at one n and d: the time of a forward and a backward pass, and the memory that is kept between."""
+    """One layer at one n and d: the time of a forward and a backward pass, and the memory kept between them."""
 
     n: int
     d: int
-    seconds: float
+    seconds: float | None
     bytes: int
 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A row of Table 1, measured. Operations and path length are those of the shortest n."""
+    """A row of Table 1, measured. Sequential operations and path length are those of the shortest n."""
 
-    seconds: Growth
+    seconds: Growth | None
     bytes: Growth
     sequential_operations: int
     path_length: int
     points: tuple[Point, ...]
+
+    def without_times(self) -> "LayerCost":
+        """The part that is equal in every run."""
+        return replace(self, seconds=None, points=tuple(replace(point, seconds=None) for point in self.points))

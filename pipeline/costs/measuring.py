@@ -1,4 +1,4 @@
-"""What one layer takes, forward and backward, and the powers of n and d that it grows with."""
+"""The time and memory of one layer, forward and backward, and the powers of n and d with which they grow."""
 
 import math
 import time
@@ -12,9 +12,9 @@ from pipeline.costs.growth import PowerLaw
 
 
 def seconds(layer: nn.Module, x_BND: Tensor) -> float:
-    """The time of a forward and a backward pass: of one thread of the processor, or of the GPU.
+    """The time of a forward and a backward pass, on one CPU thread or on the GPU.
 
-    On a processor it is the time that this process had, so that what runs beside it is not measured with it.
+    On a CPU it is the CPU time of this process, so that other processes do not count.
     """
     gradient, inputs = torch.ones_like(x_BND), [x_BND, *layer.parameters()]
     start = clock(x_BND.device)
@@ -30,8 +30,8 @@ def clock(device: torch.device) -> float:
 
 
 def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
-    """The memory that the forward pass keeps for the backward pass, beside the weights: exact, on any device."""
-    kept: dict[int, int] = {}  # by address, for two tensors may share one memory
+    """The memory that the forward pass keeps for the backward pass, without the weights: exact on any device."""
+    kept: dict[int, int] = {}  # by address, because two tensors may share memory
 
     def keep(tensor: Tensor) -> Tensor:
         memory = tensor.untyped_storage()
@@ -39,7 +39,7 @@ def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        y_BND = layer(x_BND)  # its graph holds what is kept, so that no address is used twice
+        y_BND = layer(x_BND)  # its graph keeps the tensors alive, so that no address is used twice
     for weight in layer.parameters():
         kept.pop(weight.untyped_storage().data_ptr(), None)
     assert y_BND.requires_grad
@@ -47,7 +47,7 @@ def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
 
 
 def power_law(places: Sequence[tuple[int, int]], costs: Iterable[float]) -> PowerLaw:
-    """The powers of n and d by which the costs at these (n, d) grow, by least squares on the logarithms."""
+    """The powers of n and d with which the costs at these (n, d) grow, by least squares on the logarithms."""
     logs, (lengths, widths) = np.log(np.array(list(costs), dtype=np.float64)), np.log(np.array(places, np.float64)).T
     factors = np.stack([np.ones_like(lengths), lengths, widths], axis=1)
     solution, *_ = np.linalg.lstsq(factors, logs, rcond=None)

@@ -1,6 +1,6 @@
-"""Attention maps of a run's chosen sentences (as in the paper's appendix): every layer, every head, every weight.
+"""Attention maps of a few sentences of a run, as in the paper's appendix: every layer, head and weight.
 
-Drawn as SVG by hand: all the maps of a figure are one small image, a pixel a weight, with the pieces as text beside it.
+A figure is an SVG with one small image of all its maps, one pixel per weight, and the pieces as text beside it.
 """
 
 import base64
@@ -12,14 +12,14 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.figures import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from pipeline.reporting.plots import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
 from pipeline.settings.score_files import entry
 from transformer.config.reading import UserError
 from transformer.files import read_json
 
 # Pixels on the page.
 CELL = 12
-LETTER = 6.2  # what a letter of a piece takes, at most
+LETTER = 6.2  # width of a letter of a piece, at most
 OUTSIDE = 30  # for the numbers of layers and heads
 
 GAP = 2  # cells between two maps
@@ -38,7 +38,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Sentence:
-    """One of attention.json: its line in the test set, and the pieces of the source and of the translation."""
+    """An entry of attention.json: its line in the test set, and the pieces of the source and of the translation."""
 
     line: int
     source: tuple[str, ...]
@@ -88,7 +88,7 @@ def shown(piece: str) -> str:
 
 
 def columns(across: list[int], above: int, keys: Sequence[str]) -> Iterator[str]:
-    """The keys over each head, turned upwards, and the head's number over them."""
+    """The keys above each head, rotated, and the head's number above them."""
     for head, x in enumerate(across, 1):
         yield f'<text class="b" x="{x + CELL * len(keys) / 2}" y="12" text-anchor="middle">head {head}</text>'
         for number, key in enumerate(keys):
@@ -106,7 +106,7 @@ def rows(down: list[int], left: int, queries: Sequence[str]) -> Iterator[str]:
 
 
 def attention(run: Evidence) -> list[Figure]:
-    """The attention maps of a run: for each chosen sentence one of each kind."""
+    """The attention maps of a run: one of each kind for each sentence."""
     if run.attention is None:
         return []
     path = run.attention / "attention.npz"
@@ -147,5 +147,5 @@ def attention_figure(run: Evidence, number: int, sentence: Sentence, kind: str, 
 
 
 def plain(pieces: Sequence[str]) -> str:
-    """The sentence that these pieces are of."""
+    """The sentence that consists of these pieces."""
     return "".join(pieces).removesuffix("</s>").replace("▁", " ").strip()

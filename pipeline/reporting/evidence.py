@@ -1,7 +1,7 @@
-"""What is known of a run: its score files, or its record in results/, as one and the same object.
+"""What is known of a run, from its score files and times or from its record in results/.
 
-Nothing is computed here. A part whose file is missing is None and becomes a dash in the tables; a file that is there
-and cannot be understood is refused by name.
+A part whose file is missing is None and becomes a dash in the tables. A file that exists and cannot be understood is
+refused by name.
 """
 
 import json
@@ -10,48 +10,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.settings.digest import digest
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.selection import run_settings
+from pipeline.workflow.times import read_times
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read_saved
 from transformer.config.training import TrainingConfig
 from transformer.files import read_json
 
-# A record holds these files' contents under these names.
+# A record holds the contents of these files of scores/RUN under these names.
 PARTS = {
     "training": "training.json",
-    "timing": "timing.json",
-    "decoding": "decoding-timing.json",
     "translations": "translations/translations.json",
     "score": "score.json",
     "flops": "flops.json",
 }
 CURVE = "training.jsonl"
 
-# What the report prints of the parts; the rest of them is kept as it is.
+# And of these files of work/times/RUN, each with the part that was made in those times.
+TIMES = {"timing": ("training.json", "training"), "decoding": ("decoding.json", "translations")}
+
+# The entries of the parts that the report prints; all others are kept as they are.
 PRINTED = {
     "training": {"steps": int, "parameters": int, "settings_sha256": str, "data_sum": str},
-    "timing": {
-        "seconds": float,
-        "tokens_per_second": float,
-        "hardware": str,
-        "gpus": int | None,
-        "precision": str | None,
-        "commit": str | None,
-        "energy_joules": float | None,
-    },
+    "timing": {"tokens_per_second": float, "commit": str | None},
     "translations": {"dev": dict[str, dict[str, float]]},
     "flops": {
-        "paper_estimate.flops": float | None,
-        "paper_estimate.sustained_tflops": float | None,
-        "paper_estimate.reason": str | None,
         "analytic.training_flops": float | None,
         "analytic.training_flops_causal_half": float | None,
         "analytic.components": dict[str, float] | None,
-        "mfu": float | None,
-        "hfu": float | None,
-        "energy_joules": float | None,
     },
 }
 
@@ -82,9 +71,10 @@ class Evidence:
     corpus: str
     model: str
     differences: dict[str, Any]
-    settings: dict[str, Any]  # of the model and of the training: those it was trained with, or else would be
+    settings: dict[str, Any]  # of the model and of the training: as it was trained, or as it would be
     recorded: bool
     parts: dict[str, dict | None]
+    cost: Cost
     scores: dict[str, dict[str, Scores]]
     curve: list[dict[str, float]]
     samples: list[dict[str, str]]  # source, reference and translation of a few test sentences
@@ -98,11 +88,11 @@ class Evidence:
 
     @property
     def slug(self) -> str:
-        """The name in addresses and file names; no run's own name has a dot."""
+        """The name in addresses and file names. The name of a run in params.yaml has no dot."""
         return f"{self.run}.recorded" if self.recorded else self.run
 
     def at(self, part: str, *keys: str) -> Any:
-        """What stands in a part under these keys, or None."""
+        """The value in a part under these keys, or None."""
         return within(self.parts[part], *keys)
 
     def measure(self, name: str, set_name: str = "test", weights: str = "average") -> Score | None:
@@ -133,7 +123,7 @@ def read_curve(path: Path) -> list[dict[str, float]]:
 
 
 def checked_curve(points: Any, where: str) -> list[dict[str, float]]:
-    """`points` if they are what a training logs: numbers by name, with their step; counted from 1 in an error."""
+    """`points` if each is what a training logs: numbers by name, with the step. An error counts them from 1."""
     if not isinstance(points, list):
         raise UserError(f"{where}: a list is expected, not {points!r}")
     for number, point in enumerate(points, 1):
@@ -143,7 +133,7 @@ def checked_curve(points: Any, where: str) -> list[dict[str, float]]:
 
 
 def checked(part: str, value: Any, where: str) -> dict | None:
-    """`value` if it holds what the report prints of that part."""
+    """`value` if it holds the entries of that part that the report prints."""
     if value is None:
         return None
     mapping(value, where)
@@ -170,16 +160,19 @@ def scores_of(value: Any, where: str) -> dict[str, dict[str, Scores]]:
     return convert(dict[str, dict[str, Scores]], value, where) if value is not None else {}
 
 
-def selected(params: Mapping, scores: Path) -> list[Evidence]:
-    """The runs of params.yaml, in its order, with what there is of their score files."""
-    return [of_run(params, run, scores) for run in params["runs"]]
+def selected(params: Mapping, scores: Path, times: Path) -> list[Evidence]:
+    """The runs of params.yaml, in its order, with those of their score files and times that exist."""
+    return [of_run(params, run, scores, times) for run in params["runs"]]
 
 
-def of_run(params: Mapping, run: str, scores: Path) -> Evidence:
-    """A run of params.yaml with what there is of its score files."""
+def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
+    """A run of params.yaml with those of its score files and times that exist."""
     folder, (corpus, *now) = scores / run, run_settings(params, run)
     entries, translations = dict(params["runs"][run]), folder / "translations"
     parts = {part: checked(part, read(folder / file), str(folder / file)) for part, file in PARTS.items()}
+    for part, (file, made) in TIMES.items():
+        path = times / run / file
+        parts[part] = checked(part, read_times(path, folder / PARTS[made]), str(path))
     binarised, samples = scores / "corpora" / corpus / "binarise.json", translations / "samples.json"
     return Evidence(
         run=run,
@@ -189,6 +182,7 @@ def of_run(params: Mapping, run: str, scores: Path) -> Evidence:
         settings=settings_of(parts["training"], str(folder / PARTS["training"])) or vars(now[0]) | vars(now[1]),
         recorded=False,
         parts=parts,
+        cost=cost_of(parts, params, str(times / run / TIMES["timing"][0])),
         scores=scores_of(parts["score"], str(folder / PARTS["score"])),
         curve=read_curve(folder / CURVE),
         samples=list(convert(tuple[dict[str, str], ...] | None, read(samples), str(samples)) or []),
@@ -197,24 +191,30 @@ def of_run(params: Mapping, run: str, scores: Path) -> Evidence:
     )
 
 
-def records(results: Path) -> list[Evidence]:
+def cost_of(parts: Mapping[str, dict | None], params: Mapping, where: str) -> Cost:
+    """The training's cost, computed anew: a record made before a rate was in params.yaml gets its estimate, too."""
+    return cost(parts["timing"] and timing_of(parts["timing"], where), parts["flops"], params)
+
+
+def records(params: Mapping, results: Path) -> list[Evidence]:
     """The recorded runs, by name."""
-    return [of_record(path) for path in sorted(results.glob("*.json"))]
+    return [of_record(params, path) for path in sorted(results.glob("*.json"))]
 
 
-def of_record(path: Path) -> Evidence:
+def of_record(params: Mapping, path: Path) -> Evidence:
     """A file that pipeline/commands/record.py wrote. It holds no text of the corpus: no samples, no attention."""
     record = read(path)
     if within(record, "run") != path.stem:
         raise UserError(f"{path}: a record of the run {path.stem!r} is expected, as `make record` writes it")
     strings = {key: entry(record, key, str, str(path)) for key in ("run", "corpus", "model")}
-    parts = {part: checked(part, record.get(part), f"{path}: {part}") for part in PARTS}
+    parts = {part: checked(part, record.get(part), f"{path}: {part}") for part in [*PARTS, *TIMES]}
     return Evidence(
         **strings,
         differences=dict(mapping(record.get("differences"), f"{path}: differences")),
         settings=settings_of(parts["training"], f"{path}: training"),
         recorded=True,
         parts=parts,
+        cost=cost_of(parts, params, f"{path}: timing"),
         scores=scores_of(parts["score"], f"{path}: score"),
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
         samples=[],

@@ -1,4 +1,7 @@
-"""reports/index.html: everything on one page that holds its own pictures and needs no network and no script."""
+"""reports/index.html: the whole report on one page that embeds its pictures and needs no network and no script.
+
+The page also shows times, hardware and commits, which the report's other files leave out.
+"""
 
 import base64
 import dataclasses
@@ -10,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.reporting.evidence import Evidence, Score
 from pipeline.reporting.page_style import STYLE
-from pipeline.reporting.run_tables import described, scores
+from pipeline.reporting.run_tables import scores
 from pipeline.reporting.tables import DASH, FORMULA, Column, Table, interval
+from pipeline.reporting.variations import described
 
 if TYPE_CHECKING:
-    from pipeline.reporting.figures import Figure
+    from pipeline.reporting.plots import Figure
 
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 LONG = 40  # characters of a cell that is not to wrap
@@ -25,7 +29,7 @@ def page(runs: Sequence[Evidence], tables: Sequence[Table], figures: Sequence["F
     slugs = {run.name: run.slug for run in runs}
     sections = [(table.name, table.title, table_box(table, slugs)) for table in tables]
     sections += picture_sections(runs, figures)
-    sections.append(("runs", "Every run, and what its numbers come from", "".join(map(run_part, runs))))
+    sections.append(("runs", "Every run, and the origin of its numbers", "".join(map(run_part, runs))))
     links = "".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title, _ in sections)
     body = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{text}</section>\n' for key, title, text in sections)
     return f"""<!DOCTYPE html>
@@ -46,7 +50,7 @@ def page(runs: Sequence[Evidence], tables: Sequence[Table], figures: Sequence["F
 <main>
 {body}</main>
 <footer>Written by pipeline/report.py from the score files of the selected runs and from the records in results/. A dash
-is a number that has not been obtained.</footer>
+is a number that is not known.</footer>
 </body>
 </html>
 """
@@ -55,8 +59,8 @@ is a number that has not been obtained.</footer>
 def lede(runs: Sequence[Evidence]) -> str:
     recorded, scored = sum(run.recorded for run in runs), sum(bool(run.scores) for run in runs)
     return (
-        f"{count(len(runs), 'run')}, {scored} of them scored, {recorded} recorded earlier. Each number is traced at the "
-        "end of the page to its run: commit, data, settings, hardware and signature."
+        f"{count(len(runs), 'run')}, {scored} of them scored, {recorded} recorded earlier. The end of the page gives the "
+        "origin of each run's numbers: commit, data, settings, hardware and signatures."
     )
 
 
@@ -83,7 +87,7 @@ def picture_sections(runs: Sequence[Evidence], figures: Sequence["Figure"]) -> l
 
 
 def table_box(table: Table, slugs: Mapping[str, str]) -> str:
-    """A table in a box in which it scrolls, with its notes. Rows that we have beside the paper's stand out."""
+    """A table in a scrolling box, with its notes. In tables with the paper's numbers, rows with ours are highlighted."""
     head = "".join(f"<th{mark(column)} scope=col>{heading(column.label)}</th>" for column in table.columns)
     papers = any(column.label.endswith("paper") for column in table.columns)
     rows = []
@@ -99,7 +103,7 @@ def table_box(table: Table, slugs: Mapping[str, str]) -> str:
 
 
 def mark(column: Column, text: str = "") -> str:
-    """Numbers stand to the right; long text wraps."""
+    """Numbers are aligned to the right; long text wraps."""
     if column.is_number:
         return ' class="n"'
     return ' class="t"' if len(text) > LONG else ""
@@ -155,7 +159,7 @@ def folded(title: str, body: str, opened: bool = False) -> str:
 
 
 def attention_maps(figures: Sequence["Figure"]) -> str:
-    """The maps of each run, folded sentence by sentence, the very first unfolded."""
+    """The maps of each run, folded by sentence; the first is open."""
     parts = []
     for name, of_run in groupby(figures, key=lambda figure: figure.run):
         parts.append(f"<h3>{escape(name)}</h3>")
@@ -182,7 +186,7 @@ def samples(runs: Sequence[Evidence]) -> str:
 
 
 def sample_part(pair: tuple[str, str], translations: Mapping[str, str], languages: tuple[str, str]) -> str:
-    """One sentence, its reference, and what each run made of it."""
+    """One sentence, its reference, and the translation of each run."""
     source, target = map(escape, languages)
     rows = [f'<dt>source</dt><dd lang="{source}">{escape(pair[0])}</dd>']
     rows.append(f'<dt>reference</dt><dd lang="{target}">{escape(pair[1])}</dd>')
@@ -192,7 +196,7 @@ def sample_part(pair: tuple[str, str], translations: Mapping[str, str], language
 
 
 def run_part(run: Evidence) -> str:
-    """What a run's numbers can be traced by, and all of its scores with their signatures."""
+    """The origin of a run's numbers, and all of its scores with their signatures."""
     tag = ' <span class="tag">recorded</span>' if run.recorded else ""
     facts = "".join(f"<dt>{label}</dt><dd>{value}</dd>" for label, value in facts_of(run).items())
     table = dataclasses.replace(scores([run]).without("run"), title=f"Scores of {run.name}", grouped=False)
@@ -201,11 +205,11 @@ def run_part(run: Evidence) -> str:
 
 
 def facts_of(run: Evidence) -> dict[str, str]:
-    """The facts as HTML, a dash for what is not known."""
+    """The facts as HTML, a dash for a missing one."""
     timing, plain = run.parts["timing"] or {}, Column("")
     model = f"{run.model}, {described(run.differences)}" if run.differences else run.model
     rate = Column("", "count").show(timing.get("tokens_per_second"))
-    time = f"{Column('', 'duration').show(timing.get('seconds'))}, {rate} tokens/s" if timing else DASH
+    time = f" in {Column('', 'duration').show(timing['seconds'])}, {rate} tokens/s" if timing else ""
     steps = Column("", "count").show(run.at("training", "steps"))
     hashes = {
         "commit": timing.get("commit"),
@@ -215,7 +219,7 @@ def facts_of(run: Evidence) -> dict[str, str]:
     return {
         "corpus": escape(run.corpus),
         "model": escape(model),
-        "trained": f"{steps} steps in {time}" if timing else DASH,
+        "trained": f"{steps} steps{time}" if run.parts["training"] else DASH,
         "hardware": escape(plain.show(timing.get("hardware"))),
         "FLOPs": flops(run),
         **{label: f"<code>{escape(value)}</code>" if value else DASH for label, value in hashes.items()},
@@ -224,9 +228,8 @@ def facts_of(run: Evidence) -> dict[str, str]:
 
 def flops(run: Evidence) -> str:
     column = Column("", "power")
-    estimate, counted = run.at("flops", "paper_estimate", "flops"), run.at("flops", "analytic", "training_flops")
-    reason = run.at("flops", "paper_estimate", "reason")
+    counted, reason = run.at("flops", "analytic", "training_flops"), run.cost.reason
     return (
-        f"{shown(counted, column, {})} counted, {shown(estimate, column, {})} by the paper's estimate"
+        f"{shown(counted, column, {})} counted, {shown(run.cost.flops, column, {})} by the paper's estimate"
         f"{f' ({escape(reason)})' if reason else ''}"
     )

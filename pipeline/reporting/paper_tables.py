@@ -1,9 +1,10 @@
-"""Tables 2 and 3 of the paper, ours beside its own: a run fills the row that has its settings, whatever its name."""
+"""Tables 2 and 3 of the paper with our results beside its own. A run belongs to the row with its settings."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from pipeline.reporting import variations
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.published import (
     BASE,
@@ -15,36 +16,18 @@ from pipeline.reporting.published import (
     Table3Row,
 )
 from pipeline.reporting.tables import Column, Table
+from pipeline.reporting.variations import stated
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 
-# Table 3's columns of settings, and whether the learned positions of row E are used.
-SETTINGS = {
-    "N": "N",
-    "d_model": "d_model",
-    "d_ff": "d_ff",
-    "h": "h",
-    "d_k": "d_k",
-    "d_v": "d_v",
-    "P_drop": "dropout",
-    "eps_ls": "label_smoothing",
-    "positions": "positions",
-    "steps": "steps",
-}
-
 OF_BLEU = (
-    "BLEU is taken in the paper's way: case-sensitive on Moses' tokens, compounds split for German. "
-    "sacreBLEU is its 13a tokenisation, which can be compared across papers. 95% intervals by bootstrap in parentheses."
+    "BLEU is computed as in the paper: case-sensitive on Moses' tokens, compounds split for German. "
+    "sacreBLEU with its 13a tokenisation can be compared across papers. 95% intervals by bootstrap in parentheses."
 )
 
 
-def stated(run: Evidence) -> dict[str, Any]:
-    """A run's settings in everything that the paper states."""
-    return {key: run.settings.get(key) for key in BASE}
-
-
 def on(corpus: str, name: str) -> bool:
-    """Whether `corpus` is the paper's corpus `name`; the hub has the same pairs."""
+    """Whether `corpus` is the paper's corpus `name`. Its copy on the Hugging Face hub has the same pairs."""
     return corpus.removesuffix("-hub") == name
 
 
@@ -64,7 +47,8 @@ def table2(runs: Sequence[Evidence]) -> Table:
         columns += [Column(f"{pair} BLEU, paper", "given"), Column(f"{pair} BLEU, ours", "score")]
         columns += [Column(f"{pair} sacreBLEU, ours", "score")]
     for pair in ("EN-DE", "EN-FR"):
-        columns += [Column(f"{pair} FLOPs, paper", "power"), Column(f"{pair} FLOPs, ours", "power")]
+        columns += [Column(f"{pair} FLOPs, paper", "power"), Column(f"{pair} FLOPs, ours", "power", measured=True)]
+        columns += [Column(f"{pair} FLOPs, counted", "power")]
     columns += [Column("EN-DE run", "run"), Column("EN-FR run", "run")]
     rows = []
     for row in TABLE2:
@@ -74,8 +58,8 @@ def table2(runs: Sequence[Evidence]) -> Table:
         f"newstest2014, from the averaged checkpoints. {OF_BLEU}",
         f"EN-FR of the big model: Table 2 and the abstract say 41.8, the text of 6.1 says {BIG_EN_FR_IN_THE_TEXT}.",
         (
-            "FLOPs are the paper's estimate: training time x GPUs x sustained TFLOPS; a dash where no rate of the hardware "
-            "is known. The paper states one cost for both language pairs."
+            "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. It states one cost for both language "
+            "pairs. Counted are the operations of our training, which do not depend on its time."
         ),
     ]
     return Table("table2", "Table 2: BLEU on newstest2014, and the cost of training", columns, rows, notes)
@@ -85,66 +69,69 @@ def table2_row(row: Table2Row, en_de: Evidence | None, en_fr: Evidence | None) -
     def ours(run: Evidence | None) -> list[Any]:
         return [run and run.measure("bleu-paper"), run and run.measure("bleu-13a")]
 
-    def flops(run: Evidence | None) -> float | None:
-        return run and run.at("flops", "paper_estimate", "flops")
+    def flops(run: Evidence | None) -> list[float | None]:
+        return [run and run.cost.flops, run and run.at("flops", "analytic", "training_flops")]
 
     cells = [row.name, row.bleu_en_de, *ours(en_de), row.bleu_en_fr, *ours(en_fr)]
-    cells += [row.flops_en_de, flops(en_de), row.flops_en_fr, flops(en_fr)]
+    cells += [row.flops_en_de, *flops(en_de), row.flops_en_fr, *flops(en_fr)]
     return [*cells, en_de and en_de.name, en_fr and en_fr.name]
 
 
-def settings_cells(settings: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
-    """Table 3's settings; empty where they are the reference's."""
-    same = reference or {}
-    return ["" if settings[key] in (None, same.get(key)) else str(settings[key]) for key in SETTINGS.values()]
-
-
-def setting_columns() -> list[Column]:
-    return [Column(label, "given") for label in SETTINGS]
-
-
 def table3(runs: Sequence[Evidence]) -> Table:
-    columns = [Column("row"), *setting_columns()]
+    """The paper's rows, each beside our runs of its settings; after each group our other runs of that group."""
+    columns = [Column("row"), *variations.columns()]
     columns += [Column("PPL, paper", "number"), Column("PPL, ours", "number")]
     columns += [Column("BLEU, paper", "given"), Column("BLEU, ours", "score"), Column("sacreBLEU, ours", "score")]
     columns += [Column("params, paper (1e6)", "given"), Column("params, ours (1e6)", "number", 1)]
     columns += [Column("run", "run")]
+    on_corpus = [run for run in runs if on(run.corpus, EN_DE) and run.settings]
+    not_published = [run for run in on_corpus if stated(run) not in [row.settings for row in TABLE3]]
     rows = []
-    for row in TABLE3:
-        ours = [run for run in runs if on(run.corpus, EN_DE) and stated(run) == row.settings]
-        rows += [table3_row(row, run) for run in ours or [None]]
+    for group in variations.GROUPS:
+        for row in [row for row in TABLE3 if row.group == group]:
+            ours = [run for run in on_corpus if stated(run) == row.settings]
+            rows += [table3_row(row, run) for run in ours or [None]]
+        rows += [own_row(group, run) for run in not_published if variations.group(stated(run), BASE) == group]
     notes = [
         (
-            "newstest2013, from the last checkpoint, nothing averaged; perplexity per word-piece. An empty setting is the "
-            f"base model's. {OF_BLEU}"
+            "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is the "
+            f'base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}'
         ),
         "Perplexities per piece of two vocabularies differ by more than the models: the paper's is not published.",
         (
-            "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214, where "
-            "the paper says 65 and 213, which no one vocabulary gives: a thousand pieces more add 0.5 to the first and 1.0 "
-            "to the second."
+            "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214. "
+            "The paper says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the first "
+            "and 1.0 to the second."
         ),
     ]
-    return Table("table3", "Table 3: variations on the Transformer", columns, rows, notes, grouped=True)
+    table = Table("table3", "Table 3: variations on the Transformer", columns, rows, notes, grouped=True)
+    return table.without_empty(variations.OTHERS)
 
 
 def table3_row(row: Table3Row, run: Evidence | None) -> list[Any]:
-    settings = settings_cells(row.settings, None if row.group == "base" else dict(BASE))
-    parameters = run and run.at("training", "parameters")
-    ours = [
-        run and run.at("translations", "dev", "last", "perplexity"),
-        run and run.measure("bleu-paper", "dev", "last"),
-        run and run.measure("bleu-13a", "dev", "last"),
-        parameters and parameters / 1e6,
-    ]
-    cells = [row.perplexity, ours[0], row.bleu, ours[1], ours[2], row.parameters, ours[3]]
-    return [row.group, *settings, *cells, run and run.name]
+    ppl, bleu, sacrebleu, parameters = table3_results(run) if run else [None] * 4
+    cells = [row.group, *variations.cells(row.settings, BASE, row.group == "base")]
+    return [*cells, row.perplexity, ppl, row.bleu, bleu, sacrebleu, row.parameters, parameters, run and run.name]
+
+
+def own_row(group: str, run: Evidence) -> list[Any]:
+    """A row for settings that the paper does not report."""
+    ppl, bleu, sacrebleu, parameters = table3_results(run)
+    cells = [f"{group}, ours", *variations.cells(stated(run), BASE)]
+    return [*cells, None, ppl, None, bleu, sacrebleu, None, parameters, run.name]
+
+
+def table3_results(run: Evidence) -> list[Any]:
+    """Perplexity, both BLEU scores, and the parameters in millions."""
+    scores = [run.measure(name, "dev", "last") for name in ("bleu-paper", "bleu-13a")]
+    parameters = run.at("training", "parameters")
+    return [run.at("translations", "dev", "last", "perplexity"), *scores, parameters and parameters / 1e6]
 
 
 def toolkits() -> Table:
-    """What other implementations report on the same test sets."""
+    """The results that other implementations report on the same test sets."""
     columns = [Column(label) for label in ("implementation", "model", "languages", "test set", "measure")]
     columns += [Column("BLEU", "given"), Column("source")]
     rows = [(t.name, t.model, t.languages, t.test_set, t.measure, t.bleu, t.source) for t in TOOLKITS]
-    note = "Two measures of the same translations differ by up to 2 BLEU: compare within one."
+    note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
     return Table("toolkits", "Other implementations", columns, rows, [note])

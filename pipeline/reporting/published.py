@@ -1,6 +1,6 @@
-"""What others published, as data: the paper's Tables 1 to 3, and toolkits' results on the same test sets.
+"""Published results as data: the paper's Tables 1 to 3, and results of toolkits on the same test sets.
 
-None stands for a blank cell. BLEU of the paper is tokenised, with compounds split for German: see pipeline/scoring/bleu.py.
+None is a blank cell. BLEU of the paper is tokenised, with compounds split for German: see pipeline/scoring/bleu.py.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ TABLE1 = (
 class Table2Row:
     """A row of Table 2 (6.1): BLEU on newstest2014 and what the training cost, in operations.
 
-    `model` is the key in params.yaml's models of the two rows that are reproduced. The paper prints their cost once,
-    across both language pairs; here it stands at EN-DE.
+    `model` is the key in params.yaml's models of the two rows that are reproduced. The paper prints their cost once
+    for both language pairs; here it is given for EN-DE.
     """
 
     name: str
@@ -83,7 +83,7 @@ TRAININGS = MappingProxyType(
 # Sustained single-precision TFLOPS (footnote 5).
 SUSTAINED_TFLOPS = MappingProxyType({"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5})
 
-# What every row of Table 3 shares but for its differences: the base model (3, 5).
+# The base model (3, 5). Each row of Table 3 has these settings but for its differences.
 BASE = MappingProxyType(
     {
         "N": 6,
@@ -114,8 +114,8 @@ BASE = MappingProxyType(
 
 @dataclass(frozen=True)
 class Table3Row:
-    """A row of Table 3 (6.2): how it differs from BASE, and on newstest2013, from the last checkpoint, its perplexity
-    a word-piece and BLEU; its parameters in millions."""
+    """A row of Table 3 (6.2): its differences from BASE; the last checkpoint's perplexity per word-piece and BLEU on
+    newstest2013; its parameters in millions."""
 
     group: str
     differs: Mapping[str, Any]
@@ -153,7 +153,7 @@ TABLE3 = (
 
 
 def table3_row(model: Mapping[str, Any], training: Mapping[str, Any]) -> Table3Row | None:
-    """The row with a run's settings in everything that the paper states; None if it is no row of Table 3."""
+    """The row with a run's settings in everything that the paper states; None if it is not a row of Table 3."""
     of_run = {**model, **training}
     stated = {key: of_run.get(key) for key in BASE}
     return next((row for row in TABLE3 if row.settings == stated), None)
@@ -161,8 +161,8 @@ def table3_row(model: Mapping[str, Any], training: Mapping[str, Any]) -> Table3R
 
 @dataclass(frozen=True)
 class Toolkit:
-    """A result that another implementation reports, with the measure it was taken in: numbers of two measures differ
-    by up to 2 BLEU on the same translations."""
+    """A result that another implementation reports, with its measure. Two measures of the same translations differ by up
+    to 2 BLEU."""
 
     name: str
     model: str

@@ -1,13 +1,15 @@
-"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies, among them Table 3 in small."""
+"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies, such as Table 3 in small."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from pipeline.reporting import variations
 from pipeline.reporting.evidence import Evidence, Score
-from pipeline.reporting.paper_tables import EN_DE, SETTINGS, on, setting_columns, settings_cells, stated
+from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
+from pipeline.reporting.variations import described, stated
 
 TRANSLATIONS = {
     "dev, last": ("dev", "last"),
@@ -27,15 +29,11 @@ MEASURES = {
 }
 
 
-def described(differences: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in differences.items())
-
-
 def summary(runs: Sequence[Evidence]) -> Table:
-    """The first table of the page: what each run came to."""
+    """The first table of the page: the results of each run."""
     columns = [Column("run", "run"), Column("corpus"), Column("parameters", "count"), Column("dev PPL", "number")]
     columns += [Column("test sacreBLEU", "score"), Column("test BLEU, paper's", "score"), Column("chrF", "score")]
-    columns += [Column("training", "duration"), Column("hardware")]
+    columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
     rows = []
     for run in runs:
         cells = [run.name, run.corpus, run.at("training", "parameters")]
@@ -46,19 +44,13 @@ def summary(runs: Sequence[Evidence]) -> Table:
     return Table("summary", "Results", columns, rows, [note])
 
 
-# The columns of runs.*: label, kind, and where the value stands in a run's parts.
+# The columns of runs.*, and where a value stands in a run's parts.
 FACTS = [
     (Column("parameters", "count"), ("training", "parameters")),
     (Column("steps", "count"), ("training", "steps")),
     (Column("dev PPL, last", "number"), ("translations", "dev", "last", "perplexity")),
     (Column("dev PPL, average", "number"), ("translations", "dev", "average", "perplexity")),
-    (Column("training", "duration"), ("timing", "seconds")),
-    (Column("tokens/s", "count"), ("timing", "tokens_per_second")),
-    (Column("energy, J", "count"), ("timing", "energy_joules")),
-    (Column("FLOPs, estimated", "power"), ("flops", "paper_estimate", "flops")),
     (Column("FLOPs, counted", "power"), ("flops", "analytic", "training_flops")),
-    (Column("hardware"), ("timing", "hardware")),
-    (Column("commit", "hash"), ("timing", "commit")),
     (Column("data", "hash"), ("training", "data_sum")),
     (Column("settings", "hash"), ("training", "settings_sha256")),
 ]
@@ -72,7 +64,7 @@ RESULTS = [
 
 
 def all_runs(runs: Sequence[Evidence]) -> Table:
-    """Everything of every run in one line, with what each number can be traced by."""
+    """One line a run, with the hashes that its numbers can be traced by."""
     columns = [Column("run", "run"), Column("corpus"), Column("model"), Column("differences"), Column("recorded")]
     columns += [column for column, _ in RESULTS + FACTS] + [Column("sacreBLEU signature", "signature")]
     rows = []
@@ -81,7 +73,7 @@ def all_runs(runs: Sequence[Evidence]) -> Table:
         cells = [run.name, run.corpus, run.model, described(run.differences), "yes" if run.recorded else "no"]
         cells += [run.measure(*place) for _, place in RESULTS]
         rows.append([*cells, *(run.at(*place) for _, place in FACTS), score and score.signature])
-    note = "Recorded runs come from results/, the others from what is selected in params.yaml."
+    note = "Recorded runs come from results/, the others are those that params.yaml selects."
     return Table("runs", "All runs", columns, rows, [note])
 
 
@@ -92,12 +84,12 @@ def bleu_matrix(runs: Sequence[Evidence]) -> Table:
     for run in runs:
         for label in ("test", "test, filtered") if "test_filtered" in run.scores else ("test",):
             rows.append([run.name, label, *(run.measure(measure, *TRANSLATIONS[label]) for measure in MEASURES)])
-    note = "One file of translations, scored in each way; 95% intervals by bootstrap in parentheses."
+    note = "The same translations, scored by each measure; 95% intervals by bootstrap in parentheses."
     return Table("bleu-matrix", "BLEU matrix", columns, rows, [note])
 
 
 def scores(runs: Sequence[Evidence]) -> Table:
-    """Every score there is with its signature, which is the same for all sets."""
+    """Every score with its signature, which is the same for all sets."""
     columns = [Column("run", "run"), Column("measure"), *(Column(label, "score") for label in TRANSLATIONS)]
     rows = []
     for run in runs:
@@ -108,68 +100,45 @@ def scores(runs: Sequence[Evidence]) -> Table:
     return Table("scores", "All scores", [*columns, Column("signature", "signature")], rows, grouped=True)
 
 
-def letter(changed: set[str]) -> str:
-    """The group of Table 3 that a variation in these settings belongs to."""
-    if not changed:
-        return "base"
-    if changed <= {"h", "d_k", "d_v"}:
-        return "A" if "h" in changed else "B"
-    if changed <= {"N", "d_model", "d_ff", "h", "d_k", "d_v"}:
-        return "C"
-    if changed <= {"dropout", "label_smoothing", "attention_dropout", "relu_dropout"}:
-        return "D"
-    return "E" if changed == {"positions"} else "other"
-
-
 def study_table(study: Study) -> Table | None:
-    """Table 3 in small: what a study's runs vary and what came of it; None where no two runs of a model differ."""
+    """Table 3 in small: the settings that a study's runs vary, and the results; None if no two runs of a model differ."""
     rows = []
     for model in dict.fromkeys(run.model for run in study.runs):
         rows += study_rows([run for run in study.runs if run.model == model])
     if not rows:
         return None
-    columns = [
-        Column("model"),
-        Column("row"),
-        *setting_columns(),
-        Column("other settings"),
-        Column("dev PPL", "number"),
-    ]
+    columns = [Column("model"), Column("row"), *variations.columns(), Column("dev PPL", "number")]
     columns += [Column("dev sacreBLEU", "score"), Column("dev chrF", "score"), Column("params (1e6)", "number", 2)]
     note = (
-        "Dev set, from the last checkpoint, nothing averaged; 95% intervals by bootstrap in parentheses; perplexity "
+        "Dev set, from the last checkpoint, without averaging; 95% intervals by bootstrap in parentheses; perplexity "
         "per word-piece. An empty setting is that of the model's first row."
     )
-    whole = set("ABCDE") <= {row[1] for row in rows}
+    whole = set("ABCDE") <= {row[1] for row in rows} and not on(study.corpus, EN_DE)
     title = f"Table 3 in small: {study.name}" if whole else f"{study.name}, on {study.corpus}"
     notes = [note, study.claim()] if study.claim() else [note]
     table = Table(f"study-{study.name}", title, [*columns, Column("run", "run")], rows, notes, grouped=True)
-    return table if any(row[2 + len(SETTINGS)] for row in rows) else table.without("other settings")
+    return table.without_empty(variations.OTHERS)
 
 
 def study_rows(runs: Sequence[Evidence]) -> list[list[Any]]:
-    """The rows of one model on one corpus; none where all have the same settings."""
+    """The rows of one model on one corpus; none if all have the same settings."""
     base = min(runs, key=lambda run: len(run.differences))
     rows = [study_row(run, base) for run in runs]
-    order = ("base", "A", "B", "C", "D", "E", "other")
-    rows.sort(key=lambda row: order.index(row[1]))
+    rows.sort(key=lambda row: variations.GROUPS.index(row[1]))
     return rows if rows[-1][1] != "base" else []
 
 
 def study_row(run: Evidence, base: Evidence) -> list[Any]:
     settings, reference = stated(run), stated(base)
-    changed = {key for key in settings if settings[key] != reference[key]}
-    others = {key: settings[key] for key in settings if key in changed - set(SETTINGS.values())}
     parameters = run.at("training", "parameters")
-    cells = [run.at("translations", "dev", "last", "perplexity")]
+    cells = [run.model, variations.group(settings, reference), *variations.cells(settings, reference, run is base)]
+    cells += [run.at("translations", "dev", "last", "perplexity")]
     cells += [run.measure(name, "dev", "last") for name in ("bleu-13a", "chrf")]
-    shape = settings_cells(settings, None if run is base else reference)
-    cells += [parameters and parameters / 1e6, run.name]
-    return [run.model, letter(changed), *shape, described(others), *cells]
+    return [*cells, parameters and parameters / 1e6, run.name]
 
 
 def seeds(runs: Iterable[Evidence]) -> Table | None:
-    """The mean over runs that differ in the seed alone; None where there are none."""
+    """The mean over runs that differ in the seed only; None if there are no such runs."""
 
     def identity(run: Evidence) -> str:
         return repr((run.corpus, sorted((key, value) for key, value in run.settings.items() if key != "seed")))
@@ -186,7 +155,7 @@ def seeds(runs: Iterable[Evidence]) -> Table | None:
             rows.append([same[0].corpus, same[0].model, ", ".join(run.name for run in same), len(same), *means])
     columns = [Column("corpus"), Column("model"), Column("runs"), Column("seeds", "count")]
     columns += [Column(MEASURES[name], "number") for name in names]
-    note = "Means of BLEU on the test set over runs that differ in nothing but the seed."
+    note = "Means of BLEU on the test set over runs that differ only in the seed."
     return Table("seeds", "Means over seeds", columns, rows, [note]) if rows else None
 
 
@@ -196,5 +165,4 @@ def mean(scores: Sequence[Score | None]) -> float | None:
 
 
 def study_tables(studies: Sequence[Study]) -> list[Table]:
-    """A table of each study; the paper's own variations stand in its Table 3."""
-    return [table for study in studies if not on(study.corpus, EN_DE) and (table := study_table(study))]
+    return [table for study in studies if (table := study_table(study))]

@@ -1,4 +1,4 @@
-"""Runs that are read side by side: the studies of params.yaml, as far as their runs have been trained."""
+"""Runs that are compared: the studies of params.yaml, as far as their runs have been trained."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.reporting.evidence import Evidence
 
-# What the literature says of the settings that a study varies; the first entry fits whose settings are among them.
+# The literature on the settings that a study varies. The first entry that names all of them counts.
 CLAIMS = (
     (
         {"norm", "schedule"},
@@ -21,7 +21,7 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Study:
-    """Two runs or more on one corpus."""
+    """Two or more runs on one corpus."""
 
     name: str
     corpus: str
@@ -33,15 +33,15 @@ class Study:
         return {key for run in self.runs for key in first | run.settings if run.settings.get(key) != first.get(key)}
 
     def claim(self) -> str:
-        """What the literature leads one to expect, where something is said of the settings varied."""
+        """What the literature says about the settings varied, or an empty text."""
         varied = self.varied() - {"seed"}
         return next((text for settings, text in CLAIMS if varied and varied <= settings), "")
 
 
 def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]:
-    """The selection and the catalogue's studies, corpus by corpus, none of the same runs twice.
+    """The catalogue's studies and the selection, one study per corpus; no two of them have the same runs.
 
-    A run that is selected and recorded counts once, as selected where it has been trained.
+    A run that is both selected and recorded counts once: as selected if it has been trained.
     """
     trained = {run.run: run for run in sorted(known, key=lambda run: not run.recorded) if run.curve}
     found: dict[frozenset[str], Study] = {}

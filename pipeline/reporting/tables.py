@@ -1,6 +1,6 @@
 """A table as rows of values, and its renderings as Markdown, CSV and LaTeX.
 
-Values are rounded where a person reads them, and whole in CSV. None is a dash, in CSV an empty field.
+CSV holds the full values; the other renderings round them. None is a dash, in CSV an empty field.
 """
 
 import csv
@@ -14,27 +14,29 @@ from typing import Any
 from pipeline.reporting.evidence import Score
 
 DASH = "–"
-FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # what grows how: O(n^2 d), n^1.98 d^1.02
+FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # a growth: O(n^2 d), n^1.98 d^1.02
 
 
 @dataclass(frozen=True)
 class Column:
-    """`kind`: text, run (a run's name), hash, signature, given (a number as it was given), count (1,234), number (of so
-    many places), power (3.3e18), duration (of seconds), or score.
+    """`kind`: text, run (a run's name), hash, signature, given (a number as it was given), count (1,234), number (with
+    `places` decimals), power (3.3e18), duration (of seconds), or score.
 
-    A score shows its 95% interval if it has one; in CSV the bounds are columns of their own.
+    A score shows its 95% interval if it has one; in CSV the bounds are columns of their own. A `measured` column holds
+    times, hardware or what follows from them, which differ between two runs with equal results.
     """
 
     label: str
     kind: str = "text"
     places: int = 2
+    measured: bool = False
 
     @property
     def is_number(self) -> bool:
         return self.kind not in ("text", "run", "hash", "signature")
 
     def show(self, value: Any) -> str:
-        """`value` as a person reads it, without mark-up."""
+        """`value` for a reader, without mark-up."""
         if value is None:
             return DASH
         if self.kind == "count":
@@ -61,12 +63,12 @@ def duration(seconds: float) -> str:
 
 
 def shortened(digest: str) -> str:
-    """The first digits of a hash; what git says of an edited working copy stays."""
+    """The first digits of a hash; a suffix such as -edited stays."""
     return re.sub(r"^([0-9a-f]{10})[0-9a-f]*", r"\1", digest)
 
 
 def interval(value: Score, places: int) -> str:
-    """A score's interval, `26.51–28.02`; nothing where it has none."""
+    """A score's interval, `26.51–28.02`, or an empty text."""
     if value.low is None or value.high is None:
         return ""
     return f"{value.low:.{places}f}{DASH}{value.high:.{places}f}"
@@ -74,7 +76,7 @@ def interval(value: Score, places: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """`name` is its file's; rows whose first cells are alike stand together if `grouped`; notes stand under it."""
+    """`name` is the file's name; `grouped` puts a rule where the first cell changes; notes follow the table."""
 
     name: str
     title: str
@@ -95,8 +97,17 @@ class Table:
         rows = [[row[place] for place in kept] for row in self.rows]
         return dataclasses.replace(self, columns=[self.columns[place] for place in kept], rows=rows)
 
+    def without_empty(self, label: str) -> "Table":
+        """The table without this column if the column is empty."""
+        (place,) = [place for place, column in enumerate(self.columns) if column.label == label]
+        return self if any(row[place] for row in self.rows) else self.without(label)
+
+    def reproducible(self) -> "Table":
+        """The table without its measured columns: equal whenever the results are equal."""
+        return self.without(*(column.label for column in self.columns if column.measured))
+
     def starts_group(self, place: int) -> bool:
-        """Whether a rule stands above row `place`."""
+        """Whether there is a rule above row `place`."""
         return self.grouped and place > 0 and self.rows[place][0] != self.rows[place - 1][0]
 
 
@@ -118,7 +129,7 @@ def escape_markdown(text: str) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """The whole values under one line of names; `LABEL low` and `LABEL high` follow a score."""
+    """The full values below one line of labels; `LABEL low` and `LABEL high` follow a score."""
     labels, rows = [], [[] for _ in table.rows]
     for place, column in enumerate(table.columns):
         is_score = column.kind == "score"
@@ -150,7 +161,7 @@ SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\text
 
 
 def latex(table: Table) -> str:
-    """A tabular for \\input; it needs the packages booktabs and amsmath, and a Unicode engine where text is Unicode."""
+    """A tabular for \\input. It needs the packages booktabs and amsmath, and a Unicode engine for Unicode text."""
     body = []
     for place, row in enumerate(table.shown()):
         body += [r"\midrule"] if table.starts_group(place) else []

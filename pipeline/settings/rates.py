@@ -7,7 +7,7 @@ from transformer.config.reading import UserError, convert
 
 
 def rates(params: Mapping[str, Any], block: str) -> dict[str, float]:
-    """TFLOPS by GPU, from params.yaml's block `hardware` or `peak_tflops`; none where the block is not there."""
+    """TFLOPS by GPU, from params.yaml's block `hardware` or `peak_tflops`; empty if there is no such block."""
     table = convert(dict[str, float], params.get(block, {}), f"params.yaml: {block}")
     for name, value in table.items():
         if value <= 0:

@@ -20,10 +20,12 @@ from ruamel.yaml import YAML, YAMLError
 from pipeline.settings.digest import digest
 from pipeline.settings.params import load
 from pipeline.tracking.store import Curve, Entry, Store
+from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import read_json
 
 TRANSLATIONS = Path("translations/translations.json")
+TIMES = Path("work/times")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, 
 
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     """Mirror the files of a run that has been trained, and of its decoding if there is one."""
-    timing = optional(folder / "timing.json")
+    timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
     training = {**sources.trained(run), **read_json(folder / "training.json")}
     entry = training_entry(run, training, read_curve(folder / "training.jsonl"), "FINISHED")
     commit = {"mlflow.source.git.commit": timing["commit"]} if timing.get("commit") else {}
@@ -84,7 +86,7 @@ def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     parent = store.write(entry)
     if (folder / TRANSLATIONS).exists():
         decoding = read_json(folder / TRANSLATIONS)
-        timing = optional(folder / "decoding-timing.json")
+        timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
         scores = optional(folder / "score.json")
         store.write(decoding_entry(run, parent, decoding, timing, scores, sources.names(run)))
 

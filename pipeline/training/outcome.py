@@ -1,4 +1,4 @@
-"""The results of a training: training.json does not depend on the machine, timing.json does."""
+"""The results of a training: training.json, which does not depend on the machine, and its times and hardware."""
 
 import json
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
 
 
 def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str, Any]:
-    """`started` is of this start, `seconds` and the energy are of all of them."""
+    """`started` belongs to the last start; `seconds` and the energy are sums over all starts."""
     state = training.state
     return {
         "seconds": round(state.seconds, 3),

@@ -1,7 +1,7 @@
-"""The report's pictures, as SVG that follows the reader's light or dark scheme. The same scores give the same bytes.
+"""The report's plots, as SVG that follows the reader's light or dark scheme. The same scores give the same bytes.
 
-Backgrounds are transparent and weights are the opacity of one colour, so that a picture needs no second version for
-a dark page; only the ink, the colour of text and axes, is exchanged there.
+Backgrounds are transparent and weights are the opacity of one colour, so that a dark page needs no second version.
+Only the colour of text and axes changes there.
 """
 
 import contextlib
@@ -56,19 +56,20 @@ SCHEME = (
 
 @dataclass(frozen=True)
 class Figure:
-    """`name` is its file's; `alt` says in words what is to be seen; `section` is where it stands on the page."""
+    """`name` is the file's name; `alt` describes the picture in words; `section` is its place on the page."""
 
     name: str
     section: Literal["studies", "runs", "layers", "schedules", "attention"]
     svg: str
     caption: str
     alt: str
-    run: str = ""  # of an attention map, the run's name
-    text: str = ""  # and the sentence
+    run: str = ""  # the run's name, for an attention map
+    text: str = ""  # the sentence, for an attention map
+    measured: bool = False  # shows times: the page embeds it, and no file is written
 
 
 def style() -> contextlib.AbstractContextManager:
-    """What the figures look like, while they are drawn."""
+    """The style of the figures, for the time in which they are drawn."""
     return matplotlib.rc_context(STYLE)
 
 
@@ -91,7 +92,7 @@ def values(run: Evidence, key: str) -> tuple[list[float], list[float]]:
 
 
 def line_style(number: int) -> dict:
-    """Lines that differ in colour first, then in dashes."""
+    """Lines differ in colour first, then in dashes."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}
 
 
@@ -121,7 +122,7 @@ def dev_losses(study: Study) -> Figure:
 
 
 def learning_rates(runs: Sequence[Evidence]) -> Figure:
-    """The learning rates that the runs logged, one line for those that are the same."""
+    """The learning rates that the runs logged; equal ones share a line."""
     lines: dict[str, list[Evidence]] = {}
     for run in runs:
         lines.setdefault(repr(values(run, "learning_rate")), []).append(run)
@@ -138,12 +139,12 @@ def learning_rates(runs: Sequence[Evidence]) -> Figure:
 
 
 def legend_below(canvas: Canvas, lines: int) -> None:
-    """A legend under the plot: it hides no line, however many there are."""
+    """A legend below the plot, where it covers no line."""
     canvas.legend(loc="outside lower center", ncols=2 if lines > 1 else 1)
 
 
 def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
-    """RGBA pixels of one colour, as opaque as the weights (0 to 1) say; NaN is nothing."""
+    """RGBA pixels of one colour with the weights (0 to 1) as opacity; NaN is transparent."""
     pixels = np.empty((*weights.shape, 4), np.uint8)
     pixels[..., :3] = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
     pixels[..., 3] = np.round(255 * np.clip(np.nan_to_num(weights), 0, 1))
@@ -151,14 +152,14 @@ def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """RGBA pixels as a PNG that says nothing of who wrote it."""
+    """RGBA pixels as a PNG without metadata on the software."""
     file = io.BytesIO()
     imsave(file, pixels, format="png", metadata={"Software": None})
     return file.getvalue()
 
 
 def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
-    """The sinusoids as a picture, of so few dimensions that each can be seen."""
+    """The sinusoids as a picture, with few enough dimensions that each can be seen."""
     table = sinusoids(positions, d_model).numpy()
     pixels = np.where((table > 0)[..., None], opacity(table, COLOURS[0]), opacity(-table, COLOURS[1]))
     canvas, plot = axes()

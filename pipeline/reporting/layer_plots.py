@@ -1,16 +1,16 @@
-"""The time of Table 1's layers against n and against d, as a picture."""
+"""The time of Table 1's layers against n and against d, plotted."""
 
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pipeline.reporting.figures import COLOURS, Figure, svg
-from pipeline.reporting.layers import Measured, law
+from pipeline.reporting.layer_table import Measured, law
+from pipeline.reporting.plots import COLOURS, Figure, svg
 
 
 def layer_times(machine: Measured) -> Figure:
-    """Two panels on logarithms: against n at the largest d, and against d at the largest n; the fits are dotted."""
+    """Two panels with logarithmic axes: against n at the largest d, and against d at the largest n; fits are dotted."""
     lengths, widths = machine.settings.lengths, machine.settings.widths
     canvas = Canvas(figsize=(8.4, 3.9), layout="constrained")
     against_n, against_d = canvas.subplots(1, 2, sharey=True)
@@ -20,13 +20,14 @@ def layer_times(machine: Measured) -> Figure:
     against_d.set(xlabel=f"d, at n = {lengths[-1]}")
     canvas.legend(*against_n.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     grows = "; ".join(f"{kind} as {law(cost.seconds.measured)}" for kind, cost in machine.layers.items())
-    caption = f"Time of one layer on {machine.hardware}, measured, and dotted its power law. It grows: {grows}."
+    caption = f"Time of one layer on {machine.hardware}: measured, and the fitted power law, dotted. It grows: {grows}."
     alt = "Time of the four layers of Table 1 against n and against d, on logarithmic axes: nearly straight lines."
-    return Figure(f"layer-costs{machine.name and f'-{machine.name}'}", "layers", svg(canvas), caption, alt)
+    name = f"layer-costs{machine.name and f'-{machine.name}'}"
+    return Figure(name, "layers", svg(canvas), caption, alt, measured=True)
 
 
 def draw(plot: Axes, machine: Measured, sizes: Sequence[int], places: Sequence[tuple[int, int]]) -> None:
-    """Each layer's times at these (n, d), and its fit, over the sizes on the horizontal axis."""
+    """Plot each layer's times at these (n, d), and its fit, against the sizes."""
     for (kind, cost), colour in zip(machine.layers.items(), COLOURS):
         times = {(point.n, point.d): point.seconds for point in cost.points}
         fit = [cost.seconds.measured.at(*place) for place in places]

@@ -1,4 +1,4 @@
-"""Table 1: the paper's formulae, and what layers cost on the machines where it was measured (pipeline/layer_costs.py)."""
+"""Table 1: the paper's formulae beside the costs of layers, measured on one machine or more (pipeline/layer_costs.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from pipeline.reporting.published import TABLE1, Table1Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.settings.layer_costs import LayerCostsConfig
 from pipeline.settings.score_files import entry
+from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 
 NOTES = [
@@ -26,18 +27,26 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Measured:
-    """A file of layer costs. `name` is empty for this machine's, and a record's file name."""
+    """A file of layer costs. `name` is empty for this machine's, and a record's file name.
+
+    Without times of this machine, `hardware` and the layers' seconds are None.
+    """
 
     name: str
-    hardware: str
+    hardware: str | None
     settings: LayerCostsConfig
     layers: dict[str, LayerCost]
 
+    @property
+    def has_times(self) -> bool:
+        return all(cost.seconds for cost in self.layers.values())
 
-def measured(scores: Path, results: Path) -> list[Measured]:
-    """This machine's costs, if they were measured, then those that were recorded, by name."""
-    here, recorded = scores / "layer-costs.json", sorted((results / "layer-costs").glob("*.json"))
-    names = {here: ""} if here.exists() else {}
+
+def measured(scores: Path, results: Path, times: Path) -> list[Measured]:
+    """This machine's costs, if they were measured, then the recorded ones, by name."""
+    here, timed = scores / "layer-costs.json", times / "layer-costs.json"
+    names = {timed if read_times(timed, here) else here: ""} if here.exists() else {}
+    recorded = sorted((results / "layer-costs").glob("*.json"))
     return [of_file(path, name) for path, name in (names | {path: path.stem for path in recorded}).items()]
 
 
@@ -48,7 +57,7 @@ def of_file(path: Path, name: str) -> Measured:
         raise UserError(f"{path}: layers: the four of Table 1 are expected, not {', '.join(layers) or 'none'}")
     return Measured(
         name=name,
-        hardware=entry(value, "machine.hardware", str, str(path)),
+        hardware=entry(value, "machine.hardware", str | None, str(path)),
         settings=entry(value, "settings", LayerCostsConfig, str(path)),
         layers=layers,
     )
@@ -56,21 +65,29 @@ def of_file(path: Path, name: str) -> Measured:
 
 def table1(machines: Sequence[Measured]) -> Table:
     """The paper's formulae, and beside them a line for each machine."""
-    columns = [Column("layer"), Column("complexity per layer"), Column("time grows as"), Column("R²", "number", 3)]
+    columns = [Column("layer"), Column("complexity per layer"), Column("time grows as", measured=True)]
+    columns += [Column("R²", "number", 3, measured=True)]
     columns += [Column("memory expected"), Column("memory grows as"), Column("sequential operations")]
     columns += [Column("sequential operations, counted", "count"), Column("path length")]
-    columns += [Column("path length, computed", "count"), Column("hardware")]
+    columns += [Column("path length, computed", "count"), Column("machine"), Column("hardware", measured=True)]
     rows = [row(layer, machine) for layer in TABLE1 for machine in machines or [None]]
     return Table("table1", "Table 1: what a layer costs", columns, rows, NOTES + [*map(note, machines)], grouped=True)
 
 
 def row(layer: Table1Row, machine: Measured | None) -> list[Any]:
     if machine is None:
-        return [layer.layer, layer.complexity, None, None, None, None, layer.sequential, None, layer.path, None, None]
+        cells = [layer.layer, layer.complexity, None, None, None, None, layer.sequential, None, layer.path]
+        return [*cells, None, None, None]
     cost = machine.layers[layer.layer]
-    cells = [layer.layer, layer.complexity, law(cost.seconds.measured), cost.seconds.measured.r_squared]
+    fit = cost.seconds and cost.seconds.measured
+    cells = [layer.layer, layer.complexity, fit and law(fit), fit and fit.r_squared]
     cells += [law(cost.bytes.expected), law(cost.bytes.measured), layer.sequential, cost.sequential_operations]
-    return [*cells, layer.path, cost.path_length, machine.hardware]
+    return [*cells, layer.path, cost.path_length, label(machine), machine.hardware]
+
+
+def label(machine: Measured) -> str:
+    """The name of the record, or that it is the machine that made the report."""
+    return machine.name or "this one"
 
 
 def law(fit: PowerLaw) -> str:
@@ -78,11 +95,11 @@ def law(fit: PowerLaw) -> str:
 
 
 def note(machine: Measured) -> str:
-    """What was measured, and how."""
+    """The sizes that were measured, and how powers were fitted."""
     of = machine.settings
     n, d = upper(of.lengths), upper(of.widths)
     return (
-        f"{machine.hardware}: one layer, forward and backward, batch {of.batch}, k {of.kernel}, r {of.neighbourhood}; "
-        f"powers fitted by least squares on the logarithms, n {n[0]} to {n[-1]}, d {d[0]} to {d[-1]}; counted and "
+        f"Machine {label(machine)}: one layer, forward and backward, batch {of.batch}, k {of.kernel}, "
+        f"r {of.neighbourhood}; powers fitted by least squares on the logarithms, n {n[0]} to {n[-1]}, d {d[0]} to {d[-1]}; counted and "
         f"computed at n {of.lengths[0]}."
     )

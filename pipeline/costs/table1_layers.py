@@ -1,7 +1,7 @@
-"""The four layers of Table 1 (4), each from one sequence of n positions to another of as many.
+"""The four layers of Table 1 (4). Each maps a sequence of n positions to a sequence of n positions.
 
-Both kinds of self-attention attend with one head from x to x: the projections around them, n d^2 each, are left out of
-the paper's count, and here too.
+Both kinds of self-attention attend with one head from x to x. The projections around them, n d^2 each, are left out, as
+in the paper's count.
 
 Shapes: B sentences, N positions, D dimensions; G blocks of R positions, and a window of W = 3 R around each.
 """
@@ -19,10 +19,10 @@ from transformer.attention import attention_weights
 
 @dataclass(frozen=True)
 class Counts:
-    """What a layer is expected to cost for one sentence, as functions of n, d, k and r.
+    """The expected cost of a layer for one sentence, as functions of n, d, k and r.
 
-    operations: of the matrix products, forward and backward. kept: numbers that the backward pass needs of the forward
-    pass, beside the weights: the input, the states, the weights of the attention (and its mask, a byte each).
+    operations: those of the matrix products, forward and backward. kept: the numbers that the backward pass needs from
+    the forward pass, without the weights: the input, the states, the attention weights (and their mask, one byte each).
     """
 
     operations: Callable[[int, int, int, int], float]
@@ -47,10 +47,10 @@ class SelfAttention(nn.Module):
 
 
 class RestrictedSelfAttention(nn.Module):
-    """The same, every position attending to those at most r away, in r n d operations.
+    """Self-attention of every position to those at most r away, in r n d operations.
 
-    Each block of r positions looks at itself and the two blocks around it. (The model's setting `neighbourhood` masks
-    full attention instead, whose cost stays.)
+    Each block of r positions attends to itself and the two blocks around it. (The model's setting `neighbourhood` masks
+    full attention instead, at the cost of full attention.)
     """
 
     def __init__(self, r: int) -> None:
@@ -66,7 +66,7 @@ class RestrictedSelfAttention(nn.Module):
         return (weights_BGRW @ k_BGWD).flatten(1, 2)[:, :n]
 
     def mask(self, n: int, device: torch.device) -> Tensor:
-        """Where a position sees one at most r away, and no padding, [G, R, W]. A padded one still sees the last."""
+        """Whether a position attends to another at most r away and not padding, [G, R, W]. A padded one sees the last."""
         r = self.r
         query_R1, key_W = torch.arange(r, device=device)[:, None], torch.arange(-r, 2 * r, device=device)
         near_RW = (query_R1 - key_W).abs() <= r
@@ -75,7 +75,7 @@ class RestrictedSelfAttention(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """h_t = tanh(W x_t + U h_(t-1) + b): the least recurrent layer; an LSTM does the same four times over."""
+    """h_t = tanh(W x_t + U h_(t-1) + b): the simplest recurrent layer; an LSTM computes four such terms."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Convolutional(nn.Module):
 
 
 def layer(kind: str, d: int, k: int, r: int) -> nn.Module:
-    """A layer of Table 1 by its name there."""
+    """A layer of Table 1 by its name in the table."""
     return {
         "self-attention": lambda: SelfAttention(),
         "recurrent": lambda: Recurrent(d),

@@ -1,0 +1,98 @@
+"""What a training cost in operations and energy, from its time: the paper's estimate (6.1) and the utilisation.
+
+The keys of params.yaml's `hardware` and `peak_tflops` are part of the GPU's name as torch gives it (`P100` for `Tesla
+P100-SXM2-16GB`; the longest key that fits counts), followed by the precision unless that is float32: `H200 bfloat16`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.settings.rates import rates
+from pipeline.settings.score_files import within
+from transformer.config.reading import keys, read, require
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The entries of a training's times that its cost follows from. Only some GPUs report the energy."""
+
+    seconds: float
+    gpus: int
+    hardware: str
+    precision: str
+    energy_joules: float | None
+
+    def __post_init__(self) -> None:
+        require(self.seconds > 0, "seconds", self.seconds, "a time above 0 is expected")
+        require(self.gpus >= 0, "gpus", self.gpus, "0 (a CPU) or a number of GPUs is expected")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a training cost; None where it is not known.
+
+    `reason` says why there is no estimate. The utilisations are the counted operations divided by what the GPUs could
+    have done at their peak in the training time, evaluations included. The model's (MFU) counts the operations without
+    the scores that the causal mask hides, the hardware's (HFU) counts all of them. Padding counts in neither.
+    """
+
+    flops: float | None = None
+    sustained_tflops: float | None = None
+    reason: str | None = None
+    mfu: float | None = None
+    hfu: float | None = None
+    energy_joules: float | None = None
+
+
+def timing_of(times: Any, where: str) -> Timing:
+    """The entries of a times file that are needed here; `where` names the file."""
+    return read(Timing, {key: within(times, key) for key in keys(Timing)}, where)
+
+
+def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> Cost:
+    """The cost of a training; `counted` is what flops.json holds."""
+    if timing is None:
+        return Cost()
+    sustained, reason = sustained_rate(timing, rates(params, "hardware"))
+    peak = rate(rates(params, "peak_tflops"), timing.hardware, timing.precision) if timing.gpus else None
+    at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
+    needed, executed = (within(counted, "analytic", f"training_flops{half}") for half in ("_causal_half", ""))
+    return Cost(
+        flops=None if sustained is None else estimate(timing.seconds, timing.gpus, sustained),
+        sustained_tflops=sustained,
+        reason=reason,
+        mfu=at_peak and needed and needed / at_peak,
+        hfu=at_peak and executed and executed / at_peak,
+        energy_joules=timing.energy_joules,
+    )
+
+
+def estimate(seconds: float, gpus: int, tflops: float) -> float:
+    """The paper's estimate of a training's operations: time x GPUs x sustained TFLOPS of one GPU (6.1, footnote 5)."""
+    return seconds * gpus * tflops * 1e12
+
+
+def sustained_rate(timing: Timing, table: Mapping[str, float]) -> tuple[float | None, str | None]:
+    """The sustained TFLOPS of the hardware, or why they are not known."""
+    if not timing.gpus:
+        return None, f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time"
+    tflops = rate(table, timing.hardware, timing.precision)
+    if tflops is not None:
+        return tflops, None
+    key = timing.hardware if timing.precision == "float32" else f"{timing.hardware} {timing.precision}"
+    return None, f"params.yaml: hardware has no rate of {timing.hardware} in {timing.precision}; add the key {key!r}"
+
+
+def rate(table: Mapping[str, float], hardware: str, precision: str) -> float | None:
+    """A GPU's entry in a table by name and precision, the longest name that fits; None if there is none."""
+    fitting = []
+    for key in table:
+        name, _, last = key.rpartition(" ")
+        name, key_precision = (name, last) if last in PRECISIONS else (key, "float32")
+        if key_precision == precision and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", hardware):
+            fitting.append(key)
+    return table[max(fitting, key=len)] if fitting else None

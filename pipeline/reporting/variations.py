@@ -1,0 +1,59 @@
+"""How the settings of runs differ, as cells of Table 3 and of the tables of studies."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.published import BASE
+from pipeline.reporting.tables import Column
+
+# Table 3's columns of settings; `positions` tells row E apart.
+SETTINGS = {
+    "N": "N",
+    "d_model": "d_model",
+    "d_ff": "d_ff",
+    "h": "h",
+    "d_k": "d_k",
+    "d_v": "d_v",
+    "P_drop": "dropout",
+    "eps_ls": "label_smoothing",
+    "positions": "positions",
+    "steps": "steps",
+}
+OTHERS = "other settings"  # the column of the settings that have no column of their own
+GROUPS = ("base", "A", "B", "C", "D", "E", "big", "other")
+
+
+def stated(run: Evidence) -> dict[str, Any]:
+    """A run's values of the settings that the paper states."""
+    return {key: run.settings.get(key) for key in BASE}
+
+
+def group(settings: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
+    """The group of Table 3 that a variation of `reference` belongs to."""
+    changed = {key for key in settings if settings[key] != reference[key]}
+    if not changed:
+        return "base"
+    if changed <= {"h", "d_k", "d_v"}:
+        return "A" if "h" in changed else "B"
+    if changed <= {"N", "d_model", "d_ff", "h", "d_k", "d_v"}:
+        return "C"
+    if changed <= {"dropout", "label_smoothing", "attention_dropout", "relu_dropout"}:
+        return "D"
+    return "E" if changed == {"positions"} else "other"
+
+
+def columns() -> list[Column]:
+    return [*(Column(label, "given") for label in SETTINGS), Column(OTHERS)]
+
+
+def cells(settings: Mapping[str, Any], reference: Mapping[str, Any], is_reference: bool = False) -> list[str]:
+    """The values under `columns`; empty where they are the reference's, unless this is the reference's own row."""
+    hidden = {} if is_reference else reference
+    shown = ["" if settings[key] in (None, hidden.get(key)) else str(settings[key]) for key in SETTINGS.values()]
+    differences = {key: value for key, value in settings.items() if value != reference[key]}
+    return [*shown, described({key: differences[key] for key in differences if key not in SETTINGS.values()})]
+
+
+def described(differences: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in differences.items())
