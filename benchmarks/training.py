@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from benchmarks import peers
 from benchmarks.profile import print_profile
 from benchmarks.workload import LogNormalPairs
-from pipeline.flops import rate
+from pipeline.costs.training_cost import rate
 from pipeline.settings.params import load, section
 from pipeline.settings.rates import rates
 from pipeline.workflow import stage

@@ -269,7 +269,7 @@ def test_impossible_values_are_refused(params, place, value, expected):
         ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
         ("runs.demo-tiny.size", 9, "size belongs in `vocabulary` of a corpus"),
         ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
-        ("studies.demo.demo-tiny.beam", 1, "beam belongs in `decoding` of a model"),
+        ("studies.demo.runs.demo-tiny.beam", 1, "beam belongs in `decoding` of a model"),
         ("models.tiny.model.beam", 1, "beam belongs in `decoding` of a model"),
         ("models.tiny.decoding.dropout", 0.1, "dropout belongs in `model` of a model (models.NAME.model) or a run"),
         (

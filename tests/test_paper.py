@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from pipeline.flops import estimate
+from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
     BASE,
     BIG_EN_FR_IN_THE_TEXT,
@@ -33,7 +33,7 @@ CPU = torch.device("cpu")
 
 def study(params, name):
     """The settings of every run of a study: {run: (corpus, model, training)}."""
-    runs = params["studies"][name]
+    runs = params["studies"][name]["runs"]
     return {run: run_settings({**params, "runs": runs}, run) for run in runs}
 
 
@@ -131,7 +131,7 @@ def test_the_study_table2_has_both_models_on_both_corpora(params):
     assert len(runs) == 4
     found = {}
     for run, (corpus, model, training) in runs.items():
-        found[corpus, params["studies"]["table2"][run]["model"]] = (model, training)
+        found[corpus, params["studies"]["table2"]["runs"][run]["model"]] = (model, training)
     assert set(found) == {(f"wmt14-en-{target}", model) for target in ("de", "fr") for model in ("base", "big")}
     for (corpus, name), (model, training) in found.items():
         expected = {**row_of(name).settings}
@@ -161,7 +161,7 @@ def test_the_study_table3_has_each_row_once(params):
 
 
 def test_the_whole_paper_is_22_trainings(params):
-    studies = params["studies"]
+    studies = {name: study["runs"] for name, study in params["studies"].items()}
     assert studies["paper"] == {**studies["table2"], **studies["table3"]}
     assert len(studies["paper"]) == 22
 

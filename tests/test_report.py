@@ -17,7 +17,7 @@ from dvc.repo import Repo
 
 from pipeline import report
 from pipeline.commands import record
-from pipeline.reporting import cost_tables, evidence, paper_tables, run_tables
+from pipeline.reporting import cost_tables, decodings, evidence, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.page import page
 from pipeline.reporting.published import TABLE2, TABLE3
@@ -93,7 +93,7 @@ def project(params, tmp_path):
 
     def select(runs: str | dict) -> dict:
         selected = copy.deepcopy(params)
-        selected["runs"] = params["studies"][runs] if isinstance(runs, str) else runs
+        selected["runs"] = params["studies"][runs]["runs"] if isinstance(runs, str) else runs
         (tmp_path / "scores").mkdir()
         (tmp_path / "results").mkdir()
         return selected
@@ -121,8 +121,8 @@ def test_a_run_without_score_files_is_dashes(project, tmp_path):
 
 def test_only_selected_and_recorded_runs_are_shown(project, params, tmp_path):
     selected = project("demo")
-    for run in params["studies"]["demo-table3"]:
-        write_scores({**params, "runs": params["studies"]["demo-table3"]}, run, tmp_path / "scores")
+    for run in params["studies"]["demo-table3"]["runs"]:
+        write_scores({**params, "runs": params["studies"]["demo-table3"]["runs"]}, run, tmp_path / "scores")
     files = report.report(selected, known(selected, tmp_path))
     assert not [name for name, text in files.items() if "demo-tiny-h1" in name or "demo-tiny-h1" in text]
 
@@ -250,7 +250,7 @@ def test_a_study_takes_recorded_runs_where_they_are_not_selected(project, tmp_pa
         write_scores(whole, run, tmp_path / "scores")
         recorded(whole, run, tmp_path)
     shutil.rmtree(tmp_path / "scores")
-    params = {**whole, "runs": whole["studies"]["demo"]}
+    params = {**whole, "runs": whole["studies"]["demo"]["runs"]}
     write_scores(params, "demo-tiny", tmp_path / "scores")
     (study,) = studies(params, known(params, tmp_path))
     assert study.name == "demo-table3" and [run.recorded for run in study.runs] == [False] + [True] * 7
@@ -347,7 +347,7 @@ def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
 
 def test_a_record_outlives_the_selection_of_its_run(project, params, tmp_path):
     other = project("multi30k")
-    demo = {**params, "runs": params["studies"]["demo"]}
+    demo = {**params, "runs": params["studies"]["demo"]["runs"]}
     write_scores(demo, "demo-tiny", tmp_path / "scores", 60)
     recorded(demo, "demo-tiny", tmp_path)
     shutil.rmtree(tmp_path / "scores")
@@ -438,7 +438,7 @@ def spoilt(value, place, new):
 def show(params: dict, folder: Path) -> None:
     """All of the report but the curves, which take longest to draw."""
     runs = known(params, folder)
-    tables = [*report.tables_of(runs, [], []), run_tables.all_runs(runs), run_tables.scores(runs)]
+    tables = [*report.tables_of(runs, [], [], []), run_tables.all_runs(runs), run_tables.scores(runs)]
     assert all(render(table) for table in tables for render in RENDERINGS.values())
     assert page(runs, tables, [figure for run in runs for figure in attention(run)])
 
@@ -505,7 +505,7 @@ class Page(HTMLParser):
 def files(params, tmp_path_factory):
     """A report of several runs, one of them recorded as well."""
     folder = tmp_path_factory.mktemp("report")
-    selected = {**params, "runs": params["studies"]["demo-table3"]}
+    selected = {**params, "runs": params["studies"]["demo-table3"]["runs"]}
     for bleu, run in enumerate(selected["runs"], 50):
         write_scores(selected, run, folder / "scores", bleu)
     recorded(selected, "demo-tiny", folder)
@@ -652,3 +652,45 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
         f"{t}.{s}" for t in tables for s in ("md", "csv", "tex")
     }
     assert "61.50 (60.50–63.00)" in (tmp_path / "reports" / "README.md").read_text()
+
+
+# Decodings
+
+
+def write_decoding(folder: Path, name: str, bleu: float, **settings) -> None:
+    made = {"model": "demo-tiny/average", "set": "demo-test", "settings": {"averaging": {}, "decoding": settings}}
+    write_json(folder / "decodings" / name / "decoding.json", made)
+    write_json(folder / "decodings" / name / "score.json", {"set": metrics(bleu)})
+
+
+def test_decodings_stand_side_by_side_with_the_settings_in_which_they_differ(params, tmp_path):
+    entries = {"beam-1": {"beam": 1}, "beam-4": {"beam": 4}, "not-made": {"beam": 8}}
+    for name, bleu in (("beam-1", 30.0), ("beam-4", 31.5)):
+        write_decoding(tmp_path, name, bleu, alpha=0.6, threads=2, **entries[name])
+    made = decodings.selected({**params, "decodings": entries}, tmp_path)
+    table = decodings.table(made)
+    labels = [column.label for column in table.columns]
+    assert labels[:4] == ["decoding", "model", "set", "beam"] and "alpha" not in labels
+    assert [row[:4] for row in table.rows] == [
+        ["beam-1", "demo-tiny/average", "demo-test", 1],
+        ["beam-4", "demo-tiny/average", "demo-test", 4],
+    ]
+    assert table.rows[1][labels.index("sacreBLEU")].score == 31.5
+    assert decodings.table([]) is None
+    files = report.report({**params, "runs": {}}, [], decoded=made)
+    assert "31.50" in files["decodings.md"] and "demo-tiny/average" in files["index.html"]
+
+
+def test_a_recorded_decoding_names_its_model_and_its_set(params, tmp_path):
+    write_decoding(tmp_path / "scores", "beam-1", 30.0, beam=1)
+    output = tmp_path / "scores/decodings/beam-1/decoding.json"
+    with pytest.raises(UserError, match="beam-1 cannot be recorded without its timing"):
+        record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times")
+    write_times(tmp_path / "times/decodings/beam-1.json", output, {"seconds": 2.0})
+    content = record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times")
+    write_json(tmp_path / "results/decodings/beam-1.json", content)
+    (made,) = decodings.records(tmp_path / "results")
+    assert (made.name, made.model, made.set, made.recorded) == ("beam-1", "demo-tiny/average", "demo-test", True)
+    write_json(tmp_path / "results/decodings/other.json", content)
+    with pytest.raises(UserError, match="a record of the decoding 'other' is expected"):
+        decodings.records(tmp_path / "results")

@@ -14,7 +14,7 @@ from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
 
-PAPER = load()["studies"]["paper"]
+PAPER = load()["studies"]["paper"]["runs"]
 
 
 @pytest.mark.parametrize("run", PAPER)
