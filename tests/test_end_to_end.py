@@ -90,6 +90,27 @@ def test_the_metrics_of_a_run_fit_on_a_screen_and_the_graph_can_be_shown(project
     assert TRAIN in project.run("dvc", "dag", "--mermaid")
 
 
+def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
+    """The set is text of the user's own: the dev set of the corpus, under another name."""
+    checkpoints = project.root / f"models/{RUN}/checkpoints"
+    before = {path: path.stat().st_mtime_ns for path in checkpoints.iterdir()}
+    for language in ("en", "de"):
+        raw = (project.root / f"data/sets/demo-dev/raw.{language}").read_bytes()
+        (project.root / f"text/new.{language}").write_bytes(raw)
+    entry = "sets:\n  new: {corpus: demo, source: text/new.en, target: text/new.de}\n"
+    project.edit("params.yaml", "sets: {}\n", entry)
+    project.edit("params.yaml", "decodings:\n", f"decodings:\n  on-new: {{model: {RUN}/average, set: new}}\n")
+    project.run("snakemake", "--cores", "2")
+    assert before == {path: path.stat().st_mtime_ns for path in checkpoints.iterdir()}
+    assert "up to date" in project.run("dvc", "status")
+    ours, score = (
+        json.loads((project.root / path).read_text())
+        for path in ("scores/decodings/on-new/score.json", f"scores/{RUN}/score.json")
+    )
+    assert ours["set"] == score["dev"]["average"], "the same text, model and settings"
+    assert "on-new" in (project.root / "reports/decodings.csv").read_text()
+
+
 @pytest.mark.parametrize("stage", OUTPUTS)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
     """SIGKILL at a seeded moment of what the stage takes, then the same command to the end."""
