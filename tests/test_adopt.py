@@ -222,6 +222,25 @@ def test_the_check_before_the_command_may_be_another_one(project):
     assert "up to date" in project.run("dvc", "status")
 
 
+def test_data_that_only_lost_a_set_that_no_training_reads_is_the_same_data(project):
+    """Binarised data once held the test set. The times of a training were once no argument of its command."""
+    folder = project.root / "data/demo/binarised"
+    (folder / "test.source.ids.npy").write_text("test")
+    (folder / "binarised.json").write_text("with test")
+    project.run("dvc", "commit", "--force", "binarise@demo", TRAIN)
+    path = project.root / "dvc.lock"
+    path.write_text(path.read_text().replace(f" --times work/times/{RUN}/training.json", ""))
+    (folder / "test.source.ids.npy").unlink()
+    (folder / "binarised.json").write_text("without test")
+    append(project, MODEL, "\n# a comment\n")
+    before = (folder / "made").read_bytes()
+    (folder / "made").write_text("other pairs")
+    assert "data/demo/binarised is modified" in refused(project, TRAIN, WORD)
+    (folder / "made").write_bytes(before)
+    project.run(*ADOPT, TRAIN)
+    assert "up to date" in project.run("dvc", "status", TRAIN)
+
+
 # Unfinished trainings
 
 

@@ -39,8 +39,9 @@ def duration(seconds: float) -> str:
 def seconds_of(stage: str) -> float:
     """How long a training took by its record; 0 for another stage, and where there is no record."""
     name, _, run = stage.partition("@")
-    path = TIMES / run / "training.json"
-    return read_json(path).get("seconds", 0) if name == "train" and path.is_file() else 0
+    earlier = Path("scores") / run / "timing.json"  # where times were written at first
+    paths = [path for path in (TIMES / run / "training.json", earlier) if name == "train" and path.is_file()]
+    return read_json(paths[0]).get("seconds", 0) if paths else 0
 
 
 def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:
