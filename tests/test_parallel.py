@@ -1,6 +1,7 @@
 """Data parallel training: two processes train the same model as one, stop together, and end if one is killed."""
 
 import contextlib
+import gc
 import json
 import os
 import re
@@ -157,6 +158,7 @@ def train_by_two(
     """`disturb` changes the second worker's trainer before it runs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    gc.collect()  # a process group of an earlier test: a forked child that frees it waits for threads it does not have
     start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="fork")
 
 
