@@ -106,6 +106,11 @@ class Table:
         """The table without its measured columns: equal whenever the results are equal."""
         return self.without(*(column.label for column in self.columns if column.measured))
 
+    def is_ours(self, row: Sequence[Any]) -> bool:
+        """Whether a row of a table with the paper's numbers has a score of ours."""
+        papers = any(column.label.endswith("paper") for column in self.columns)
+        return papers and any(isinstance(value, Score) for value in row)
+
     def starts_group(self, place: int) -> bool:
         """Whether there is a rule above row `place`."""
         return self.grouped and place > 0 and self.rows[place][0] != self.rows[place - 1][0]
