@@ -12,7 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.plots import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from pipeline.reporting.lines import COLOURS, INK
+from pipeline.reporting.plots import INK_ON_DARK, Figure, opacity, png
 from pipeline.settings.score_files import entry
 from transformer.config.reading import UserError
 from transformer.files import read_json

@@ -5,58 +5,84 @@ The page also shows times, hardware and commits, which the report's other files 
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.headlines import Headline
 from pipeline.reporting.page_style import STYLE
 from pipeline.reporting.page_template import environment
 from pipeline.reporting.run_tables import scores
 from pipeline.reporting.tables import DASH, Column, Table
-from pipeline.reporting.variations import described
+from pipeline.reporting.variations import described, merged
 
 if TYPE_CHECKING:
     from pipeline.reporting.plots import Figure
 
 SECTIONS = {
+    "summary": "At a glance",
+    "deltas": "Ours beside the paper",
+    "selected": "Runs of params.yaml",
+    "compared": "Side by side",
+    "recorded": "Recorded runs",
+    "paper": "The paper's tables",
     "curves": "Training curves",
+    "costs": "Measures and costs",
     "layers": "Time of a layer",
-    "schedules": "Learning rate and positional encoding",
-    "attention": "Attention, every layer and head",
-    "samples": "Translations of the test set",
-    "runs": "Every run, and the origin of its numbers",
+    "schedules": "Schedule and positions",
+    "samples": "Translations",
+    "attention": "Attention",
+    "runs": "Origin of the numbers",
 }
 
 
-def page(runs: Sequence[Evidence], tables: Sequence[Table], figures: Sequence["Figure"]) -> str:
-    """The whole page; tables and figures in their order on it."""
-    of_section: dict[str, list[Figure]] = {key: [] for key in ("studies", "layers", "schedules", "attention", "runs")}
-    for figure in figures:
-        of_section[figure.section].append(figure)
-    corpora = samples(runs)
-    present = {**of_section, "curves": of_section["studies"] or of_section["runs"], "samples": corpora, "runs": [True]}
-    contents = [(table.name, table.title) for table in tables]
-    contents += [(key, title) for key, title in SECTIONS.items() if present[key]]
+@dataclass(frozen=True)
+class Content:
+    """All that the page shows, in its order. Tables of the paper are folded until a run fills a row."""
+
+    runs: Sequence[Evidence]
+    headlines: Sequence[Headline]
+    selected: Sequence[Table]
+    compared: Sequence[Table]
+    recorded: Sequence[Table]
+    paper: Sequence[Table]
+    costs: Sequence[Table]
+    figures: Sequence["Figure"]
+
+
+def page(content: Content) -> str:
+    """The whole page."""
+    figures: dict[str, list[Figure]] = {
+        key: [] for key in ("deltas", "studies", "layers", "schedules", "attention", "runs")
+    }
+    for figure in content.figures:
+        figures[figure.section].append(figure)
+    corpora = samples(content.runs)
+    present = {**vars(content), **figures, "curves": figures["studies"] or figures["runs"], "samples": corpora}
+    present["summary"] = content.headlines
+    present["runs"] = content.runs
     return (
         environment()
         .get_template("page")
         .render(
             style=STYLE,
-            lede=lede(runs),
-            contents=contents,
-            tables={table.name: table for table in tables},
-            slugs={run.name: run.slug for run in runs},
-            figures=of_section,
+            lede=lede(content.runs),
+            contents=[(key, title) for key, title in SECTIONS.items() if present[key]],
+            content=content,
+            paper=[merged(table) if table.name == "table3" else table for table in content.paper],
+            slugs={run.name: run.slug for run in content.runs},
+            figures=figures,
             corpora=corpora,
-            origins=[origin(run) for run in runs],
+            origins=[origin(run) for run in content.runs],
         )
     )
 
 
 def lede(runs: Sequence[Evidence]) -> str:
-    recorded, scored = sum(run.recorded for run in runs), sum(bool(run.scores) for run in runs)
+    own, recorded = ([run for run in runs if run.recorded == kept] for kept in (False, True))
     return (
-        f"{count(len(runs), 'run')}, {scored} of them scored, {recorded} recorded earlier. The end of the page gives the "
-        "origin of each run's numbers: commit, data, settings, hardware and signatures."
+        f"{count(len(own), 'run')} of params.yaml, {sum(bool(run.scores) for run in own)} of them scored; "
+        f"{len(recorded)} recorded earlier."
     )
 
 
@@ -88,18 +114,29 @@ def origin(run: Evidence) -> dict[str, Any]:
         "data": run.at("training", "data_sum"),
         "settings": run.at("training", "settings_sha256"),
     }
-    return {"run": run, "facts": facts(run, timing), "hashes": hashes, "scores": table}
+    line = [run.corpus, trained(run, timing), timing.get("hardware"), (timing.get("commit") or "")[:10]]
+    return {
+        "run": run,
+        "line": " · ".join(filter(None, line)),
+        "facts": facts(run, timing),
+        "hashes": hashes,
+        "scores": table,
+    }
+
+
+def trained(run: Evidence, timing: Mapping[str, Any]) -> str:
+    if not run.parts["training"]:
+        return "not trained"
+    steps = Column("", "count").show(run.at("training", "steps"))
+    return f"{steps} steps" + (f" in {Column('', 'duration').show(timing['seconds'])}" if timing else "")
 
 
 def facts(run: Evidence, timing: Mapping[str, Any]) -> dict[str, str]:
-    count = Column("", "count")
-    time = ""
-    if timing:
-        time = f" in {Column('', 'duration').show(timing['seconds'])}, {count.show(timing.get('tokens_per_second'))} tokens/s"
     return {
         "corpus": run.corpus,
         "model": f"{run.model}, {described(run.differences)}" if run.differences else run.model,
-        "trained": f"{count.show(run.at('training', 'steps'))} steps{time}" if run.parts["training"] else DASH,
+        "trained": trained(run, timing) if run.parts["training"] else DASH,
+        "tokens/s": Column("", "count").show(timing.get("tokens_per_second")),
         "hardware": Column("").show(timing.get("hardware")),
         "FLOPs": flops(run),
     }

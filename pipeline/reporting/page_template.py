@@ -18,11 +18,18 @@ SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop"
 LONG = 40  # characters of a cell that is not to wrap
 
 MACROS = """
-{%- macro cell(value, column, slugs) -%}
+{%- macro cell(value, column, slugs, scale) -%}
   {%- if value is none -%}–
   {%- elif column.kind == "score" -%}
     {{ "%.*f" | format(column.places, value.score) }}
-    {%- if value.low is not none %} <small>{{ interval(value, column.places) }}</small>{% endif -%}
+    {%- if value.low is not none %} <small>{{ interval(value, column.places) }}</small>
+      {%- if scale -%}
+        {%- set percent = 100 / (scale[1] - scale[0]) -%}
+        <span class="interval" aria-hidden="true"><i style="left:{{ ((value.low - scale[0]) * percent) | round(1) }}%;right:
+        {{- ((scale[1] - value.high) * percent) | round(1) }}%"></i><b style="left:
+        {{- ((value.score - scale[0]) * percent) | round(1) }}%"></b></span>
+      {%- endif -%}
+    {%- endif -%}
   {%- elif column.kind == "power" -%}
     {%- set digits, exponent = column.show(value).split("e") -%}{{ digits }} × 10<sup>{{ exponent }}</sup>
   {%- elif column.kind == "run" and value in slugs -%}<a href="#run-{{ slugs[value] }}">{{ value }}</a>
@@ -35,6 +42,10 @@ MACROS = """
   {%- if column.is_number %} class="n"{% elif text | length > long %} class="t"{% endif -%}
 {%- endmacro -%}
 
+{%- macro tables(of, slugs) -%}
+{%- for table in of %}<h3 id="{{ table.name }}">{{ table.title }}</h3>{{ box(table, slugs) }}{% endfor -%}
+{%- endmacro -%}
+
 {%- macro box(table, slugs) -%}
 <div class="scroll" tabindex="0" role="region" aria-label="{{ table.title }}"><table>
 <thead><tr>{% for column in table.columns %}<th{{ mark(column) }} scope=col>{{ column.label | heading }}</th>
@@ -43,9 +54,10 @@ MACROS = """
 <tr class="{{ "group " if table.starts_group(loop.index0) }}{{ "ours" if table.is_ours(row) }}">
 {%- for value in row -%}
 {%- set column = table.columns[loop.index0] -%}
-<td{{ mark(column, column.show(value)) }}>{{ cell(value, column, slugs) }}</td>{% endfor %}</tr>
+<td{{ mark(column, column.show(value)) }}{% if column.kind == "score" %} data-score{% endif %}>
+{{- cell(value, column, slugs, table.scale(loop.index0)) }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
-{%- for note in table.notes %}<p class="note">{{ note }}</p>{% endfor -%}
+{%- for note in table.all_notes %}<p class="note">{{ note }}</p>{% endfor -%}
 {%- endmacro -%}
 
 {%- macro picture(figure) -%}
@@ -97,25 +109,45 @@ SECTIONS = """
   {%- endfor -%}
 {%- endmacro -%}
 
+{%- macro cards(headlines) -%}
+  <div class="cards">{% for each in headlines -%}
+    <div class="card {{ each.origin | replace(" ", "-") }}"><p class="study">{{ each.study }}
+      {%- if each.origin == "recorded" %} <span class="tag">recorded</span>{% endif %}</p>
+    <p class="figure">{{ each.figure }}</p><p class="says">{{ each.says }}</p>
+    {%- if each.note %}<p class="about">{{ each.note }}</p>{% endif -%}
+    {%- if each.origin != "not done" %}<p class="about">{{ each.progress }} trained</p>{% endif %}</div>
+  {%- endfor %}</div>
+{%- endmacro -%}
+
+{%- macro of_paper(tables, slugs) -%}
+  {%- for table in tables -%}
+    {%- if table.has_papers and not table.has_ours -%}
+      <details id="{{ table.name }}"><summary>{{ table.title }} <span class="tag">published only: no run of ours fills a row</span>
+      </summary>{{ box(table.without_empty_columns(), slugs) }}</details>
+    {%- else -%}<h3 id="{{ table.name }}">{{ table.title }}</h3>{{ box(table, slugs) }}
+    {%- endif -%}
+  {%- endfor -%}
+{%- endmacro -%}
+
+{%- macro folded(of, slugs) -%}
+  {%- for table in of %}<details id="{{ table.name }}"><summary>{{ table.title }}</summary>{{ box(table, slugs) }}</details>
+  {%- endfor -%}
+{%- endmacro -%}
+
 {%- macro origin(part) -%}
-  <h3 id="run-{{ part.run.slug }}">{{ part.run.run }}
-  {%- if part.run.recorded %} <span class="tag">recorded</span>{% endif %}</h3>
+  <details id="run-{{ part.run.slug }}"><summary><b>{{ part.run.run }}</b>
+  {%- if part.run.recorded %} <span class="tag">recorded</span>{% endif %} <small>{{ part.line }}</small></summary>
   <dl>{% for label, value in part.facts.items() -%}
     <dt>{{ label }}</dt><dd>{{ value }}</dd>{% endfor %}
   {%- for label, value in part.hashes.items() -%}
     <dt>{{ label }}</dt><dd>{% if value %}<code>{{ value }}</code>{% else %}–{% endif %}</dd>{% endfor %}</dl>
-  {%- if part.run.scores -%}
-    <details><summary>Every score and its signature</summary>{{ box(part.scores, {}) }}</details>
-  {%- endif -%}
+  {%- if part.run.scores -%}{{ box(part.scores, {}) }}{%- endif -%}</details>
 {%- endmacro -%}
 """
 
 PAGE = """
-{%- from "macros" import box, pictures with context -%}
-{%- from "sections" import attention, curves, origin, samples with context -%}
-{%- macro section(key, title) -%}
-<section id="{{ key }}"><h2>{{ title }}</h2>{{ caller() }}</section>
-{%- endmacro -%}
+{%- from "macros" import box, pictures, tables with context -%}
+{%- from "sections" import attention, cards, curves, folded, of_paper, origin, samples with context -%}
 <!DOCTYPE html>
 <html lang="en">
 <head>
@@ -123,28 +155,37 @@ PAGE = """
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Attention Is All You Need, reproduced</title>
 <link rel="icon" href="data:,">
-<style>{{ style }}</style>
+<style>{{ style | safe }}</style>
 </head>
 <body>
+<nav aria-label="Contents"><ul>{% for key, title in contents %}<li><a href="#{{ key }}">{{ title }}</a></li>
+{%- endfor %}</ul></nav>
+<div class="page">
 <header>
 <h1>Attention Is All You Need, reproduced</h1>
 <p class="lede">{{ lede }}</p>
-<nav aria-label="Contents"><ul>{% for key, title in contents %}<li><a href="#{{ key }}">{{ title }}</a></li>
-{%- endfor %}</ul></nav>
 </header>
 <main>
-{% for key, title in contents %}{% call section(key, title) %}
-  {%- if key in tables -%}{{ box(tables[key], slugs) }}
+{% for key, title in contents %}<section id="{{ key }}"><h2>{{ title }}</h2>
+  {%- if key == "summary" -%}{{ cards(content.headlines) }}
+  {%- elif key == "selected" -%}{{ tables(content.selected, slugs) }}
+  {%- elif key == "compared" -%}{{ tables(content.compared, slugs) }}
+  {%- elif key == "recorded" -%}
+    <details><summary>{{ content.recorded | length }} studies, from results/</summary>
+    {{- tables(content.recorded, slugs) }}</details>
+  {%- elif key == "paper" -%}{{ of_paper(paper, slugs) }}
+  {%- elif key == "costs" -%}{{ folded(content.costs, slugs) }}
   {%- elif key == "curves" -%}{{ curves(figures) }}
   {%- elif key == "attention" -%}{{ attention(figures.attention) }}
   {%- elif key == "samples" -%}{{ samples(corpora) }}
   {%- elif key == "runs" -%}{% for part in origins %}{{ origin(part) }}{% endfor %}
   {%- else -%}{{ pictures(figures[key]) }}
   {%- endif -%}
-{% endcall %}
+</section>
 {% endfor %}</main>
 <footer>Written by pipeline/report.py from the score files of the selected runs and from the records in results/. A dash
 is a number that is not known.</footer>
+</div>
 </body>
 </html>
 """
