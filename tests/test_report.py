@@ -1,6 +1,7 @@
 """The report: what it shows of which runs, that every number is where it belongs, and the page as a browser gets it."""
 
 import argparse
+import base64
 import copy
 import csv
 import dataclasses
@@ -613,6 +614,23 @@ def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
     page = tmp_path / "index.html"
     page.write_text(files["index.html"], encoding="utf-8")
     assert browser.faults(page, width, dark=width == 400) == []
+
+
+@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
+def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(tmp_path):
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"><text y="20">inside</text><text x="80" y="20">cut off</text></svg>'
+    image = f'<img alt="a picture" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
+    table = '<table><tr><td style="min-width:{}px">run</td><td data-score>12.5</td></tr></table>'
+    boxes = [
+        f'<div role="region" aria-label="{width}" style="overflow:auto">{table.format(width)}</div>'
+        for width in (200, 600)
+    ]
+    path = tmp_path / "index.html"
+    path.write_text(f"<!DOCTYPE html><html><body><main>{image}{''.join(boxes)}</main></body></html>")
+    assert browser.faults(path, 400, dark=False) == [
+        "the first score of a table is not on the screen: 600: 12.5",
+        "text that its picture cuts off: cut off of a picture",
+    ]
 
 
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):

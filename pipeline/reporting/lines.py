@@ -35,7 +35,7 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
     every = [value for line in lines for value in line.values]
     if every and logarithmic and min(every) > 0 and max(every) / min(every) > LOGARITHMIC:
         plot.set_yscale("log")
-        ticks = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 5)]
+        ticks = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 3, 5, 7)]
         plot.set_yticks([tick for tick in ticks if min(every) * 0.9 <= tick <= max(every) * 1.1])
         plot.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         plot.yaxis.set_minor_locator(NullLocator())

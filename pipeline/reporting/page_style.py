@@ -56,7 +56,7 @@ th { vertical-align: bottom; font-weight: 600; color: var(--soft); border-bottom
 td.n, th.n { text-align: right; }
 td.t { white-space: normal; min-width: 20rem; }
 tr { background: var(--card); }
-td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; max-width: 15rem; }
+td:first-child { white-space: normal; overflow-wrap: break-word; min-width: 8rem; max-width: 15rem; }
 th:first-child, td:first-child { position: sticky; left: 0; background: inherit; }
 tbody tr:nth-child(even) { background: var(--tint); }
 tbody tr.ours { background: var(--ours); }
@@ -89,7 +89,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 footer { margin-top: 4rem; padding-bottom: 3rem; color: var(--soft); font-size: .84rem; }
 summary small { color: var(--soft); font-size: .82rem; }
 @media (max-width: 34rem) { .cards { grid-template-columns: 1fr 1fr; gap: .5rem; } .card { padding: .5rem .6rem; }
-  .card .figure { font-size: 1.3rem; } th, td { padding: .4rem .5rem; } td:first-child { min-width: 6rem; max-width: 9.5rem; }
+  .card .figure { font-size: 1.3rem; } th, td { padding: .4rem .5rem; } td:first-child { min-width: 6.5rem; max-width: 9.5rem; }
   .interval { min-width: 4.5rem; } td small { font-size: 11px; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dt { margin-top: .45rem; } figure { padding: .5rem; } }
 @media print { nav { display: none; } body { display: block; font-size: 10pt; background: none; } .page { max-width: none; padding: 0; }

@@ -95,13 +95,19 @@ def loss(run: Evidence) -> Figure:
     canvas, plot = axes()
     steps, losses = values(run, "dev_loss")
     lines = [
-        Line("training, labels smoothed", *values(run, "loss"), COLOURS[0]),
+        Line("training", *values(run, "loss"), COLOURS[0]),
         Line("dev", steps, losses, COLOURS[1]),
     ]
     draw(plot, lines)
     plot.set(xlabel="step", ylabel="loss per piece (nats)")
     alt = f"Loss of {run.name} against steps" + (f"; the dev loss ends at {losses[-1]:.3f}" if losses else "")
-    return Figure(f"loss-{run.slug}", "runs", svg(canvas), f"{run.name}: loss on training and dev set.", f"{alt}.")
+    return Figure(
+        f"loss-{run.slug}",
+        "runs",
+        svg(canvas),
+        f"{run.name}: loss on the training set, labels smoothed, and on the dev set.",
+        f"{alt}.",
+    )
 
 
 def dev_losses(study: Study) -> Figure:
@@ -125,10 +131,11 @@ def learning_rates(runs: Sequence[Evidence]) -> Figure:
     shown = []
     for number, same in enumerate(lines.values()):
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-        shown.append(Line(same[0].run + more, *values(same[0], "learning_rate"), COLOURS[number % len(COLOURS)]))
+        steps, rates = values(same[0], "learning_rate")
+        thousandths = [1000 * rate for rate in rates]
+        shown.append(Line(same[0].run + more, steps, thousandths, COLOURS[number % len(COLOURS)]))
     draw(plot, shown, logarithmic=False)
-    plot.set(xlabel="step", ylabel="learning rate")
-    plot.ticklabel_format(axis="y", style="sci", scilimits=(0, 0), useMathText=True)
+    plot.set(xlabel="step", ylabel="learning rate, in thousandths")
     caption = "Learning rates (5.3): a linear warm-up, then the inverse square root of the step."
     alt = "The learning rate rises linearly to its peak and then falls as the inverse square root of the step."
     return Figure("learning-rate", "schedules", svg(canvas), caption, alt)
