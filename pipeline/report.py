@@ -4,7 +4,8 @@
 
 Reads the score files and times of the runs that params.yaml selects (others are ignored), the costs of layers on this
 machine, and the records of both in results/. Missing values become dashes. Writes into reports/: README.md, each table
-as .md, .csv and .tex, figures/*.svg, and index.html; removes what an earlier report wrote there and this one does not.
+as .csv, Tables 1 to 3 as .tex as well, figures/*.svg, and index.html; removes what an earlier report wrote there and
+this one does not.
 
 index.html also shows times, hardware and commits. git and DVC ignore it, and the other files hold none of these, so
 that reports/ is equal in git whenever the results are equal.
@@ -14,46 +15,68 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.reporting import cost_tables, decodings, evidence, layer_table, paper_tables, run_tables
+from pipeline.reporting import cost_tables, decodings, delta_plot, evidence, layer_table, paper_tables, run_tables
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.decodings import Decoding
+from pipeline.reporting.deltas import Comparison, comparison
 from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.headlines import headlines
+from pipeline.reporting.headlines import table as headline_table
 from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.layer_table import Measured
-from pipeline.reporting.page import count, page
+from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
-from pipeline.reporting.studies import Study, studies
-from pipeline.reporting.tables import RENDERINGS, Table, escape_markdown, markdown
+from pipeline.reporting.studies import Study, is_control, studies
+from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
 from pipeline.settings.params import load
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
 PAGE = "index.html"
+IN_LATEX = ("table1", "table2", "table3")
+PICTURES = 3  # in README.md
+SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
-def tables_of(
-    runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured], decoded: Sequence[Decoding]
-) -> list[Table]:
-    """All tables, in the order of the page."""
-    of_paper = [layer_table.table1(machines), paper_tables.table2(runs), paper_tables.table3(runs)]
-    optional = [run_tables.seeds(runs), decodings.table(decoded)]
-    return [
-        run_tables.summary(runs),
-        *filter(None, optional),
-        *run_tables.study_tables(side_by_side),
-        *of_paper,
-        cost_tables.flops(runs),
-        cost_tables.operations(runs),
-        paper_tables.toolkits(),
-        run_tables.bleu_matrix(runs),
-    ]
+def content_of(
+    params: Mapping,
+    runs: Sequence[Evidence],
+    machines: Sequence[Measured] = (),
+    decoded: Sequence[Decoding] = (),
+    figures: bool = True,
+) -> Content:
+    """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
+    found = studies(params, runs)
+    compared, shown = comparison(found), [run for run in runs if not is_control(run)]
+    return Content(
+        runs=runs,
+        headlines=headlines(params, found, compared),
+        selected=[run_tables.study_table(study) for study in found if not study.recorded],
+        compared=[table for table in (run_tables.seeds(shown), decodings.table(decoded)) if table],
+        recorded=[run_tables.study_table(study) for study in found if study.recorded],
+        paper=[
+            layer_table.table1(machines),
+            paper_tables.table2(shown),
+            paper_tables.table3(shown),
+        ],
+        costs=[
+            run_tables.bleu_matrix(shown),
+            cost_tables.flops(shown),
+            cost_tables.operations(shown),
+            paper_tables.toolkits(),
+        ],
+        figures=figures_of(runs, machines, found, compared) if figures else [],
+    )
 
 
-def figures_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequence[Measured]) -> list[Figure]:
+def figures_of(
+    runs: Sequence[Evidence], machines: Sequence[Measured], found: Sequence[Study], compared: Comparison
+) -> list[Figure]:
     with style():
         return [
-            *curves(runs, side_by_side),
+            *delta_plot.figures(compared),
+            *curves(runs, found),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
             *(figure for run in runs for figure in attention(run)),
@@ -61,31 +84,37 @@ def figures_of(runs: list[Evidence], side_by_side: list[Study], machines: Sequen
 
 
 def report(
-    params: Mapping, runs: list[Evidence], machines: Sequence[Measured] = (), decoded: Sequence[Decoding] = ()
+    params: Mapping, runs: Sequence[Evidence], machines: Sequence[Measured] = (), decoded: Sequence[Decoding] = ()
 ) -> dict[str, str]:
     """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
-    side_by_side = studies(params, runs)
-    tables = tables_of(runs, side_by_side, machines, decoded)
-    figures = figures_of(runs, side_by_side, machines)
-    files = {PAGE: page(runs, tables, figures)}
-    tables = [kept for table in tables if len((kept := table.reproducible()).columns) > 1]  # more than names
-    figures = [figure for figure in figures if not figure.measured]
-    files["README.md"] = readme(tables, figures)
-    for table in [*tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
-        files |= {f"{table.name}.{suffix}": render(table) for suffix, render in RENDERINGS.items()}
+    content = content_of(params, runs, machines, decoded)
+    files = {PAGE: page(content)}
+    every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
+    summary = run_tables.summary([run for run in runs if run.scores and not is_control(run)])
+    tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
+    figures = [figure for figure in content.figures if not figure.measured]
+    files["README.md"] = readme([headline_table(content.headlines), summary], figures)
+    for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
+        files[f"{table.name}.csv"] = comma_separated(table)
+        if table.name in IN_LATEX:
+            files[f"{table.name}.tex"] = latex(table)
     return files | {f"figures/{figure.name}.svg": figure.svg for figure in figures}
 
 
-def readme(tables: list[Table], figures: list[Figure]) -> str:
-    """The overview that a git host shows: the tables, and links to the figures."""
+def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
+    """The overview that a git host shows: the studies, the runs, and a few pictures."""
     intro = (
         "# Results\n\nGenerated by `pipeline/report.py` from score files; never edited by hand. `index.html`, which is not in "
-        "git, also shows times, hardware, samples and attention maps. `runs.csv` lists the runs with the hashes of their data "
-        "and settings, `scores.csv` every score. Each table here is also there as .csv (numbers unrounded) and as .tex.\n"
+        "git, shows everything, times and hardware included. Here are each table as .csv (numbers unrounded), Tables 1 to 3 "
+        "as .tex, and the figures: `study-*.csv` are the runs of a study, `runs.csv` all runs with the hashes of their data "
+        "and settings, `scores.csv` every score.\n"
     )
-    shown = [figure for figure in figures if figure.section != "attention"]
-    pictures = [f"![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n" for figure in shown]
-    return "\n".join([intro, *(markdown(table, "##") for table in tables), "## Figures\n", *pictures])
+    shown = [figure for figure in figures if figure.section in ("deltas", "studies", "runs")][:PICTURES]
+    pictures = [
+        f"{escape_markdown(figure.caption)}\n\n![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n"
+        for figure in shown
+    ]
+    return "\n".join([intro, *(markdown(table, "##") for table in tables), "## Pictures\n", *pictures])
 
 
 def publish(files: dict[str, str], out: Path) -> None:
@@ -97,7 +126,7 @@ def publish(files: dict[str, str], out: Path) -> None:
         with atomic(out / name, "w") as file:
             file.write(text)
     for path in [*out.iterdir(), *(out / "figures").iterdir()]:
-        if path.suffix[1:] in (*RENDERINGS, "html", "svg") and path.relative_to(out).as_posix() not in files:
+        if path.suffix in SUFFIXES and path.relative_to(out).as_posix() not in files:
             path.unlink()
 
 

@@ -2,7 +2,8 @@
 
     python -m tests.browser reports/index.html
 
-Prints one line for each missing image, message on the console, page that scrolls sideways, and text that is too small.
+Prints one line for each missing image, message on the console, page that scrolls sideways, text that is too small or
+is cut off by its picture, and table whose first score is not on the screen.
 Requires Chromium or Chrome. test_report.py opens a page that has every kind of content.
 """
 
@@ -26,7 +27,21 @@ LOOK = """<script>addEventListener("load", async () => {
   for (const image of images) await image.decode().catch(() => broken.push(image.alt));
   const sizes = [...document.querySelectorAll("main *")].filter(part => part.innerText && !part.closest("sup, sub"))
     .map(part => parseFloat(getComputedStyle(part).fontSize));
-  const seen = {width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches, wide: document.documentElement.scrollWidth, images: images.length, broken,
+  const hidden = [...document.querySelectorAll("table")].map(table => table.querySelector("td[data-score]"))
+    .filter(cell => cell && cell.getBoundingClientRect().right > innerWidth)
+    .map(cell => `${cell.closest("[role=region]").ariaLabel}: ${cell.innerText}`);
+  const drawn = document.body.appendChild(document.createElement("div")), outside = [];
+  for (const image of images) {
+    drawn.innerHTML = new TextDecoder().decode(Uint8Array.from(atob(image.src.split(",")[1]), c => c.charCodeAt(0)));
+    const frame = drawn.querySelector("svg").getBoundingClientRect();
+    for (const text of drawn.querySelectorAll("text")) {
+      const box = text.getBoundingClientRect();
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+        outside.push(`${text.textContent} of ${image.alt}`);
+    }
+  }
+  drawn.remove();
+  const seen = {hidden, outside, width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches, wide: document.documentElement.scrollWidth, images: images.length, broken,
     smallest: Math.min(...sizes), anchors: [...document.querySelectorAll("a[href^='#']")]
       .filter(link => !document.getElementById(decodeURIComponent(link.hash.slice(1)))).map(link => link.hash)};
   parent.postMessage(JSON.stringify(seen), "*");
@@ -63,6 +78,8 @@ def faults(page: Path, width: int, dark: bool) -> list[str]:
     seen, messages = look(page, width, dark)
     found = [f"a message on the console: {message}" for message in messages]
     found += [f"a missing image: {alt}" for alt in seen["broken"]]
+    found += [f"the first score of a table is not on the screen: {cell}" for cell in seen["hidden"]]
+    found += [f"text that its picture cuts off: {text}" for text in seen["outside"]]
     found += [f"a link to nowhere: {anchor}" for anchor in seen["anchors"]]
     assert (seen["width"], seen["dark"]) == (width, dark)
     if seen["wide"] > seen["width"]:

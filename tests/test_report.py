@@ -1,13 +1,16 @@
 """The report: what it shows of which runs, that every number is where it belongs, and the page as a browser gets it."""
 
 import argparse
+import base64
 import copy
 import csv
+import dataclasses
 import io
 import json
 import re
 import shutil
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,10 +22,13 @@ from pipeline import report
 from pipeline.commands import record
 from pipeline.reporting import cost_tables, decodings, evidence, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
+from pipeline.reporting.deltas import comparison
+from pipeline.reporting.headlines import headlines
+from pipeline.reporting.lines import looks, short, spread
 from pipeline.reporting.page import page
 from pipeline.reporting.published import TABLE2, TABLE3
 from pipeline.reporting.studies import studies
-from pipeline.reporting.tables import RENDERINGS, Column, Table, comma_separated, duration, latex, markdown
+from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.settings.digest import digest
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import write_times
@@ -114,9 +120,9 @@ def test_a_run_without_score_files_is_dashes(project, tmp_path):
     params = project("demo")
     runs = known(params, tmp_path)
     (row,) = run_tables.summary(runs).shown()
-    assert row[:2] == ["demo-tiny", "demo"] and set(row[2:]) == {"–"}
+    assert (row[0], row[5]) == ("demo-tiny", "demo") and set(row[1:5] + row[6:]) == {"–"}
     text = Page(report.report(params, runs)["index.html"]).text
-    assert "0 of them scored" in text and "None" not in text and "nan" not in text
+    assert "0 of them scored" in text and "0 of 22" in text and "None" not in text and "nan" not in text
 
 
 def test_only_selected_and_recorded_runs_are_shown(project, params, tmp_path):
@@ -200,8 +206,8 @@ def test_table3_has_a_row_for_each_variation_that_the_paper_does_not_report(proj
     assert groups.index("A, ours") == groups.index("B") - 1 and groups.index("C, ours") == groups.index("D") - 1
     assert {h2[f"{label}, paper"] for label in ("PPL", "BLEU")} == {None} and h2["PPL, ours"] == 4.875
     assert len(rows) == len(TABLE3) + 2 and "other settings" not in h2
-    (study,) = run_tables.study_tables(studies(params, runs))
-    assert [row["run"] for row in rows_of(study)] == ["wmt14-en-de-base", "wmt14-en-de-h2", "wmt14-en-de-N3"]
+    (study,) = map(run_tables.study_table, studies(params, runs))  # two of the runs are in no study
+    assert {row["run"] for row in rows_of(study)} == set(params["runs"])
     assert (study.name, study.title) == ("study-selection", "selection, on wmt14-en-de")
 
 
@@ -210,50 +216,98 @@ def test_the_study_of_table3_fills_every_row(project, tmp_path):
     assert len(rows) == len(TABLE3) and all(row["run"] for row in rows)
 
 
-def test_table3_in_small_has_every_group_with_intervals(project, tmp_path):
+def test_a_study_is_best_first_with_the_settings_it_varies(project, tmp_path):
     params = project("demo-table3")
     for bleu, run in enumerate(params["runs"], 50):
         write_scores(params, run, tmp_path / "scores", bleu)
-    (table,) = run_tables.study_tables(studies(params, known(params, tmp_path)))
-    rows = rows_of(table)
-    assert (table.name, table.title) == ("study-demo-table3", "Table 3 in small: demo-table3")
-    assert [row["row"] for row in rows] == ["base", "A", "B", "C", "C", "D", "D", "E"]
-    assert [row["h"] for row in rows[:3]] == ["4", "1", ""] and rows[-1]["positions"] == "learned"
-    assert all(row["dev sacreBLEU"].low < row["dev sacreBLEU"].score < row["dev sacreBLEU"].high for row in rows)
-    assert "48.00 (47.00–49.50)" in markdown(table)
-
-
-def test_no_table_of_a_study_without_a_variation(project, tmp_path):
-    params = project("multi30k-published")
-    for run in params["runs"]:
-        write_scores(params, run, tmp_path / "scores")
     (study,) = studies(params, known(params, tmp_path))
-    assert study.name == "multi30k-published" and run_tables.study_tables([study]) == []
+    table = run_tables.study_table(study)
+    rows = rows_of(table)
+    assert (table.name, table.title) == ("study-demo-table3", "demo-table3, on demo")
+    assert [row["run"] for row in rows] == list(reversed(params["runs"]))
+    settings = {"N", "d_ff", "h", "d_k", "d_v", "P_drop", "eps_ls", "positions"}
+    assert settings < set(rows[0]) and not {"d_model", "steps", "model", "parameters", "hardware"} & set(rows[0])
+    base = rows[-1]
+    assert (base["run"], base["h"], base["positions"]) == ("demo-tiny", "4", "sinusoidal")
+    assert (rows[0]["run"], rows[0]["h"], rows[0]["positions"]) == ("demo-tiny-learned", "", "learned")
+    assert all(row["test sacreBLEU"].low < row["test sacreBLEU"].score < row["test sacreBLEU"].high for row in rows)
+    assert table.scale(1) == (49.0, 58.5) and table.reproducible().measured_notes == ()
+    assert table.measured_notes == ("Trained on Tesla P100-SXM2-16GB.",)
 
 
-def test_a_selection_that_is_no_study_is_shown_side_by_side_and_its_other_settings_named(project, tmp_path):
+def test_a_selection_of_no_study_is_a_study_a_corpus(project, tmp_path):
     runs = {"a": {"corpus": "demo", "model": "tiny"}, "b": {"corpus": "demo", "model": "tiny", "norm": "pre", "N": 1}}
     params = project(
         runs | {"untrained": {"corpus": "demo", "model": "tiny"}, "c": {"corpus": "multi30k", "model": "tiny"}}
     )
     for run in ("a", "b", "c"):
         write_scores(params, run, tmp_path / "scores")
-    (study,) = studies(params, known(params, tmp_path))
-    assert (study.name, [run.run for run in study.runs]) == ("selection-demo", ["a", "b"])
-    (table,) = run_tables.study_tables([study])
-    assert rows_of(table)[1] | {"row": "other", "N": "1", "other settings": "norm pre"} == rows_of(table)[1]
+    first, second = studies(params, known(params, tmp_path))
+    assert (first.name, [run.run for run in first.runs]) == ("selection-demo", ["a", "b", "untrained"])
+    assert (second.name, [run.run for run in second.runs]) == ("selection-multi30k", ["c"])
+    rows = rows_of(run_tables.study_table(first))
+    assert [row["run"] for row in rows] == ["a", "b", "untrained"]  # one without a score is last
+    assert (rows[1]["N"], rows[1]["norm"], rows[2]["test sacreBLEU"]) == ("1", "pre", None)
 
 
-def test_a_study_takes_recorded_runs_where_they_are_not_selected(project, tmp_path):
+def test_recorded_runs_come_after_the_selected_ones_and_never_among_them(project, tmp_path):
     whole = project("demo-table3")
     for run in whole["runs"]:
         write_scores(whole, run, tmp_path / "scores")
-        recorded(whole, run, tmp_path)
+        if run != "demo-tiny":
+            recorded(whole, run, tmp_path)
     shutil.rmtree(tmp_path / "scores")
     params = {**whole, "runs": whole["studies"]["demo"]["runs"]}
     write_scores(params, "demo-tiny", tmp_path / "scores")
-    (study,) = studies(params, known(params, tmp_path))
-    assert study.name == "demo-table3" and [run.recorded for run in study.runs] == [False] + [True] * 7
+    runs = known(params, tmp_path)
+    own, kept = studies(params, runs)
+    assert (own.name, [run.name for run in own.runs]) == ("demo", ["demo-tiny"])
+    # a study of records has the selected run that they differ from
+    assert kept.name == "demo-table3" and [run.recorded for run in kept.runs] == [False] + [True] * 7
+    content = report.content_of(params, runs, figures=False)
+    assert [table.name for table in content.selected] == ["study-demo"]
+    assert [table.name for table in content.recorded] == ["study-demo-table3"]
+    page_text = page(content)
+    assert (
+        page_text.index('id="study-demo"')
+        < page_text.index("<details><summary>1 studies, from")
+        < page_text.index('id="study-demo-table3"')
+    )
+
+
+def test_a_study_that_is_both_selected_and_recorded_has_two_tables(project, tmp_path):
+    params = project("demo-warmup")
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+        recorded(params, run, tmp_path)
+    found = studies(params, known(params, tmp_path))
+    assert [study.name for study in found] == ["demo-warmup", "demo-warmup-recorded"]
+    assert [{run.recorded for run in study.runs} for study in found] == [{False}, {True}]
+
+
+def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):
+    params = project("demo-warmup")
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    files = report.report(params, known(params, tmp_path))
+    control = "demo-deep-no-warmup"
+    tables = {name for name, text in files.items() if name.endswith(".csv") and f"\n{control}," in text}
+    assert tables == {"study-demo-warmup.csv", "runs.csv", "scores.csv"}  # the last two hold every run
+    assert f"figures/loss-{control}.svg" not in files and "figures/loss-demo-deep.svg" in files
+    assert "no-warmup" in files["figures/study-demo-warmup.svg"]
+
+
+def test_an_interval_is_drawn_where_it_lies_between_the_ends_of_all(project, tmp_path):
+    params = project("demo-warmup")
+    for bleu, run in zip((10, 20, 30, 40), params["runs"]):
+        write_scores(params, run, tmp_path / "scores", bleu)
+    text = page(report.content_of(params, known(params, tmp_path), figures=False))
+    table = text[text.index('id="study-demo-warmup"') :].split("</table>")[0]
+    drawn = re.findall(r'<i style="left:([\d.]+)%;right:([\d.]+)%"></i><b style="left:([\d.]+)%"', table)[::2]
+    # 9 to 41.5: the best first
+    ends = [(39, 41.5, 40), (29, 31.5, 30), (19, 21.5, 20), (9, 11.5, 10)]
+    at = [[(low - 9) / 0.325, (41.5 - high) / 0.325, (score - 9) / 0.325] for low, high, score in ends]
+    assert [list(map(float, values)) for values in drawn] == [pytest.approx(place, abs=0.06) for place in at]
 
 
 @pytest.mark.parametrize(
@@ -438,9 +492,11 @@ def spoilt(value, place, new):
 def show(params: dict, folder: Path) -> None:
     """All of the report but the curves, which take longest to draw."""
     runs = known(params, folder)
-    tables = [*report.tables_of(runs, [], [], []), run_tables.all_runs(runs), run_tables.scores(runs)]
-    assert all(render(table) for table in tables for render in RENDERINGS.values())
-    assert page(runs, tables, [figure for run in runs for figure in attention(run)])
+    content = report.content_of(params, runs, figures=False)
+    tables = [*content.selected, *content.recorded, *content.paper, *content.costs]
+    for table in [*tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
+        assert comma_separated(table) and markdown(table) and latex(table)
+    assert page(dataclasses.replace(content, figures=[figure for run in runs for figure in attention(run)]))
 
 
 @pytest.mark.parametrize("new", [MISSING, None, "text", -1, [1]])
@@ -560,6 +616,23 @@ def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
     assert browser.faults(page, width, dark=width == 400) == []
 
 
+@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
+def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(tmp_path):
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"><text y="20">inside</text><text x="80" y="20">cut off</text></svg>'
+    image = f'<img alt="a picture" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
+    table = '<table><tr><td style="min-width:{}px">run</td><td data-score>12.5</td></tr></table>'
+    boxes = [
+        f'<div role="region" aria-label="{width}" style="overflow:auto">{table.format(width)}</div>'
+        for width in (200, 600)
+    ]
+    path = tmp_path / "index.html"
+    path.write_text(f"<!DOCTYPE html><html><body><main>{image}{''.join(boxes)}</main></body></html>")
+    assert browser.faults(path, 400, dark=False) == [
+        "the first score of a table is not on the screen: 600: 12.5",
+        "text that its picture cuts off: cut off of a picture",
+    ]
+
+
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
@@ -639,6 +712,7 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
     written = {path.name for path in (tmp_path / "reports").iterdir()}
     tables = (
         "summary",
+        "study-demo",
         "table1",
         "table2",
         "table3",
@@ -648,10 +722,102 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
         "runs",
         "scores",
     )
-    assert written == {"index.html", "README.md", "figures"} | {
-        f"{t}.{s}" for t in tables for s in ("md", "csv", "tex")
+    assert written == {"index.html", "README.md", "figures", "table1.tex", "table2.tex", "table3.tex"} | {
+        f"{table}.csv" for table in tables
     }
     assert "61.50 (60.50–63.00)" in (tmp_path / "reports" / "README.md").read_text()
+
+
+# The differences of Table 3
+
+
+def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project, tmp_path):
+    params = project("demo-table3")
+    for bleu, run in zip((50, 45, 51, 49, 40, 52, 47, 48), params["runs"]):
+        write_scores(params, run, tmp_path / "scores", bleu)
+    compared = comparison(studies(params, known(params, tmp_path)))
+    assert [delta.row.group for delta in compared.deltas] == list("AAAABBCCCCCCCDDDDE")
+    assert [round(delta.bleu, 1) for delta in compared.deltas[:6]] == [-0.9, -0.3, 0, -0.4, -0.7, -0.4]
+    assert round(compared.deltas[6].perplexity, 1) == 24.2  # 6.11 against 4.92
+    ours = {delta.change: own for delta in compared.deltas for own in delta.ours}
+    assert {change: (own.run, own.bleu.score) for change, own in ours.items()} == {
+        "h 8 → 1": ("demo-tiny-h1", -5),  # arrives at as many heads
+        "d_k 64 → 16": ("demo-tiny-dk8", 1),  # by the same factor
+        "N 6 → 4": ("demo-tiny-N1", -1),  # by the nearest factor
+        "d_ff 2048 → 1024": ("demo-tiny-dff128", -10),
+        "P_drop 0.1 → 0.0": ("demo-tiny-dropout0", 2),
+        "eps_ls 0.1 → 0.0": ("demo-tiny-smoothing0", -3),
+        "positions learned": ("demo-tiny-learned", -2),
+    }
+    assert compared.agreeing == (5, 7)  # all but d_k and the dropout
+    assert (ours["h 8 → 1"].bleu.low, ours["h 8 → 1"].bleu.high) == (-6, -3.5) and ours["h 8 → 1"].change == "h 4 → 1"
+    found = headlines(params, studies(params, known(params, tmp_path)), compared)
+    (card,) = [each for each in found if each.study == "demo-table3"]
+    assert (card.figure, card.progress, card.origin) == ("5 of 7", "8 of 8", "selected")
+
+
+def test_the_paper_s_corpus_is_compared_before_a_study_with_more_rows(project, params, tmp_path):
+    runs = {
+        **params["studies"]["demo-table3"]["runs"],
+        "wmt14-en-de-base": {"corpus": "wmt14-en-de", "model": "base"},
+        "wmt14-en-de-N2": {"corpus": "wmt14-en-de", "model": "base", "N": 2},
+    }
+    selected = project(runs)
+    for run in runs:
+        write_scores(selected, run, tmp_path / "scores")
+    compared = comparison(studies(selected, known(selected, tmp_path)))
+    assert compared.study.corpus == "wmt14-en-de"
+    assert [own.run for delta in compared.deltas for own in delta.ours] == ["wmt14-en-de-N2"]
+
+
+def test_headlines_say_what_is_not_done(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)
+    found = studies(params, known(params, tmp_path))
+    first, *others = headlines(params, found, comparison(found))
+    assert (first.study, first.figure, first.progress) == ("demo", "61.5", "1 of 1") and "60.5–63.0" in first.note
+    assert (others[0].study, others[0].figure) == ("paper", "0 of 22")
+    progress = {each.study: each.progress for each in others}  # table2 and table3 are part of `paper`
+    assert progress == {
+        "paper": "0 of 22",
+        "demo-table3": "1 of 8",
+        "demo-warmup": "0 of 4",
+        "multi30k-attention": "0 of 6",
+        "multi30k": "0 of 1",
+        "multi30k-published": "0 of 3",
+        "europarl": "0 of 1",
+    }
+
+
+def test_a_table_of_the_paper_is_folded_until_a_run_fills_a_row(project, tmp_path):
+    params = project({"de": {"corpus": "wmt14-en-de", "model": "base"}})
+    empty = page(report.content_of(params, known(params, tmp_path), figures=False))
+    write_scores(params, "de", tmp_path / "scores")
+    filled = page(report.content_of(params, known(params, tmp_path), figures=False))
+    for name in ("table2", "table3"):
+        assert f'<details id="{name}">' in empty and f'<h3 id="{name}">' in filled
+    assert "EN-DE BLEU, ours" not in Page(empty).text.replace("\N{NON-BREAKING HYPHEN}", "-")
+    assert "EN-DE BLEU, ours" in Page(filled).text.replace("\N{NON-BREAKING HYPHEN}", "-")
+
+
+@pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [0.1, 0.9], [0.98, 0.99, 1.0, 0.5], [0.0, 0.01, 0.02, 0.021], []])
+def test_names_at_the_ends_of_lines_lie_apart_and_in_order(places):
+    moved = spread(places, 0.06)
+    order = sorted(range(len(places)), key=places.__getitem__)
+    gaps = [moved[after] - moved[before] for before, after in pairwise(order)]
+    assert all(gap > 0.0599 for gap in gaps) and all(place <= 1 for place in moved)
+    assert spread([0.1, 0.9], 0.06) == [0.1, 0.9]
+
+
+def test_a_colour_is_a_factor(project, tmp_path):
+    params = project("demo-warmup")
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    (post, _), (no_warmup, _), (pre, _), (both, _) = styles = looks(study, study.runs)
+    assert post == no_warmup != pre == both  # a colour is the place of the normalisation, dashes are the schedule
+    assert styles[0][1] == styles[2][1] != styles[1][1] == styles[3][1]
+    assert short([run.run for run in study.runs]) == ["base", "no-warmup", "pre", "pre-no-warmup"]
 
 
 # Decodings
@@ -678,7 +844,7 @@ def test_decodings_stand_side_by_side_with_the_settings_in_which_they_differ(par
     assert table.rows[1][labels.index("sacreBLEU")].score == 31.5
     assert decodings.table([]) is None
     files = report.report({**params, "runs": {}}, [], decoded=made)
-    assert "31.50" in files["decodings.md"] and "demo-tiny/average" in files["index.html"]
+    assert "31.5," in files["decodings.csv"] and "demo-tiny/average" in files["index.html"]
 
 
 def test_a_recorded_decoding_names_its_model_and_its_set(params, tmp_path):

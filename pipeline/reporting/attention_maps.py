@@ -12,7 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.plots import COLOURS, INK, INK_ON_DARK, Figure, opacity, png
+from pipeline.reporting.lines import COLOURS, INK
+from pipeline.reporting.plots import INK_ON_DARK, Figure, opacity, png
 from pipeline.settings.score_files import entry
 from transformer.config.reading import UserError
 from transformer.files import read_json
@@ -20,6 +21,7 @@ from transformer.files import read_json
 # Pixels on the page.
 CELL = 12
 LETTER = 6.2  # width of a letter of a piece, at most
+HALF_A_NAME = 24  # of "layer 12"
 OUTSIDE = 30  # for the numbers of layers and heads
 
 GAP = 2  # cells between two maps
@@ -65,9 +67,10 @@ def attention_map(weights_LHQK: np.ndarray, queries: Sequence[str], keys: Sequen
         f"M{x} {y}h{CELL * len(keys)}v{CELL * len(queries)}h{-CELL * len(keys)}z" for x in across for y in down
     )
     image = base64.b64encode(png(pixels)).decode()
+    width, height = left + wide + overhang(keys), above + high + overhang(queries)
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + wide + 1}" height="{above + high + 1}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">',
             f"<style>{STYLE}</style>",
             f'<image x="{left}" y="{above}" width="{wide}" height="{high}" href="data:image/png;base64,{image}"/>',
             f'<path d="{frames}"/>',
@@ -81,6 +84,11 @@ def attention_map(weights_LHQK: np.ndarray, queries: Sequence[str], keys: Sequen
 def margin(pieces: Sequence[str]) -> int:
     """Pixels beside the maps, for their labels."""
     return round(LETTER * max(len(shown(piece)) for piece in pieces)) + OUTSIDE
+
+
+def overhang(pieces: Sequence[str]) -> int:
+    """Pixels by which the name of the last head or layer is longer than half its map, and one for the frame."""
+    return max(1, HALF_A_NAME - CELL * len(pieces) // 2)
 
 
 def shown(piece: str) -> str:

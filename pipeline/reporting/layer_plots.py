@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.layer_table import Measured, law
-from pipeline.reporting.plots import COLOURS, Figure, svg
+from pipeline.reporting.lines import COLOURS
+from pipeline.reporting.plots import Figure, svg
 
 
 def layer_times(machine: Measured) -> Figure:

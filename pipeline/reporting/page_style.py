@@ -1,4 +1,7 @@
-"""How the index page looks: one column, light and dark by the reader's choice, wide tables scroll in their own box."""
+"""How the index page looks: light and dark by the reader's choice, contents at the side where there is room.
+
+Wide tables scroll in their own box. In print everything but samples and attention maps is unfolded.
+"""
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fcfcfa; --ink: #23262b; --soft: #5d6470; --rule: #dfe1e4; --card: #ffffff;
@@ -9,9 +12,9 @@ STYLE = """
 html { scroll-behavior: smooth; scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 17px/1.6 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif; }
-main, header, footer { max-width: 86rem; margin: 0 auto; padding: 0 clamp(1rem, 4vw, 3rem); }
-header { padding-top: clamp(1.5rem, 5vw, 4rem); }
+  font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+.page { max-width: 80rem; margin: 0 auto; padding: 0 clamp(1rem, 3vw, 2.5rem); min-width: 0; }
+header { padding-top: clamp(1.2rem, 3vw, 2.4rem); }
 h1 { font-size: clamp(1.8rem, 5vw, 2.9rem); line-height: 1.12; letter-spacing: -.015em; margin: 0 0 .6rem;
   text-wrap: balance; }
 h2 { font-size: 1.5rem; line-height: 1.25; margin: 3.2rem 0 .5rem; padding-top: 1.3rem; border-top: 1px solid var(--rule);
@@ -20,10 +23,29 @@ h3 { font-size: 1.12rem; margin: 1.8rem 0 .4rem; overflow-wrap: anywhere; }
 p { max-width: 44rem; margin: .5rem 0 1rem; }
 a { color: var(--accent); text-underline-offset: .16em; text-decoration-thickness: 1px; }
 .lede { font-size: 1.12rem; color: var(--soft); }
-nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; margin: 1.2rem 0 0; padding: 0; }
-nav, table, figcaption, .note, dl, summary, .tag, footer { font-family: system-ui, "Segoe UI", Roboto, Helvetica, Arial,
-  sans-serif; }
-nav { font-size: .92rem; }
+nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: .2rem .9rem; margin: 0; padding: .8rem 1rem 0; }
+nav { font-size: .9rem; }
+nav a { text-decoration: none; }
+nav a:hover { text-decoration: underline; }
+@media (min-width: 70rem) { body { display: grid; grid-template-columns: 14rem minmax(0, 1fr); }
+  nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; border-right: 1px solid var(--rule); background: var(--card); }
+  nav ul { display: block; padding: 2.6rem 1.2rem; } nav li { margin: .45rem 0; } nav a { color: var(--ink); }
+  .page { margin: 0; width: 100%; } }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); gap: .8rem; margin: 1rem 0; }
+.card { border: 1px solid var(--rule); border-top: 3px solid var(--accent); border-radius: 8px; background: var(--card);
+  padding: .7rem .9rem; min-width: 0; }
+.card p { margin: 0; line-height: 1.35; }
+.card .study { font-size: .84rem; font-weight: 600; color: var(--soft); overflow-wrap: anywhere; }
+.card .figure { font-size: 1.75rem; font-weight: 650; letter-spacing: -.01em; margin: .25rem 0 .1rem;
+  font-variant-numeric: tabular-nums lining-nums; }
+.card .says { font-size: .9rem; }
+.card .about { font-size: .8rem; color: var(--soft); margin-top: .35rem; }
+.card.recorded { border-top-color: var(--soft); }
+.card.not-done { border-style: dashed; border-top: 1px dashed var(--soft); background: none; }
+.card.not-done .figure { color: var(--soft); }
+.interval { display: block; position: relative; height: 9px; min-width: 6rem; margin-top: 3px; }
+.interval i { position: absolute; top: 3px; height: 3px; background: var(--accent); opacity: .45; border-radius: 2px; }
+.interval b { position: absolute; top: 0; width: 3px; margin-left: -1px; height: 9px; background: var(--accent); }
 .scroll { overflow-x: auto; margin: .8rem 0; border: 1px solid var(--rule); border-radius: 8px; background: var(--card); }
 .scroll:focus-visible, summary:focus-visible, a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 table { border-collapse: separate; border-spacing: 0; font-size: .84rem; line-height: 1.35; width: 100%;
@@ -34,6 +56,7 @@ th { vertical-align: bottom; font-weight: 600; color: var(--soft); border-bottom
 td.n, th.n { text-align: right; }
 td.t { white-space: normal; min-width: 20rem; }
 tr { background: var(--card); }
+td:first-child { white-space: normal; overflow-wrap: break-word; min-width: 8rem; max-width: 15rem; }
 th:first-child, td:first-child { position: sticky; left: 0; background: inherit; }
 tbody tr:nth-child(even) { background: var(--tint); }
 tbody tr.ours { background: var(--ours); }
@@ -64,7 +87,13 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .sample dt { font-size: .84rem; line-height: 1.9; font-family: system-ui, sans-serif; }
 .sample dd.translation { font-weight: 600; }
 footer { margin-top: 4rem; padding-bottom: 3rem; color: var(--soft); font-size: .84rem; }
-@media (max-width: 34rem) { body { font-size: 16px; } th, td { padding: .4rem .55rem; }
+summary small { color: var(--soft); font-size: .82rem; }
+@media (max-width: 34rem) { .cards { grid-template-columns: 1fr 1fr; gap: .5rem; } .card { padding: .5rem .6rem; }
+  .card .figure { font-size: 1.3rem; } th, td { padding: .4rem .5rem; } td:first-child { min-width: 6.5rem; max-width: 9.5rem; }
+  .interval { min-width: 4.5rem; } td small { font-size: 11px; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dt { margin-top: .45rem; } figure { padding: .5rem; } }
-@media print { details { display: block; } .scroll { overflow: visible; } }
+@media print { nav { display: none; } body { display: block; font-size: 10pt; background: none; } .page { max-width: none; padding: 0; }
+  .scroll { overflow: visible; border: 0; } table { font-size: 7.5pt; } th, td { padding: .2rem .3rem; white-space: normal; }
+  section > details::details-content { content-visibility: visible; block-size: auto; }
+  #attention { display: none; } figure, .card, tr, .sample { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """

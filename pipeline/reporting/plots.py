@@ -19,12 +19,11 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.image import imsave
 
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.studies import Study
+from pipeline.reporting.lines import COLOURS, INK, Line, draw, looks, short
+from pipeline.reporting.studies import Study, is_control
 from transformer.layers import sinusoids
 
-INK, INK_ON_DARK = "#2b2f36", "#d5d9e0"
-COLOURS = ("#3f7fd0", "#d97b29", "#2f9e6e", "#c9536b", "#8c6fd1", "#2b9fb3", "#a3872c", "#7d8694")
-DASHES = ("-", "--", ":", "-.")
+INK_ON_DARK = "#d5d9e0"
 STYLE = {
     "svg.hashsalt": "report",
     "svg.fonttype": "none",
@@ -43,7 +42,7 @@ STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 9,
     "lines.linewidth": 1.6,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
@@ -59,7 +58,7 @@ class Figure:
     """`name` is the file's name; `alt` describes the picture in words; `section` is its place on the page."""
 
     name: str
-    section: Literal["studies", "runs", "layers", "schedules", "attention"]
+    section: Literal["deltas", "studies", "runs", "layers", "schedules", "attention"]
     svg: str
     caption: str
     alt: str
@@ -91,32 +90,34 @@ def values(run: Evidence, key: str) -> tuple[list[float], list[float]]:
     return [record["step"] for record in records], [record[key] for record in records]
 
 
-def line_style(number: int) -> dict:
-    """Lines differ in colour first, then in dashes."""
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}
-
-
 def loss(run: Evidence) -> Figure:
     """Training and dev loss of one run."""
     canvas, plot = axes()
-    plot.plot(*values(run, "loss"), color=COLOURS[0], label="training, labels smoothed", linewidth=1.2)
     steps, losses = values(run, "dev_loss")
-    plot.plot(steps, losses, color=COLOURS[1], marker="o", markersize=3, label="dev, not smoothed")
+    lines = [
+        Line("training", *values(run, "loss"), COLOURS[0]),
+        Line("dev", steps, losses, COLOURS[1]),
+    ]
+    draw(plot, lines)
     plot.set(xlabel="step", ylabel="loss per piece (nats)")
-    plot.legend()
     alt = f"Loss of {run.name} against steps" + (f"; the dev loss ends at {losses[-1]:.3f}" if losses else "")
-    return Figure(f"loss-{run.slug}", "runs", svg(canvas), f"{run.name}: loss on training and dev set.", f"{alt}.")
+    return Figure(
+        f"loss-{run.slug}",
+        "runs",
+        svg(canvas),
+        f"{run.name}: loss on the training set, labels smoothed, and on the dev set.",
+        f"{alt}.",
+    )
 
 
 def dev_losses(study: Study) -> Figure:
-    """The dev losses of a study's runs, side by side."""
+    """The dev losses of a study's runs. A colour is a factor or a value of it: see `looks`."""
     canvas, plot = axes(height=3.3 + 0.1 * len(study.runs))
-    for number, run in enumerate(study.runs):
-        plot.plot(*values(run, "dev_loss"), label=run.name, **line_style(number))
+    runs = [run for run in study.runs if run.curve]
+    styles, names = looks(study, runs), short([run.run for run in runs])
+    draw(plot, [Line(name, *values(run, "dev_loss"), *look) for run, look, name in zip(runs, styles, names)])
     plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
-    legend_below(canvas, len(study.runs))
-    names = ", ".join(run.name for run in study.runs)
-    alt = f"Dev loss on {study.corpus} against steps of {len(study.runs)} runs: {names}."
+    alt = f"Dev loss on {study.corpus} against steps of {len(runs)} runs: {', '.join(run.name for run in runs)}."
     caption = f"{study.name}: dev loss on {study.corpus}. {study.claim()}".strip()
     return Figure(f"study-{study.name}", "studies", svg(canvas), caption, alt)
 
@@ -127,20 +128,17 @@ def learning_rates(runs: Sequence[Evidence]) -> Figure:
     for run in runs:
         lines.setdefault(repr(values(run, "learning_rate")), []).append(run)
     canvas, plot = axes(height=3.3 + 0.1 * len(lines))
+    shown = []
     for number, same in enumerate(lines.values()):
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-        plot.plot(*values(same[0], "learning_rate"), label=same[0].name + more, **line_style(number))
-    plot.set(xlabel="step", ylabel="learning rate")
-    plot.ticklabel_format(axis="y", style="sci", scilimits=(0, 0), useMathText=True)
-    legend_below(canvas, len(lines))
+        steps, rates = values(same[0], "learning_rate")
+        thousandths = [1000 * rate for rate in rates]
+        shown.append(Line(same[0].run + more, steps, thousandths, COLOURS[number % len(COLOURS)]))
+    draw(plot, shown, logarithmic=False)
+    plot.set(xlabel="step", ylabel="learning rate, in thousandths")
     caption = "Learning rates (5.3): a linear warm-up, then the inverse square root of the step."
     alt = "The learning rate rises linearly to its peak and then falls as the inverse square root of the step."
     return Figure("learning-rate", "schedules", svg(canvas), caption, alt)
-
-
-def legend_below(canvas: Canvas, lines: int) -> None:
-    """A legend below the plot, where it covers no line."""
-    canvas.legend(loc="outside lower center", ncols=2 if lines > 1 else 1)
 
 
 def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
@@ -174,7 +172,8 @@ def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
 
 
 def curves(runs: Sequence[Evidence], studies: Sequence[Study]) -> list[Figure]:
-    """The loss of each run, the dev losses of each study, and the learning rates."""
-    trained = [run for run in runs if run.curve]
-    figures = [*map(loss, trained), *map(dev_losses, studies)]
+    """The loss of each run, the dev losses of each study, and the learning rates. A control is in its study's only."""
+    trained = [run for run in runs if run.curve and not is_control(run)]
+    compared = [study for study in studies if sum(bool(run.curve) for run in study.runs) > 1]
+    figures = [*map(loss, trained), *map(dev_losses, compared)]
     return figures + ([learning_rates(trained)] if trained else [])

@@ -1,4 +1,4 @@
-"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies, such as Table 3 in small."""
+"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -6,10 +6,9 @@ from typing import Any
 
 from pipeline.reporting import variations
 from pipeline.reporting.evidence import Evidence, Score
-from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
-from pipeline.reporting.variations import described, stated
+from pipeline.reporting.variations import described
 
 TRANSLATIONS = {
     "dev, last": ("dev", "last"),
@@ -30,18 +29,15 @@ MEASURES = {
 
 
 def summary(runs: Sequence[Evidence]) -> Table:
-    """The first table of the page: the results of each run."""
-    columns = [Column("run", "run"), Column("corpus"), Column("parameters", "count"), Column("dev PPL", "number")]
-    columns += [Column("test sacreBLEU", "score"), Column("test BLEU, paper's", "score"), Column("chrF", "score")]
-    columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
+    """The results of each run."""
+    columns = [Column("run", "run"), Column("test sacreBLEU", "score"), Column("test BLEU, paper's", "score")]
+    columns += [Column("chrF", "score"), Column("dev PPL", "number"), Column("corpus"), Column("parameters", "count")]
     rows = []
     for run in runs:
-        cells = [run.name, run.corpus, run.at("training", "parameters")]
-        cells += [run.at("translations", "dev", "average", "perplexity")]
-        cells += [run.measure(name) for name in ("bleu-13a", "bleu-paper", "chrf")]
-        rows.append([*cells, run.at("timing", "seconds"), run.at("timing", "hardware")])
-    note = "Test sets, from the averaged checkpoints, with 95% intervals by bootstrap; perplexity per word-piece."
-    return Table("summary", "Results", columns, rows, [note])
+        cells = [run.name, *(run.measure(name) for name in ("bleu-13a", "bleu-paper", "chrf"))]
+        rows.append([*cells, run.at("translations", "dev", "average", "perplexity"), run.corpus, size(run)])
+    note = "Averaged checkpoints, with 95% intervals by bootstrap; perplexity per word-piece."
+    return Table("summary", "Runs", columns, rows, [note])
 
 
 # The columns of runs.*, and where a value stands in a run's parts.
@@ -79,13 +75,14 @@ def all_runs(runs: Sequence[Evidence]) -> Table:
 
 def bleu_matrix(runs: Sequence[Evidence]) -> Table:
     """Every measure of each run's test set, and of the filtered one where there is one."""
-    columns = [Column("run", "run"), Column("set"), *(Column(label, "score") for label in MEASURES.values())]
+    columns = [Column("run", "run"), *(Column(label, "score") for label in MEASURES.values()), Column("set")]
     rows = []
     for run in runs:
         for label in ("test", "test, filtered") if "test_filtered" in run.scores else ("test",):
-            rows.append([run.name, label, *(run.measure(measure, *TRANSLATIONS[label]) for measure in MEASURES)])
+            rows.append([run.name, *(run.measure(measure, *TRANSLATIONS[label]) for measure in MEASURES), label])
     note = "The same translations, scored by each measure; 95% intervals by bootstrap in parentheses."
-    return Table("bleu-matrix", "BLEU matrix", columns, rows, [note])
+    table = Table("bleu-matrix", "BLEU matrix", columns, rows, [note])
+    return table if len(table.values("set")) > 1 else table.without("set")
 
 
 def scores(runs: Sequence[Evidence]) -> Table:
@@ -100,41 +97,55 @@ def scores(runs: Sequence[Evidence]) -> Table:
     return Table("scores", "All scores", [*columns, Column("signature", "signature")], rows, grouped=True)
 
 
-def study_table(study: Study) -> Table | None:
-    """Table 3 in small: the settings that a study's runs vary, and the results; None if no two runs of a model differ."""
+def study_table(study: Study) -> Table:
+    """The runs of a study, best first, with the settings in which they differ."""
+    varied = study.varied()
+    labels = {key: label for label, key in variations.SETTINGS.items()}
+    models, sizes = ({of(run) for run in study.runs} for of in (lambda run: run.model, size))
+    columns = [Column("run", "run"), Column("test sacreBLEU", "score", drawn=True)]
+    columns += [Column(labels.get(key, key), "given") for key in varied]
+    columns += [Column("dev sacreBLEU, last", "score", drawn=True), Column("dev PPL, last", "number")]
+    columns += [Column("model")] * (len(models) > 1) + [Column("parameters", "count")] * (len(sizes) > 1)
+    columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
     rows = []
-    for model in dict.fromkeys(run.model for run in study.runs):
-        rows += study_rows([run for run in study.runs if run.model == model])
-    if not rows:
-        return None
-    columns = [Column("model"), Column("row"), *variations.columns(), Column("dev PPL", "number")]
-    columns += [Column("dev sacreBLEU", "score"), Column("dev chrF", "score"), Column("params (1e6)", "number", 2)]
+    for run in study.best_first():
+        cells = [
+            run.name,
+            run.measure("bleu-13a"),
+            *variation(run, study.base, varied),
+            run.measure("bleu-13a", "dev", "last"),
+        ]
+        cells += [run.at("translations", "dev", "last", "perplexity")]
+        cells += [run.model] * (len(models) > 1) + [size(run)] * (len(sizes) > 1)
+        rows.append([*cells, run.at("timing", "seconds"), run.at("timing", "hardware")])
+    table = Table(f"study-{study.name}", f"{study.name}, on {study.corpus}", columns, rows, study_notes(study, sizes))
+    hardware = table.values("hardware")
+    if len(hardware) > 1:
+        return table
+    return table.without("hardware").with_measured_notes(f"Trained on {each}." for each in hardware if each)
+
+
+def size(run: Evidence) -> int | None:
+    return run.at("training", "parameters")
+
+
+def variation(run: Evidence, base: Evidence, varied: Sequence[str]) -> list[str]:
+    """The values of the settings, empty where they are the base's, which shows all of its own."""
+    values = [run.settings.get(key) for key in varied]
+    same = [run is not base and value == base.settings.get(key) for key, value in zip(varied, values)]
+    return ["" if equal or value is None else str(value) for equal, value in zip(same, values)]
+
+
+def study_notes(study: Study, sizes: set[int | None]) -> list[str]:
+    parameters = [f"{size:,} parameters" for size in sizes if size] if len(sizes) == 1 else []
+    models = sorted({run.model for run in study.runs})
+    about = ", ".join([f"Model {models[0]}", *parameters]) + ". " if len(models) == 1 else ""
+    base = f" An empty setting is that of {study.base.name}." if study.varied() else ""
     note = (
-        "Dev set, from the last checkpoint, without averaging; 95% intervals by bootstrap in parentheses; perplexity "
-        "per word-piece. An empty setting is that of the model's first row."
+        f"{about}Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% intervals by bootstrap; "
+        f"perplexity per word-piece.{base}"
     )
-    whole = set("ABCDE") <= {row[1] for row in rows} and not on(study.corpus, EN_DE)
-    title = f"Table 3 in small: {study.name}" if whole else f"{study.name}, on {study.corpus}"
-    notes = [note, study.claim()] if study.claim() else [note]
-    table = Table(f"study-{study.name}", title, [*columns, Column("run", "run")], rows, notes, grouped=True)
-    return table.without_empty(variations.OTHERS)
-
-
-def study_rows(runs: Sequence[Evidence]) -> list[list[Any]]:
-    """The rows of one model on one corpus; none if all have the same settings."""
-    base = min(runs, key=lambda run: len(run.differences))
-    rows = [study_row(run, base) for run in runs]
-    rows.sort(key=lambda row: variations.GROUPS.index(row[1]))
-    return rows if rows[-1][1] != "base" else []
-
-
-def study_row(run: Evidence, base: Evidence) -> list[Any]:
-    settings, reference = stated(run), stated(base)
-    parameters = run.at("training", "parameters")
-    cells = [run.model, variations.group(settings, reference), *variations.cells(settings, reference, run is base)]
-    cells += [run.at("translations", "dev", "last", "perplexity")]
-    cells += [run.measure(name, "dev", "last") for name in ("bleu-13a", "chrf")]
-    return [*cells, parameters and parameters / 1e6, run.name]
+    return [note, study.claim()] if study.claim() else [note]
 
 
 def seeds(runs: Iterable[Evidence]) -> Table | None:
@@ -162,7 +173,3 @@ def seeds(runs: Iterable[Evidence]) -> Table | None:
 def mean(scores: Sequence[Score | None]) -> float | None:
     known = [score.score for score in scores if score]
     return sum(known) / len(known) if len(known) == len(scores) else None
-
-
-def study_tables(studies: Sequence[Study]) -> list[Table]:
-    return [table for study in studies if (table := study_table(study))]

@@ -1,10 +1,11 @@
-"""Runs that are compared: the studies of params.yaml, as far as their runs have been trained."""
+"""Runs that are compared: the selected runs by study, then the recorded ones by study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.published import BASE
 
 # The literature on the settings that a study varies. The first entry that names all of them counts.
 CLAIMS = (
@@ -18,40 +19,84 @@ CLAIMS = (
     ),
 )
 
+# Settings with which the literature expects a training to fail. Such a run is shown in its study only.
+CONTROLS = ({"norm": "post", "schedule": "no_warmup"},)
+COMPARED = (*BASE, "seed")  # settings in which runs are said to differ; the others concern the machine and the logs
+
 
 @dataclass(frozen=True)
 class Study:
-    """Two or more runs on one corpus."""
+    """Runs on one corpus. `recorded`: of results/, with a selected run where a run has no record."""
 
     name: str
     corpus: str
     runs: tuple[Evidence, ...]
+    recorded: bool = False
 
-    def varied(self) -> set[str]:
+    @property
+    def base(self) -> Evidence:
+        """The run from which the others differ."""
+        return min(self.runs, key=lambda run: len(run.differences))
+
+    def varied(self) -> list[str]:
         """The settings in which its runs differ."""
-        first = self.runs[0].settings
-        return {key for run in self.runs for key in first | run.settings if run.settings.get(key) != first.get(key)}
+        known = [run.settings for run in self.runs if run.settings]
+        return [key for key in COMPARED if len({settings.get(key) for settings in known}) > 1]
 
     def claim(self) -> str:
         """What the literature says about the settings varied, or an empty text."""
-        varied = self.varied() - {"seed"}
+        varied = set(self.varied()) - {"seed"}
         return next((text for settings, text in CLAIMS if varied and varied <= settings), "")
+
+    def best_first(self) -> list[Evidence]:
+        """The runs by their BLEU on the test set; those without one at the end."""
+        scores = {run.name: run.measure("bleu-13a") for run in self.runs}
+        return sorted(self.runs, key=lambda run: -(scores[run.name].score if scores[run.name] else -1))
+
+
+def is_control(run: Evidence) -> bool:
+    return any(control.items() <= run.settings.items() for control in CONTROLS)
 
 
 def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]:
-    """The catalogue's studies and the selection, one study per corpus; no two of them have the same runs.
+    """The studies of the selected runs, then those of the recorded ones."""
+    own, recorded = ([run for run in known if run.recorded == kept] for kept in (False, True))
+    found = [Study(*study) for study in grouped(params, own)]
+    taken = {study.name for study in found}
+    for name, corpus, runs in grouped(params, recorded):
+        others = catalogue(params).get(name, ())
+        names = {run.run for run in runs}
+        lent = [
+            run for run in own if run.run in others and run.run not in names and run.corpus == corpus and run.scores
+        ]
+        found.append(Study(f"{name}-recorded" if name in taken else name, corpus, (*lent, *runs), recorded=True))
+    return found
 
-    A run that is both selected and recorded counts once: as selected if it has been trained.
+
+def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The runs of each study of params.yaml."""
+    return {name: list(entries.get("runs", ())) for name, entries in params.get("studies", {}).items()}
+
+
+def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
+    """Names, corpora and runs of studies, with each run in one: that of the catalogue which has most of the runs left.
+
+    The runs on a corpus are the study `selection` if one of them is in no study. A study of several corpora becomes as
+    many.
     """
-    trained = {run.run: run for run in sorted(known, key=lambda run: not run.recorded) if run.curve}
-    found: dict[frozenset[str], Study] = {}
-    chosen = {name: entries.get("runs", {}) for name, entries in params.get("studies", {}).items()}
-    for name, runs_of in [*chosen.items(), ("selection", params["runs"])]:
-        members = [trained[run] for run in runs_of if run in trained]
+    known = catalogue(params)
+    others = {run.corpus for run in runs if not any(run.run in members for members in known.values())}
+    chosen = [("selection", [run for run in runs if run.corpus in others])]
+    left = [run for run in runs if run.corpus not in others]
+    while left:
+        name = max(known, key=lambda name: (sum(run.run in known[name] for run in left), -len(known[name])))
+        chosen.append((name, [run for run in left if run.run in known[name]]))
+        left = [run for run in left if run.run not in known[name]]
+    found = []
+    for name, members in chosen:
         corpora = list(dict.fromkeys(run.corpus for run in members))
         for corpus in corpora:
-            runs = tuple(run for run in members if run.corpus == corpus)
-            if len(runs) > 1:
-                title = name if len(corpora) == 1 else f"{name}-{corpus}"
-                found.setdefault(frozenset(run.run for run in runs), Study(title, corpus, runs))
-    return list(found.values())
+            of_corpus = tuple(run for run in members if run.corpus == corpus)
+            found.append((name if len(corpora) == 1 else f"{name}-{corpus}", corpus, of_corpus))
+    order = [run.run for run in runs]
+    return sorted(found, key=lambda study: order.index(study[2][0].run))

@@ -7,7 +7,7 @@ import csv
 import dataclasses
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,15 @@ class Column:
     `places` decimals), power (3.3e18), duration (of seconds), or score.
 
     A score shows its 95% interval if it has one; in CSV the bounds are columns of their own. A `measured` column holds
-    times, hardware or what follows from them, which differ between two runs with equal results.
+    times, hardware or what follows from them, which differ between two runs with equal results. The page also draws the
+    intervals of a `drawn` column.
     """
 
     label: str
     kind: str = "text"
     places: int = 2
     measured: bool = False
+    drawn: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -76,7 +78,10 @@ def interval(value: Score, places: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """`name` is the file's name; `grouped` puts a rule where the first cell changes; notes follow the table."""
+    """`name` is the file's name; `grouped` puts a rule where the first cell changes; notes follow the table.
+
+    `measured_notes` hold times or hardware, as measured columns do.
+    """
 
     name: str
     title: str
@@ -84,6 +89,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
     notes: Sequence[str] = ()
     grouped: bool = False
+    measured_notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.columns) for row in self.rows), self.name
@@ -97,6 +103,10 @@ class Table:
         rows = [[row[place] for place in kept] for row in self.rows]
         return dataclasses.replace(self, columns=[self.columns[place] for place in kept], rows=rows)
 
+    def without_empty_columns(self) -> "Table":
+        """The table without the columns in which no row has a value."""
+        return self.without(*(column.label for column in self.columns if not self.values(column.label) - {None, ""}))
+
     def without_empty(self, label: str) -> "Table":
         """The table without this column if the column is empty."""
         (place,) = [place for place, column in enumerate(self.columns) if column.label == label]
@@ -104,7 +114,45 @@ class Table:
 
     def reproducible(self) -> "Table":
         """The table without its measured columns: equal whenever the results are equal."""
-        return self.without(*(column.label for column in self.columns if column.measured))
+        kept = self.without(*(column.label for column in self.columns if column.measured))
+        return dataclasses.replace(kept, measured_notes=())
+
+    def with_measured_notes(self, notes: Iterable[str]) -> "Table":
+        return dataclasses.replace(self, measured_notes=tuple(notes))
+
+    def values(self, label: str) -> set[Any]:
+        """The different values of a column."""
+        (place,) = [place for place, column in enumerate(self.columns) if column.label == label]
+        return {row[place] for row in self.rows}
+
+    def scale(self, place: int) -> tuple[float, float] | None:
+        """The range of a column's intervals; None if it is not drawn or there is nothing to compare."""
+        scores = (
+            [row[place] for row in self.rows if row[place] and row[place].low is not None]
+            if self.columns[place].drawn
+            else []
+        )
+        low, high = (
+            of([getattr(score, end) for score in scores], default=0) for of, end in ((min, "low"), (max, "high"))
+        )
+        return (low, high) if len(scores) > 1 and low < high else None
+
+    @property
+    def has_ours(self) -> bool:
+        return any(map(self.is_ours, self.rows))
+
+    @property
+    def has_papers(self) -> bool:
+        """Whether the table has numbers of the paper."""
+        return any(re.search(r", paper(?!')", column.label) for column in self.columns)
+
+    def is_ours(self, row: Sequence[Any]) -> bool:
+        """Whether a row of a table with the paper's numbers has a score of ours."""
+        return self.has_papers and any(isinstance(value, Score) for value in row)
+
+    @property
+    def all_notes(self) -> list[str]:
+        return [*self.notes, *self.measured_notes]
 
     def starts_group(self, place: int) -> bool:
         """Whether there is a rule above row `place`."""
@@ -184,6 +232,3 @@ def latex_cell(text: str, column: Column) -> str:
 
 def escape_latex(text: str) -> str:
     return "".join(SPECIAL.get(character, character) for character in text)
-
-
-RENDERINGS = {"md": markdown, "csv": comma_separated, "tex": latex}

@@ -1,11 +1,12 @@
 """How the settings of runs differ, as cells of Table 3 and of the tables of studies."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.published import BASE
-from pipeline.reporting.tables import Column
+from pipeline.reporting.tables import Column, Table
 
 # Table 3's columns of settings; `positions` tells row E apart.
 SETTINGS = {
@@ -53,6 +54,18 @@ def cells(settings: Mapping[str, Any], reference: Mapping[str, Any], is_referenc
     shown = ["" if settings[key] in (None, hidden.get(key)) else str(settings[key]) for key in SETTINGS.values()]
     differences = {key: value for key, value in settings.items() if value != reference[key]}
     return [*shown, described({key: differences[key] for key in differences if key not in SETTINGS.values()})]
+
+
+def merged(table: Table) -> Table:
+    """The table with one column for the row and its settings, which a narrow screen shows beside the first score."""
+    own = {*SETTINGS, OTHERS}
+    places = [place for place, column in enumerate(table.columns) if column.label in own]
+    rows = []
+    for row in table.rows:
+        changes = [(table.columns[place].label, row[place]) for place in places if row[place]]
+        text = ", ".join(value if label == OTHERS else f"{label} {value}" for label, value in changes)
+        rows.append([f"{row[0]}: {text}" if text and row[0] != "base" else row[0], *row[1:]])
+    return dataclasses.replace(table, rows=rows, grouped=False).without(*own)
 
 
 def described(differences: Mapping[str, Any]) -> str:

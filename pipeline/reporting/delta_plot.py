@@ -1,0 +1,104 @@
+"""The differences between the rows of Table 3 and its base model, the paper's beside ours, row by row."""
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+
+from pipeline.reporting.deltas import Comparison, Delta, Own
+from pipeline.reporting.lines import COLOURS, INK
+from pipeline.reporting.paper_tables import EN_DE, on
+from pipeline.reporting.plots import Figure, axes, svg
+
+PAPER, OURS = "#7d8694", COLOURS[0]
+OFFSET = 0.17  # of a row, by which the paper's bar lies above the row's middle and ours below it
+
+
+def figures(compared: Comparison) -> list[Figure]:
+    return [
+        figure(compared, "bleu", "BLEU", "BLEU", lambda delta: delta.bleu, lambda own: own.bleu.score),
+        figure(
+            compared, "perplexity", "dev perplexity", "%", lambda delta: delta.perplexity, lambda own: own.perplexity
+        ),
+    ]
+
+
+def figure(
+    compared: Comparison,
+    name: str,
+    what: str,
+    unit: str,
+    of_paper: Callable[[Delta], float],
+    of_ours: Callable[[Own], float | None],
+) -> Figure:
+    """A row of Table 3 a line. Ours has its own axis above, with the same zero, unless it is the paper's corpus."""
+    canvas, plot = axes(5.2, 5.6)
+    above = plot.twiny()
+    published = [of_paper(delta) for delta in compared.deltas]
+    rows = enumerate(compared.deltas)
+    ours = [(place, own) for place, delta in rows for own in delta.ours if of_ours(own) is not None]
+    plot.barh([place - OFFSET for place in range(len(published))], published, height=0.3, color=PAPER)
+    above.barh([place + OFFSET for place, _ in ours], [of_ours(own) for _, own in ours], height=0.3, color=OURS)
+    extents = [*(of_ours(own) for _, own in ours)]
+    if name == "bleu":
+        extents += intervals(above, compared, ours)
+    same = compared.study is not None and on(compared.study.corpus, EN_DE)
+    limits(plot, above, published, extents, same)
+    labels(plot, compared.deltas)
+    plot.set_xlabel(f"the paper, WMT14 ({unit})", color=PAPER)
+    above.set_xlabel(f"ours, {compared.study.name} ({unit})" if compared.study else "ours: none yet", color=OURS)
+    above.grid(False)
+    above.spines["top"].set_visible(True)
+    above.tick_params(axis="x", colors=OURS)
+    caption = f"Table 3, rows A to E: the difference that each change of the base model makes in {what}. {legend(compared, name)}"
+    alt = f"Bars of the difference in {what} for {len(published)} rows of Table 3; {len(ours)} have a bar of ours."
+    return Figure(f"deltas-{name}", "deltas", svg(canvas), caption, alt)
+
+
+def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[int, Own]]) -> list[float]:
+    """Draw the intervals of our scores, and the base's as a band. Returns their ends."""
+    ends = []
+    for place, own in ours:
+        if own.bleu.low is not None:
+            above.plot([own.bleu.low, own.bleu.high], [place + OFFSET] * 2, color=INK, linewidth=1.1)
+            ends += [own.bleu.low, own.bleu.high]
+    if compared.interval and compared.interval.low is not None:
+        above.axvspan(compared.interval.low, compared.interval.high, color=OURS, alpha=0.16, linewidth=0)
+        ends += [compared.interval.low, compared.interval.high]
+    return ends
+
+
+def limits(plot: Axes, above: Axes, published: Sequence[float], ours: Sequence[float], same: bool) -> None:
+    """Limits of both axes with zero at the same place."""
+    sides = [
+        (max(0.0, -min(values)) * 1.06, max(0.0, max(values)) * 1.06)
+        for values in (published, ours if any(ours) else published)
+    ]
+    if same:
+        sides = [tuple(map(max, *sides))] * 2
+    left = max(below / (below + over) for below, over in sides if below + over)
+    right = max(over / (below + over) for below, over in sides if below + over)
+    for axis, (below, over) in zip((plot, above), sides):
+        unit = max(below / left if left else 0, over / right if right else 0)
+        axis.set_xlim(-unit * left, unit * right)
+
+
+def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
+    """The paper's change of each row to its left and ours to its right, and a rule between groups."""
+    plot.set_yticks(range(len(deltas)), [f"{delta.row.group}  {delta.change}" for delta in deltas])
+    plot.set_ylim(len(deltas) - 0.5, -0.5)
+    plot.grid(False, axis="y")
+    plot.tick_params(axis="y", length=0)
+    plot.axvline(0, color=INK, linewidth=0.8)
+    for place, delta in enumerate(deltas):
+        if place and deltas[place - 1].row.group != delta.row.group:
+            plot.axhline(place - 0.5, color="#8a919c", linewidth=0.6)
+        text = ", ".join(own.change for own in delta.ours)
+        plot.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), color=OURS, fontsize=9, va="center")
+
+
+def legend(compared: Comparison, name: str) -> str:
+    if compared.study is None:
+        return "Grey: the paper. No run of ours has such a row yet."
+    bars = " The lines are 95% intervals of each score, the band that of the base." if name == "bleu" else ""
+    scale = "" if on(compared.study.corpus, EN_DE) else " Each has its own scale, with a common zero."
+    return f"Grey: the paper, on WMT14. Blue: {compared.study.name}, on {compared.study.corpus}.{bars}{scale}"

@@ -1,0 +1,97 @@
+"""The headline of each study of params.yaml: what came of it, or how many trainings it still lacks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeline.reporting.deltas import Comparison
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.studies import Study, catalogue
+from pipeline.reporting.tables import Column, Table, interval
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`figure` is what a card prints large; `says` is what it is; `note` follows."""
+
+    study: str
+    trained: int
+    runs: int
+    figure: str
+    says: str
+    note: str = ""
+    origin: Literal["selected", "recorded", "not done"] = "selected"
+
+    @property
+    def progress(self) -> str:
+        return f"{self.trained} of {self.runs}"
+
+
+def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Comparison) -> list[Headline]:
+    """One for each study: those of selected runs first, those that lack trainings and are shown nowhere last."""
+    found, known = {}, catalogue(params)
+    for study in studies:
+        if any(run.scores for run in study.runs):
+            found[study.name] = headline(study, len(known.get(study.name, study.runs)), compared)
+    trained = {run.run for study in studies for run in study.runs if run.scores}
+    missing = {name: runs for name, runs in known.items() if name not in found and not set(runs) <= trained}
+    whole = [name for name, runs in missing.items() if not any(set(runs) < set(others) for others in missing.values())]
+    whole.sort(key=lambda name: -len(missing[name]))
+    return [*found.values(), *(not_done(name, len(trained & set(missing[name])), len(missing[name])) for name in whole)]
+
+
+def not_done(name: str, trained: int, runs: int) -> Headline:
+    says = (
+        "trainings of the paper: Tables 2 and 3 on WMT14"
+        if name == "paper"
+        else f"training{'s' * (runs > 1)} of {name}"
+    )
+    return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
+
+
+def headline(study: Study, runs: int, compared: Comparison) -> Headline:
+    scored = [run for run in study.best_first() if run.scores]
+    figure, says, note = best(scored, study.corpus)
+    agreeing, changes = compared.agreeing
+    if compared.study and study.name == compared.study.name and changes:
+        figure, says = (
+            f"{agreeing} of {changes}",
+            "changes of the model move BLEU in the direction of the paper's Table 3",
+        )
+        note = f"Small models on {study.corpus}; base: {study.base.name}."
+    elif study.claim():
+        figure, says = perplexities(scored) or (figure, says)
+        note = study.claim()
+    origin = "recorded" if study.recorded else "selected"
+    return Headline(study.name, len(scored), max(runs, len(study.runs)), figure, says, note, origin)
+
+
+def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
+    first = scored[0]
+    score = first.measure("bleu-13a")
+    if score is None:
+        return "–", f"BLEU on the test set of {corpus}", ""
+    bounds = interval(score, 1)
+    return (
+        f"{score.score:.1f}",
+        f"BLEU on the test set of {corpus}",
+        f"{first.run}{f', 95% interval {bounds}' if bounds else ''}.",
+    )
+
+
+def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:
+    """The lowest and the highest dev perplexity of a study, whose BLEU says little."""
+    of_run = {run.run: run.at("translations", "dev", "last", "perplexity") for run in scored}
+    known = {run: value for run, value in of_run.items() if value}
+    if not known:
+        return None
+    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+    return f"{known[low]:,.1f} to {known[high]:,.1f}", f"dev perplexity, from {low} to {high}"
+
+
+def table(found: Sequence[Headline]) -> Table:
+    columns = [Column("study"), Column("trained"), Column("result"), Column("what it is"), Column("runs")]
+    rows = [
+        [each.study, each.progress, each.figure, f"{each.says}. {each.note}".strip(), each.origin] for each in found
+    ]
+    return Table("studies", "Studies", columns, rows)

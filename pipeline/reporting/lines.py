@@ -1,0 +1,121 @@
+"""Lines of a plot with their names at their ends, in colours that stand for factors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os.path import commonprefix
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.studies import Study
+
+INK = "#2b2f36"
+COLOURS = ("#3f7fd0", "#d97b29", "#2f9e6e", "#c9536b", "#8c6fd1", "#2b9fb3", "#a3872c", "#7d8694")
+DASHES = ("-", "--", ":", "-.")
+APART = 0.062  # of a plot's height between two names, of 3.3 inches
+LOGARITHMIC = 3.0  # the least ratio of the largest loss to the smallest one that gets a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    steps: Sequence[float]
+    values: Sequence[float]
+    colour: str = COLOURS[0]
+    dashes: str = "-"
+
+
+def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
+    """Draw the lines, and beside the plot the name of each, as near to the line's end as names above each other can be."""
+    lines = [line for line in lines if line.values]
+    for line in lines:
+        plot.plot(line.steps, line.values, color=line.colour, linestyle=line.dashes)
+    every = [value for line in lines for value in line.values]
+    if every and logarithmic and min(every) > 0 and max(every) / min(every) > LOGARITHMIC:
+        plot.set_yscale("log")
+        ticks = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 3, 5, 7)]
+        plot.set_yticks([tick for tick in ticks if min(every) * 0.9 <= tick <= max(every) * 1.1])
+        plot.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plot.yaxis.set_minor_locator(NullLocator())
+        plot.yaxis.set_minor_formatter(NullFormatter())
+    plot.set_ylim(plot.get_ylim())  # names move no limit
+    apart = APART * 3.3 / plot.figure.get_figheight()
+    heights = [height(plot, line.values[-1]) for line in lines]
+    for line, end, place in zip(lines, heights, spread(heights, apart)):
+        plot.annotate(
+            line.name,
+            xy=(line.steps[-1], line.values[-1]),
+            xytext=(1.03, place),
+            textcoords="axes fraction",
+            color=line.colour,
+            fontsize=9,
+            va="center",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": line.colour,
+                "linewidth": 0.6,
+                "alpha": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 0,
+            },
+        )
+
+
+def height(plot: Axes, value: float) -> float:
+    """The value's height as a part of the plot's."""
+    return float((plot.transData + plot.transAxes.inverted()).transform((plot.get_xlim()[0], value))[1])
+
+
+def spread(places: Sequence[float], apart: float) -> list[float]:
+    """The places moved as far as they must be to lie `apart`, in the same order and within 0 to 1 if there is room."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    moved = list(places)
+    for before, place in pairwise(order):
+        moved[place] = max(moved[place], moved[before] + apart)
+    if order and moved[order[-1]] > 1:
+        moved[order[-1]] = 1.0
+        for place, after in zip(order[-2::-1], order[::-1]):
+            moved[place] = min(moved[place], moved[after] - apart)
+    return moved
+
+
+def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
+    """Colour and dashes of each run.
+
+    Of two factors, such as normalisation and schedule, a colour is a value of the first and a dash a value of the second.
+    Otherwise a colour is the factor in which a run differs from the base, and a dash its place among those.
+    """
+    factors = factors_of(study)
+    if len(factors) == 2:
+        values = [list(dict.fromkeys(value(run, factor) for run in runs)) for factor in factors]
+        places = [[known.index(value(run, factor)) for known, factor in zip(values, factors)] for run in runs]
+    else:
+        changed = [
+            tuple(factor for factor in factors if value(run, factor) != value(study.base, factor)) for run in runs
+        ]
+        kinds = list(dict.fromkeys(changed))
+        places = [[kinds.index(kind), changed[:number].count(kind)] for number, kind in enumerate(changed)]
+    return [(COLOURS[colour % len(COLOURS)], DASHES[dash % len(DASHES)]) for colour, dash in places]
+
+
+def factors_of(study: Study) -> list[tuple[str, ...]]:
+    """The settings that vary, those that always vary together as one."""
+    together: dict[tuple, list[str]] = {}
+    for key in study.varied():
+        seen = list(dict.fromkeys(str(run.settings.get(key)) for run in study.runs))
+        pattern = tuple(seen.index(str(run.settings.get(key))) for run in study.runs)
+        together.setdefault(pattern, []).append(key)
+    return [tuple(keys) for keys in together.values()]
+
+
+def value(run: Evidence, factor: Sequence[str]) -> tuple:
+    return tuple(str(run.settings.get(key)) for key in factor)
+
+
+def short(names: Sequence[str]) -> list[str]:
+    """The names without the words that all begin with; the one that is nothing else is `base`."""
+    words = [name.split("-") for name in names]
+    shared = len(commonprefix(words)) if len(names) > 1 else 0
+    return ["-".join(word[shared:]) or "base" for word in words]
