@@ -18,7 +18,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce page plan check test kill lint format deps bench study record sbom ui clean
+.PHONY: help environment reproduce report status plan check test kill lint format deps bench study record sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -27,22 +27,27 @@ help:  ## this list
 # An old pip takes three times as long, byte-compiling what will never be imported a minute (Python compiles the rest
 # when it is first imported, and keeps it: see above); and setuptools warns of every editable installation.
 $(INSTALLED): pyproject.toml $(LOCKS)
-	$(PYTHON) -m venv $(VENV)
-	python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
-	PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
-	touch $@
+	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB, a minute or two"
+	@$(PYTHON) -m venv $(VENV)
+	@python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
+	@PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
+	@touch $@
 
 environment: $(INSTALLED)  ## the tested versions of everything, in .venv
 
 reproduce: $(INSTALLED)  ## from nothing to reports/: what params.yaml selects, what is stale of it
-	snakemake --cores $(CORES)
+	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
+	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report
 
 report: $(INSTALLED)  ## reports/index.html, which is not in git, made again with the times of this machine
 	dvc repro --force --single-item report
 
-plan: $(INSTALLED)  ## what `make reproduce` would do
-	snakemake --dry-run
+status: $(INSTALLED)  ## what is done, running and stale, and the scores so far
+	@python -m pipeline.commands.status
+
+plan: $(INSTALLED)  ## what `make reproduce` would do and cost; STUDY=paper: that study instead
+	@python -m pipeline.commands.plan $(STUDY)
 
 check: $(INSTALLED)  ## is params.yaml right?
 	python -m pipeline.commands.check

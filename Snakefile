@@ -10,11 +10,19 @@ import os
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
+
+sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
+
+from pipeline.workflow.results import show
+from pipeline.workflow.screen import LOGS, take_over
+
+if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
+    take_over(logger, lambda: show_results())  # before the imports below, which take a second
+
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from snakemake.scheduling.job_scheduler import JobScheduler
-
-sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
 
 from pipeline.settings.check import check
 from pipeline.settings.params import load
@@ -79,8 +87,19 @@ onstart:  # not called in a dry run
         sys.exit(f"snakemake: {error}")
 
 
-# The stages' own commands say `python`: this environment's, also where it was not activated.
+def show_results():
+    """Where only some stages were asked for, the scores may be those of other settings."""
+    if any(job.rule.name == "report" for job in workflow.dag.jobs):
+        show()
+
+
+onsuccess:
+    show_results()
+
+
+# The stages' own commands say `python`: this environment's, also where it was not activated. What they print is in order.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+os.environ["PYTHONUNBUFFERED"] = "1"
 
 
 rule all:
@@ -98,6 +117,8 @@ for stage in graph:
             [STAMPS / before.addressing for before in graph.successors(stage)],
         output:
             STAMPS / stage.addressing,
+        log:
+            LOGS / f"{stage.addressing}.log",
         threads: needs["threads"]
         resources:
             gpu=needs["gpu"],
@@ -107,4 +128,4 @@ for stage in graph:
             python=sys.executable,
             stage=stage.addressing,
         shell:
-            "{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} && touch {output:q}"
+            "{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"

@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     vocabulary = Vocabulary(arguments.vocabulary)
     words = WordTable(vocabulary, config.threads)
     sets = find_sets(arguments.text, languages, ("train", "dev"))
-    bar = progress(itertools.chain(*sets.values()), f"binarise {arguments.corpus}")
+    bar = progress(itertools.chain(*sets.values()))
     with bar, atomic_folder(arguments.out) as out:
         counts = {name: binarise_set(sets[name], name, words, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)

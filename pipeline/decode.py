@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
@@ -96,7 +96,7 @@ def write_attention(translator: Translator, lines: list[str], translations: list
 
 def translated(translator: Translator, lines: list[str], name: str) -> list[Translation]:
     """The translations of the lines, with a progress bar."""
-    with tqdm(total=sum(map(bool, lines)), desc=f"decode {name}", unit="sentence") as bar:
+    with Progress(total=sum(map(bool, lines)), desc=name, unit="sentence") as bar:
         return translator.translate(lines, name, bar.update)
 
 

@@ -12,8 +12,6 @@ import argparse
 import time
 from pathlib import Path
 
-from tqdm import tqdm
-
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
@@ -22,16 +20,17 @@ from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.settings.sets import DecodingRun, decoding_run
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
 
-def work(translator: Translator, name: str, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
+def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
     """Write the translation and what made it into `out`. Returns the time it took."""
     lines, _ = chosen.lines("normalised")
     started = time.monotonic()
-    with tqdm(total=sum(map(bool, lines)), desc=f"decoding {name}", unit="sentence") as bar:
+    with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
         translations = translator.translate(lines, decoding.set, bar.update)
     seconds = time.monotonic() - started
     write_lines(out / "translation.txt", translator.text(translations))
@@ -63,7 +62,7 @@ def main(arguments: argparse.Namespace) -> None:
     device = hardware.torch_device(machine(params), decoding.settings.threads)
     translator = Translator.of_folder(arguments.model, decoding.settings, device)
     chosen = EvaluationSet.open(arguments.set)
-    times = work(translator, name, chosen, decoding, arguments.out)
+    times = work(translator, chosen, decoding, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_set("test", table["set"]))

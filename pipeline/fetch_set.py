@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
         with ExitStack() as stack:
             files = tuple(stack.enter_context(open(path, "wb")) for path in raw)
             append(chosen.part, convert(dict[str, Archive], archives, f"{where}.archives"), codes, fetcher, files)
-        with progress(raw, f"normalise {name}") as bar:
+        with progress(raw) as bar:
             counts = write_set(folder, chosen.corpus, codes, raw, config, bar)
     print(f"{arguments.out}: {counts['kept']:,} pairs")
 

@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     settings = params.load()
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     paths = [arguments.text / f"train.{language}" for language in params.languages(settings, arguments.corpus)]
-    with progress(paths, f"learn_bpe {arguments.corpus}") as bar:
+    with progress(paths) as bar:
         text = itertools.chain.from_iterable(sample(path, config.sample_pairs, bar) for path in paths)
         try:
             model = learn(text, config)

@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
     sets = find_sets(arguments.raw, languages, ("train", "dev"))
     tests = find_sets(arguments.test, languages, ("test",))
     evaluated = {"dev": sets["dev"], "test": tests["test"]}
-    with progress(itertools.chain(*sets.values(), *evaluated.values()), f"normalise {corpus}") as bar:
+    with progress(itertools.chain(*sets.values(), *evaluated.values())) as bar:
         with atomic_folder(arguments.out) as out:
             report = {
                 name: normalise_set(paths, [out / path.name for path in paths], languages, config, bar, name == "train")

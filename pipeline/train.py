@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from pipeline.settings.digest import digest
 from pipeline.settings.machine import MachineConfig, machine
@@ -28,6 +27,7 @@ from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import energy, outcome, workers, workspace
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
@@ -93,7 +93,7 @@ def trainer(
 
 def tell(text: str) -> None:
     """Write a line to standard error without breaking a progress bar."""
-    tqdm.write(text, file=sys.stderr)
+    Progress.write(text, file=sys.stderr)
 
 
 class Interruption:
@@ -114,17 +114,17 @@ class Interruption:
         return bool(self.reason)
 
 
-def follow(training: Trainer, run: str, stop: Interruption) -> bool:
+def follow(training: Trainer, stop: Interruption) -> bool:
     """Run the training with a progress bar. False if it was interrupted."""
     started, state, config = time.monotonic(), training.state, training.config
-    bar = tqdm(total=config.steps, initial=state.step, desc=f"train {run}", unit="step", mininterval=1.0)
+    bar = Progress(total=config.steps, initial=state.step, unit="step")
     tokens_before = sum(state.sums.get(key, 0) for key in ("source_tokens", "target_tokens"))
 
     def tick(record: dict | None) -> None:
         bar.update(state.step - bar.n)
         if record and "loss" in record:
             rate = (record["tokens"] - tokens_before) / (time.monotonic() - started)
-            bar.set_postfix(loss=f"{record['loss']:.3f}", lr=f"{record['learning_rate']:.1e}", tokens_s=f"{rate:,.0f}")
+            bar.set_postfix_str(f"loss {record['loss']:.3f}, {rate:,.0f} tokens/s", refresh=False)
         elif record:
             bar.write(f"step {record['step']}: dev perplexity {record['dev_perplexity']:.3f}", file=sys.stderr)
 
@@ -157,7 +157,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         group.wait()
         description = {"model": params["runs"][run]["model"], "settings": settings, "data_sum": binarised["sum"]}
         with tracking.following(run, training.store.log, description):
-            if not follow(training, run, Interruption(options.time_limit_minutes)):
+            if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:

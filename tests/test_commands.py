@@ -14,6 +14,7 @@ WRONG = {
     "pipeline.commands.adopt": ["none"],
     "pipeline.commands.compare": ["none.txt", "none"],
     "pipeline.commands.export": ["none", "out", "--format", "marian"],
+    "pipeline.commands.plan": ["none"],
     "pipeline.commands.record": ["none"],
     "pipeline.commands.study": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
@@ -21,7 +22,12 @@ WRONG = {
     "benchmarks.text": ["none.en", "none.de"],
 }
 # These read params.yaml and no other file: they are started in an empty folder.
-WITHOUT_PARAMS = {"pipeline.commands.check": [], "benchmarks.long_run": [], "benchmarks.training": ["--shape", "tiny"]}
+WITHOUT_PARAMS = {
+    "pipeline.commands.check": [],
+    "pipeline.commands.status": [],
+    "benchmarks.long_run": [],
+    "benchmarks.training": ["--shape", "tiny"],
+}
 READS_NOTHING = {"pipeline.commands.__main__", "pipeline.commands.track", "benchmarks.workflow"}
 
 

@@ -6,6 +6,7 @@ What is killed and started again must end with the same bytes as what was not.
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from tests.shortened import OUTPUTS, PAGE, RUN, TRAIN, command, content, shorten
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     project = shortened(tmp_path_factory.mktemp("project"))
-    project.run("snakemake", "--cores", "2")
+    project.printed = project.run("snakemake", "--cores", "2")
     return project
 
 
@@ -46,6 +47,25 @@ def test_it_ends_with_a_report(project):
     model_folder = {path.name for path in (project.root / f"models/{RUN}/average").iterdir()}
     assert model_folder == {"model.safetensors", "settings.json", "vocabulary.model"}
     assert not list((project.root / "work" / RUN).glob("*/")), "the published training left its state behind"
+
+
+def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_and_the_page(project):
+    lines = project.printed.strip().split("\n")
+    assert len(lines) <= 100 and "\r" not in project.printed
+    finished = [re.fullmatch(r"\[ *(\d+)/12\] (\S+)  (?:\d+ min )?\d+ s", line) for line in lines]
+    finished = [match for match in finished if match]
+    assert [int(match[1]) for match in finished] == list(range(1, 13))
+    assert {match[2] for match in finished} == set(OUTPUTS)
+    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"][
+        "bleu-13a"
+    ]
+    last = "\n".join(lines[-15:])
+    assert f"{score['score']:.2f} ({score['low']:.2f} to {score['high']:.2f})" in last
+    assert "BLEU" in last and f"reports/{PAGE}" in last
+    log = (project.root / f"work/logs/{TRAIN}.log").read_text()
+    assert "step 60: dev perplexity" in log and "step/s" not in log, "no progress bar in a file"
+    again = project.run("snakemake", "--cores", "2")
+    assert "Nothing to do" in again and again.count("the same") == 2 and f"reports/{PAGE}" in again
 
 
 def test_both_tools_find_nothing_more_to_do(project):

@@ -121,12 +121,12 @@ def member_stream(tar: tarfile.TarFile, member: tarfile.TarInfo, label: str) -> 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """Open `path` for reading, with a progress bar of the bytes read."""
-    from tqdm import tqdm
+    from pipeline.workflow.progress import Progress
 
     with (
         open(path, "rb") as file,
-        tqdm.wrapattr(
-            file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name, disable=None
+        Progress.wrapattr(
+            file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name
         ) as followed,
     ):
         yield followed

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
 
 BLOCK = 1 << 20  # bytes of a file in memory at a time
@@ -32,6 +33,6 @@ def clean_blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
         yield lines
 
 
-def progress(paths: Iterable[Path], task: str) -> tqdm:
+def progress(paths: Iterable[Path]) -> tqdm:
     """Return a progress bar over the bytes of all files."""
-    return tqdm(total=sum(path.stat().st_size for path in paths), unit="B", unit_scale=True, desc=task)
+    return Progress(total=sum(path.stat().st_size for path in paths), unit="B", unit_scale=True)

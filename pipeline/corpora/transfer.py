@@ -140,7 +140,7 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict | Non
 
 def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:
     """Write the body into `partial` from byte `start` on."""
-    from tqdm import tqdm
+    from pipeline.workflow.progress import Progress
 
     if start == 0:  # emptied before the record is written, so that a record never describes an older part
         partial.write_bytes(b"")
@@ -150,7 +150,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
     free = shutil.disk_usage(partial.parent).free
     if size is not None and size - start > free:
         raise UserError(f"{url}: {size - start:,} bytes remain and {partial.parent} has {free:,} bytes of free space")
-    bar = tqdm(total=size, initial=start, unit="B", unit_scale=True, desc=partial.stem, disable=None)
+    bar = Progress(total=size, initial=start, unit="B", unit_scale=True, desc=partial.stem)
     with open(partial, "ab") as file, bar:
         for chunk in response.raw.stream(CHUNK, decode_content=False):
             file.write(chunk)

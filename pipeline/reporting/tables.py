@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.reporting.evidence import Score
+from pipeline.workflow.times import duration
 
 DASH = "–"
 FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # a growth: O(n^2 d), n^1.98 d^1.02
@@ -54,14 +55,6 @@ class Column:
     def show_score(self, value: Score) -> str:
         between = interval(value, self.places)
         return f"{value.score:.{self.places}f}" + (f" ({between})" if between else "")
-
-
-def duration(seconds: float) -> str:
-    """`2 d 3 h`, `1 h 23 min` or `4 min 5 s`: the two largest units."""
-    whole = round(seconds)
-    units = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
-    first = next((place for place, (number, _) in enumerate(units) if number), 3)
-    return " ".join(f"{number} {unit}" for number, unit in units[first : first + 2])
 
 
 def shortened(digest: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from dvc.stage import PipelineStage
 
 from pipeline.workflow.adoption import code_before, code_now, hindrances
+from pipeline.workflow.times import duration
 from transformer.config.reading import UserError
 from transformer.files import read_json
 
@@ -29,11 +30,6 @@ class Costly:
             f"{self.stage} is stale by code alone ({', '.join(self.modules[:3])}{more}); it took {duration(self.seconds)}. "
             f"`python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps what it made"
         )
-
-
-def duration(seconds: float) -> str:
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def seconds_of(stage: str) -> float:

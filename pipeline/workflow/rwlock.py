@@ -7,6 +7,7 @@ zombie, and beside a list that was written in part.
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 from dvc.fs import localfs
@@ -40,14 +41,24 @@ def remove_damaged(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
+def content(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):  # the latter where another process is writing it just now
+        return {}
+
+
 def holders(path: Path) -> set[int]:
     """The processes that are in the list."""
-    try:
-        modes = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):  # the latter where another process is writing it just now
-        return set()
+    modes = content(path)
     readers = [info for infos in modes.get("read", {}).values() for info in infos]
     return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
+
+
+def writing(path: Path = RWLOCK) -> dict[str, int]:
+    """The paths that living processes of DVC are writing, each with its process."""
+    write = content(path).get("write", {})
+    return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
 
 
 def gone(pid: int) -> bool:

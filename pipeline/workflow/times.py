@@ -11,6 +11,8 @@ from typing import Any
 from pipeline.settings.score_files import mapping
 from transformer.files import read_json, sha256, write_json
 
+DURATIONS = Path("work/times/stages.json")  # seconds that each stage took the last time that Snakemake ran it
+
 
 def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
     """Write the times of the stage that made the file `output`."""
@@ -23,3 +25,11 @@ def read_times(path: Path, output: Path) -> dict[str, Any] | None:
         return None
     times = dict(mapping(read_json(path), str(path)))
     return times if times.pop("output_sha256", None) == sha256(output) else None
+
+
+def duration(seconds: float) -> str:
+    """`2 d 3 h`, `1 h 23 min` or `4 min 5 s`: the two largest units."""
+    whole = round(seconds)
+    units = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
+    first = next((place for place, (number, _) in enumerate(units) if number), 3)
+    return " ".join(f"{number} {unit}" for number, unit in units[first : first + 2])

@@ -1,0 +1,119 @@
+"""Say what is done, what is running, what is stale and why, and the scores so far.
+
+    python -m pipeline.commands.status
+
+Reads what DVC knows, and takes none of its locks, so that it can be called while stages run. Writes nothing.
+"""
+
+import argparse
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.settings.params import load
+from pipeline.workflow import stage
+from pipeline.workflow.progress import place_of
+from pipeline.workflow.results import results, table
+from transformer.config.reading import UserError
+
+if TYPE_CHECKING:
+    from dvc.stage import PipelineStage
+
+SHOWN = 20  # stages in full; of more only the number
+KINDS = ("running", "stale", "waiting", "done")
+
+
+@dataclass(frozen=True)
+class State:
+    """`kind`: running, stale (it can run now), waiting (for other stages) or done. `why` is a text for a person."""
+
+    stage: str
+    kind: str
+    why: str = ""
+
+
+def states() -> list[State]:
+    """Of all stages, in the order in which they run."""
+    import networkx
+    from dvc.dependency import param
+    from dvc.repo import Repo
+
+    from pipeline.workflow.rwlock import writing
+
+    param.load_path = functools.cache(param.load_path)  # DVC would read params.yaml once a stage
+    with Repo() as repo:
+        graph, written, found = repo.index.graph, writing(), {}
+        for one in networkx.dfs_postorder_nodes(graph):  # an edge leads to what comes before
+            before = [found[other.name] for other in graph.successors(one)]
+            found[one.name] = state_of(one, before, written)
+    return list(found.values())
+
+
+def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str, int]) -> State:
+    """`written` has the paths that DVC's processes write at the moment."""
+    place = place_of(one.name)
+    if pids := [written[out.fs_path] for out in one.outs if out.fs_path in written]:
+        return State(one.name, "running", str(place) if place and place.when >= begun(pids[0]) else "")
+    if waits := [other.stage for other in before if other.kind != "done"]:
+        more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
+        return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}")
+    if changes := why_stale(one):
+        stopped = (
+            f"; stopped at {place.reached()}, goes on from its last saved state" if place and resumable(one) else ""
+        )
+        return State(one.name, "stale", changes + stopped)
+    return State(one.name, "done")
+
+
+def why_stale(one: "PipelineStage") -> str:
+    """The dependencies, settings and outputs that differ from dvc.lock. The same as `dvc status`, without its locks."""
+    if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
+        return "never run"
+    changed = {"its command": "another one"} if one.changed_stage() else {}
+    for entry in (*one.deps, *one.outs):
+        for path, change in entry.workspace_status().items():
+            changed |= change if isinstance(change, Mapping) else {path: change}
+    return ", ".join(f"{path} is {change}" for path, change in changed.items())
+
+
+def begun(pid: int) -> float:
+    """When a process started, in seconds since 1970."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def resumable(one: "PipelineStage") -> bool:
+    kind, _, run = one.name.partition("@")
+    return kind == "train" and any(Path("work", run).glob("*/state.safetensors"))
+
+
+def lines(found: list[State]) -> list[str]:
+    counts = {kind: sum(state.kind == kind for state in found) for kind in KINDS}
+    told = [f"{len(found)} stages: " + ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)]
+    for kind in KINDS[:-1]:
+        chosen = [state for state in found if state.kind == kind]
+        told += [f"{kind:8} {state.stage}{': ' if state.why else ''}{state.why}" for state in chosen[:SHOWN]]
+        told += [f"{kind:8} and {len(chosen) - SHOWN} more"] if len(chosen) > SHOWN else []
+    return told
+
+
+def main(_: argparse.Namespace) -> None:
+    from dvc.exceptions import DvcException
+
+    try:
+        print("\n".join(lines(states())))
+    except DvcException as error:
+        raise UserError(str(error)) from None
+    scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -one.bleu)
+    if scored:
+        print("", *table(scored), sep="\n")
+
+
+if __name__ == "__main__":
+    stage.run(main, argparse.ArgumentParser(prog="status", description=__doc__.split("\n\n")[0]))

@@ -1,0 +1,105 @@
+"""What a job is expected to take, from settings alone: tokens, operations, memory and disk, before anything has run.
+
+The sizes of a corpus are those of binarise's report where the corpus has been built, else those of params.yaml or of its
+publication. Lengths are in pieces, EOS included.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.settings.score_files import within
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+from transformer.files import read_json
+from transformer.flops import Lengths, forward_flops, parameters, training_flops
+
+# Training pairs by publication: the paper (5.1), Multi30k (Elliott et al. 2016), and the part of Europarl in params.yaml.
+PAIRS = {"wmt14-en-de": 4_500_000, "wmt14-en-fr": 36_000_000, "multi30k": 29_000, "europarl-en-fr": 800_000}
+TYPICAL = (27.0, 29.0)  # pieces of a WMT14 pair (benchmarks/workload.py)
+EVALUATED = 3000  # pairs of a dev or test set, as of newstest2013
+FULL = 0.97  # tokens of a batch's longer side, as a part of batch_tokens: 0.96 to 0.985 in results/
+SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
+BYTES_OF_PAIR = 850  # text and ids: the plan for WMT14 in docs
+COPIES = 2  # DVC's cache holds outputs once more where the file system cannot share blocks
+WEIGHT = 4  # bytes
+TRAINED_WEIGHT = 16  # bytes: a weight, its gradient and Adam's two moments
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """`pairs` is None where nothing says how large the corpus is."""
+
+    pairs: int | None
+    source: float  # mean pieces a sentence
+    target: float
+    vocabulary: int
+    evaluated: int  # sentences that a run's evaluation translates: dev twice, test once
+    generated: bool
+
+    @property
+    def disk(self) -> float | None:
+        return None if self.pairs is None else self.pairs * BYTES_OF_PAIR * COPIES
+
+
+def corpus(params: Mapping[str, Any], name: str) -> Corpus:
+    config = params["corpora"][name]
+    size = {**params["base"]["vocabulary"], **config["vocabulary"]}["size"]
+    generate = config["download"].get("generate", {})
+    dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
+    report = Path("scores/corpora", name, "binarise.json")
+    if built := within(read_json(report), "sets") if report.is_file() else None:
+        train = built["train"]
+        source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
+        dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
+        return Corpus(train["pairs"], source, target, size, 2 * dev + test, bool(generate))
+    known = [pairs for published, pairs in PAIRS.items() if name.startswith(published)]
+    pairs = generate.get("train", known[0] if known else None)
+    return Corpus(pairs, *TYPICAL, size, 2 * dev + test, bool(generate))
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training as it would be."""
+
+    model: ModelConfig
+    config: TrainingConfig
+    corpus: Corpus
+
+    @property
+    def parameters(self) -> int:
+        return parameters(self.model, self.corpus.vocabulary)
+
+    @property
+    def lengths(self) -> Lengths:
+        """The sums over all steps."""
+        longer = self.config.steps * self.config.batch_tokens * FULL
+        scale = longer / max(self.corpus.source, self.corpus.target)
+        n, m = scale * self.corpus.source, scale * self.corpus.target
+        seen, predicted = self.corpus.source * SPREAD, self.corpus.target * SPREAD
+        return Lengths(*map(round, (n, m, n * seen, m * predicted, m * seen)))
+
+    @property
+    def tokens(self) -> int:
+        return self.lengths.source_tokens + self.lengths.target_tokens
+
+    @property
+    def flops(self) -> int:
+        return sum(training_flops(forward_flops(self.model, self.corpus.vocabulary, self.lengths)).values())
+
+    @property
+    def disk(self) -> int:
+        """At the end of the training: checkpoints and average, with DVC's cache, and the folder of the unfinished one."""
+        weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
+        return weights * self.parameters * WEIGHT
+
+    def memory(self, bytes_per_token: float) -> float:
+        """At the peak, of which `bytes_per_token` is kept for the backward pass."""
+        part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
+        return self.parameters * TRAINED_WEIGHT + part * self.tokens_per_longer * bytes_per_token
+
+    @property
+    def tokens_per_longer(self) -> float:
+        """The tokens of both sides for one token of the longer side."""
+        return (self.corpus.source + self.corpus.target) / max(self.corpus.source, self.corpus.target)

@@ -1,0 +1,167 @@
+"""How fast this machine trains: a few models are trained for seconds on random pieces, others lie between them."""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+import torch
+from torch import Tensor, nn
+
+from pipeline.costs.expected import TRAINED_WEIGHT, Training
+from pipeline.costs.measuring import kept_bytes
+from transformer.layout import Batch, layout_for
+from transformer.model import Transformer
+from transformer.optimisation import adam
+from transformer.perplexity import batch_loss
+from transformer.precision import autocast, precision_of
+
+MODELS = 3  # measured at most
+SECONDS = 9.0  # of timed steps for all of them together; making them and warming up come to about as much
+LIMIT = 30.0  # seconds for all; a larger model is left out where it would take longer
+FIRST = (
+    256,
+    4e10,
+)  # target tokens and operations of the first batch at most; from its time the size of the others follows
+PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on 8 P100 (5.2)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was measured of one model. `work` is its operations a token; the others are found between by it."""
+
+    work: float
+    seconds_per_token: float  # forward and backward pass
+    seconds_per_update: float  # of the weights
+    bytes_per_token: float  # kept for the backward pass
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A machine's points, by rising work."""
+
+    points: Sequence[Point]
+
+    def at(self, training: Training) -> Point:
+        """The point of a training's model: rates between two measured ones, and those of the nearest outside."""
+        work = training.flops / training.tokens
+        places = np.log([point.work for point in self.points])
+
+        def between(values: list[float]) -> float:
+            return float(np.interp(np.log(work), places, values))
+
+        return Point(
+            work,
+            work / between([point.work / point.seconds_per_token for point in self.points]),
+            between([point.seconds_per_update for point in self.points]),
+            between([point.bytes_per_token for point in self.points]),
+        )
+
+    def seconds(self, training: Training) -> float:
+        """Of all steps, without evaluations."""
+        point = self.at(training)
+        return training.tokens * point.seconds_per_token + training.config.steps * point.seconds_per_update
+
+
+def of_paper(base: Training, big: Training) -> Speed:
+    """The paper's 8 P100, which took PAPER_STEPS for its two models."""
+    points = []
+    for training, seconds in ((base, PAPER_STEPS["base"]), (big, PAPER_STEPS["big"])):
+        whole = training.config.steps * seconds
+        points.append(Point(training.flops / training.tokens, whole / training.tokens, 0.0, 0.0))
+    return Speed(points)
+
+
+def measured(trainings: Sequence[Training], device: torch.device) -> Speed | None:
+    """Of the smallest, the middle and the largest model that fit into half the memory and the time; None of none."""
+    limit = psutil.virtual_memory().available / 2
+    by_work = {one.flops / one.tokens: one for one in trainings if one.parameters * TRAINED_WEIGHT < limit}
+    if not by_work:
+        return None
+    order = sorted(by_work)
+    chosen = sorted({order[round(place * (len(order) - 1) / (MODELS - 1))] for place in range(MODELS)})
+    points, started = [], time.perf_counter()
+    for work in chosen:
+        before = time.perf_counter()
+        points.append(point(by_work[work], device, SECONDS / len(chosen)))
+        took = time.perf_counter() - before
+        if time.perf_counter() - started + 2 * took > LIMIT:
+            break
+    return Speed(points)
+
+
+class RandomPairs:
+    """Pairs of random pieces, of a corpus's mean lengths."""
+
+    def __init__(self, training: Training, target_tokens: int) -> None:
+        random, corpus = np.random.default_rng(1), training.corpus
+        number = max(1, round(target_tokens / max(corpus.source, corpus.target)))
+        self.sides = [
+            [random.integers(4, corpus.vocabulary, max(1, size - 1)) for size in self.sizes(random, mean, number)]
+            for mean in (corpus.source, corpus.target)
+        ]
+
+    @staticmethod
+    def sizes(random: np.random.Generator, mean: float, number: int) -> np.ndarray:
+        """A batch holds sentences of similar length."""
+        return np.rint(mean * random.uniform(0.95, 1.05, number)).astype(int)
+
+    def __len__(self) -> int:
+        return len(self.sides[0])
+
+    def lengths(self, side: str) -> np.ndarray:
+        return np.array([len(ids) for ids in self.sides[side == "target"]])
+
+    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.sides[0][number], self.sides[1][number]
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(ids) + 1 for ids in itertools.chain(*self.sides))
+
+
+class Loss(nn.Module):
+    """A batch's loss by a model, as a layer that `kept_bytes` can look at."""
+
+    def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
+        super().__init__()
+        self.model, self.smoothing, self.device = model, training.config.label_smoothing, device
+        self.precision = precision_of(training.config.precision, device)
+
+    def forward(self, batch: Batch) -> Tensor:
+        with autocast(self.device, self.precision):
+            return batch_loss(self.model, batch, self.smoothing)
+
+
+def point(training: Training, device: torch.device, seconds: float) -> Point:
+    """Train for so many seconds, on parts of the real size where one takes less than a quarter of them."""
+    loss = Loss(Transformer(training.model, training.corpus.vocabulary).to(device).train(), training, device)
+    optimiser = adam(loss.model.parameters(), training.config)
+
+    def timed(work, *arguments) -> float:
+        started = time.perf_counter()
+        work(*arguments)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - started
+
+    def passes(batch: Batch) -> None:
+        (loss(batch) / len(batch.labels_N)).backward()
+
+    def batch_of(tokens: int) -> tuple[Batch, int]:
+        pairs = RandomPairs(training, tokens)
+        return layout_for(device)(pairs, np.arange(len(pairs))).to(device), pairs.tokens
+
+    work = training.flops / training.tokens
+    least = round(min(FIRST[0], FIRST[1] / work))
+    first, _ = batch_of(least)
+    rate = least / min(timed(passes, first) for _ in range(2))
+    batch, tokens = batch_of(round(min(training.config.micro_batch_tokens, max(least, rate * seconds / 4))))
+    kept = kept_bytes(loss, batch)
+    times, updates, started = [], [timed(optimiser.step)], time.perf_counter()
+    while time.perf_counter() - started < seconds or len(times) < 2:
+        times.append(timed(passes, batch))
+        updates.append(timed(optimiser.step))
+    return Point(work, float(np.median(times)) / tokens, float(np.median(updates)), kept / tokens)

@@ -1,0 +1,98 @@
+"""The place that a running stage has reached: a bar on a terminal, and a file that other processes read.
+
+Under DVC, which names the stage in DVC_STAGE, the bar writes work/progress/STAGE.json about once a second. Snakemake's
+live line (screen.py) and `make status` read it. A bar that comes to its end removes the file, so that the file of a stage
+that was stopped says where it stopped.
+"""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from pipeline.workflow.times import duration
+
+PLACES = Path("work/progress")
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a task of a stage is. `total` and `left`, the seconds to its end, are None where they are not known."""
+
+    pid: int
+    when: float  # seconds since 1970 at which it was written
+    task: str
+    unit: str
+    done: int
+    total: int | None
+    left: float | None
+    note: str
+
+    def reached(self) -> str:
+        """`step 420 of 1,200`, or `12.0 of 40.0 MB`."""
+        if self.unit == "B":
+            numbers = [self.done / 1e6, *([] if self.total is None else [self.total / 1e6])]
+            return " of ".join(f"{number:,.1f}" for number in numbers) + " MB"
+        return f"{self.unit} {self.done:,}" + ("" if self.total is None else f" of {self.total:,}")
+
+    def __str__(self) -> str:
+        left = "" if self.left is None else f"{duration(self.left)} left"
+        return ", ".join(filter(None, [self.task, self.reached(), self.note, left]))
+
+
+def place_of(stage: str) -> Place | None:
+    """Where the stage is, or where it stopped; None if it has no bar, or has come to its end."""
+    try:
+        return Place(**json.loads((PLACES / f"{stage}.json").read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+class Nowhere(io.TextIOBase):
+    """A file that keeps nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+class Progress(tqdm):
+    """A bar that is drawn on a terminal only, and that writes the stage's place. The arguments are those of tqdm."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        stage = os.environ.get("DVC_STAGE")
+        self.place = PLACES / f"{stage}.json" if stage else None
+        self.drawn = sys.stderr.isatty()
+        super().__init__(*arguments, mininterval=1.0, file=None if self.drawn else Nowhere(), **options)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Called by tqdm about once a second."""
+        if self.drawn:
+            super().display(msg, pos)
+        if self.place and msg is None:
+            self.write_place()
+
+    def write_place(self) -> None:
+        """Not synced, and an error is ignored: the place is of no use after the process, and no result needs it."""
+        shown = self.format_dict
+        rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
+        left = (self.total - self.n) / rate if rate and self.total is not None else None
+        task, note = self.desc.removesuffix(": "), self.postfix or ""
+        place = Place(os.getpid(), time.time(), task, self.unit, self.n, self.total, left, note)
+        with contextlib.suppress(OSError):
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.place.with_name(f".{self.place.name}.partial")
+            temporary.write_text(json.dumps(asdict(place)), encoding="utf-8")
+            temporary.replace(self.place)
+
+    def close(self) -> None:
+        super().close()
+        if self.place and self.n == self.total:
+            with contextlib.suppress(OSError):
+                self.place.unlink(missing_ok=True)

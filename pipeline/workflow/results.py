@@ -1,0 +1,86 @@
+"""The results that a workflow ends with: the scores and time of each run, and what changed since the last time."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.settings.params import load
+from pipeline.settings.score_files import within
+from pipeline.workflow.times import duration
+from transformer.files import read_json, write_json
+
+KEPT = Path("work/results.json")  # what was shown the last time
+PAGE = Path("reports/index.html")
+SHOWN = 10  # runs; the page has all
+
+
+@dataclass(frozen=True)
+class Result:
+    """The scores of a run or a decoding on its test set. None where a number is not there."""
+
+    name: str
+    bleu: float | None
+    low: float | None
+    high: float | None
+    perplexity: float | None  # on dev, by the averaged weights
+    seconds: float | None  # of training
+
+    def columns(self) -> list[str]:
+        interval = "" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})"
+        return [
+            self.name,
+            "-" if self.bleu is None else f"{self.bleu:.2f}{interval}",
+            "-" if self.perplexity is None else f"{self.perplexity:.2f}",
+            "-" if self.seconds is None else duration(self.seconds),
+        ]
+
+    def change(self, before: Mapping[str, Any] | None) -> str:
+        if before is None:
+            return "new"
+        changes = []
+        for key, name in (("bleu", "BLEU"), ("perplexity", "perplexity")):
+            old, new = within(before, key), getattr(self, key)
+            if None not in (old, new) and f"{old:.2f}" != f"{new:.2f}":
+                changes.append(f"{name} {new - old:+.2f}")
+        return ", ".join(changes) or "the same"
+
+
+def content(path: Path) -> Any:
+    """The JSON of a file; None if there is none."""
+    return read_json(path) if path.is_file() else None
+
+
+def results(params: Mapping[str, Any]) -> Iterator[Result]:
+    """Of the runs and decodings that params.yaml selects."""
+    for run in params["runs"]:
+        scores = Path("scores", run)
+        bleu = within(content(scores / "score.json"), "test", "average", "metrics", "bleu-13a")
+        perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
+        seconds = within(content(Path("work/times", run, "training.json")), "seconds")
+        yield Result(run, *(within(bleu, key) for key in ("score", "low", "high")), perplexity, seconds)
+    for name in params["decodings"]:
+        bleu = within(content(Path("scores/decodings", name, "score.json")), "set", "metrics", "bleu-13a")
+        yield Result(name, *(within(bleu, key) for key in ("score", "low", "high")), None, None)
+
+
+def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[str]:
+    """The lines of a table, at most SHOWN results; where there are results of `before`, with what changed since."""
+    rows = [["run", "test BLEU (95%)", "dev perplexity", "training"]]
+    rows += [result.columns() for result in found[:SHOWN]]
+    if before is not None:
+        rows[0].append("since the last time")
+        for row, result in zip(rows[1:], found):
+            row.append(result.change(within(before, result.name)))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return lines + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+
+
+def show() -> None:
+    """Print the results and the page to open, and keep them for the next time."""
+    found = list(results(load()))
+    print("", *table(found, content(KEPT) or {}), sep="\n")
+    if PAGE.is_file():
+        print(f"\nThe report: open {PAGE} in a browser.")
+    write_json(KEPT, {result.name: asdict(result) for result in found})

@@ -1,0 +1,176 @@
+"""What a person sees of a workflow: one line a stage, and one live line of what is running.
+
+`Screen` takes the place of Snakemake's own handler on its logger. It is no logger plug-in: `snakemake --logger` knows
+installed packages only, an editable installation is none, and a profile that names a missing plug-in makes Snakemake
+refuse every command. Snakemake's full log stays in .snakemake/log, and `snakemake --verbose` prints it.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from snakemake.logging import DefaultFormatter
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from pipeline.workflow.progress import place_of
+from pipeline.workflow.times import DURATIONS, duration
+from transformer.files import read_json, write_json
+
+LOGS = Path("work/logs")
+LAST = 15  # lines of a log that are shown when its stage fails
+BETWEEN = (60, 1800)  # without a terminal: seconds between two lines of one stage, at first and at most
+REDRAW = 0.5  # seconds
+IN_SHORT = r"ERROR: failed to reproduce '.*': failed to run: "  # DVC, after what the stage itself says
+ALL = "all"  # the rule that only names all stages
+# Snakemake's words for a failed job, whose log says more
+IMPLIED = ("CalledProcessError in file", "Exiting because a job execution failed", "At least one job did not complete")
+
+
+@dataclass
+class Running:
+    stage: str
+    started: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=time.time)
+    due: float = BETWEEN[0]  # seconds after the start at which a plain line tells where the stage is
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def __str__(self) -> str:
+        place = place_of(self.stage)
+        here = place and place.when >= self.since  # and not of an earlier start
+        return f"{self.stage}: {place if here else duration(self.seconds)}"
+
+
+class Screen(logging.Handler):
+    """`results` is called when nothing is to be done; after work Snakemake's `onsuccess` does the same."""
+
+    def __init__(self, results: Callable[[], None], stream: TextIO = sys.stderr) -> None:
+        super().__init__(logging.INFO)
+        self.results, self.stream, self.formatter = results, stream, DefaultFormatter()
+        self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.running: dict[int, Running] = {}
+        self.total = self.done = 0
+        self.started, self.drawn = time.monotonic(), False
+        self.ticker: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        handlers: dict[Any, Callable[[logging.LogRecord], None]] = {
+            LogEvent.RUN_INFO: self.planned,
+            LogEvent.JOB_INFO: self.begun,
+            LogEvent.JOB_FINISHED: self.finished,
+            LogEvent.JOB_ERROR: self.broken,
+        }
+        handlers.get(getattr(record, "event", None), self.other)(record)
+
+    def planned(self, record: logging.LogRecord) -> None:
+        stages = [rule for rule in record.stats if rule not in (ALL, "total")]
+        kinds = [stage.partition("@")[0] for stage in stages]
+        names = [f"{kinds.count(kind)} {kind}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
+        self.total = len(stages)
+        self.say(f"{self.total} {'stage' if self.total == 1 else 'stages'} to do: {', '.join(names)}")
+        self.say(f"What they print is in {LOGS}/. Stopped and started again, the workflow goes on where it was.")
+
+    def begun(self, record: logging.LogRecord) -> None:
+        if record.rule_name != ALL:
+            self.running[record.jobid] = Running(record.rule_name)
+        if not self.ticker:
+            self.ticker = threading.Thread(target=self.tick, daemon=True)
+            self.ticker.start()
+
+    def finished(self, record: logging.LogRecord) -> None:
+        job = self.running.pop(record.job_id, None)
+        if job:  # not the rule that only names all stages
+            self.done += 1
+            ran = "Running stage" in text_of(job.stage)
+            note = "" if ran else " (not run: DVC has its result)"
+            self.say(f"[{self.done:>{len(str(self.total))}}/{self.total}] {job.stage}  {duration(job.seconds)}{note}")
+            if ran:
+                note_duration(job.stage, job.seconds)
+            if self.done == self.total:
+                self.say(f"Done in {duration(time.monotonic() - self.started)}.")
+
+    def broken(self, record: logging.LogRecord) -> None:
+        job = self.running.pop(record.jobid, None)
+        if job:
+            lines = [line for line in text_of(job.stage).splitlines() if line and not re.match(IN_SHORT, line)]
+            path = LOGS / f"{job.stage}.log"
+            said = f"{job.stage} failed after {duration(job.seconds)}. The end of {path}:"
+            self.say("\n".join([said, *lines[-LAST:]]))
+
+    def other(self, record: logging.LogRecord) -> None:
+        """Warnings and errors; of the rest only what a person waits for."""
+        text = self.formatter.format(record)
+        if text.startswith("Nothing to be done"):
+            self.say("Nothing to do: every stage is up to date.")
+            self.results()
+        elif text.startswith("Terminating processes on user request"):
+            self.say("Stopping what is running. A training saves its state first.")
+        elif record.levelno >= logging.WARNING and text and not any(implied in text for implied in IMPLIED):
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """Write lines in the place of the live line, which is drawn again with the next tick."""
+        if self.drawn:
+            self.stream.write("\r\x1b[2K")
+            self.drawn = False
+        self.stream.write(f"{text}\n")
+        self.stream.flush()
+
+    def tick(self) -> None:
+        while True:
+            time.sleep(REDRAW)
+            with self.lock:
+                self.draw() if self.live else self.report_places()
+
+    def draw(self) -> None:
+        if self.running:
+            columns = shutil.get_terminal_size().columns
+            line = "   ".join(map(str, self.running.values()))
+            line = line if len(line) < columns else f"{line[: columns - 4]}..."
+            self.stream.write(f"\r\x1b[2K{line}")
+            self.stream.flush()
+            self.drawn = True
+
+    def report_places(self) -> None:
+        """Plain lines: after a minute, at twice that time and so on, and every half hour from then on."""
+        for job in self.running.values():
+            if job.seconds >= job.due:
+                self.say(str(job))
+                job.due = job.seconds + min(max(job.seconds, BETWEEN[0]), BETWEEN[1])
+
+
+def text_of(stage: str) -> str:
+    """The end of a stage's log."""
+    try:
+        with open(LOGS / f"{stage}.log", "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 100_000))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def note_duration(stage: str, seconds: float) -> None:
+    """Keep how long the stage took, for `make plan`."""
+    with contextlib.suppress(OSError, ValueError):  # no result needs it
+        known = read_json(DURATIONS) if DURATIONS.is_file() else {}
+        write_json(DURATIONS, {**known, stage: round(seconds, 1)})
+
+
+def take_over(logger: logging.Logger, results: Callable[[], None]) -> None:
+    """Replace the handler by which Snakemake writes to the terminal. Another logger that the user has named stays."""
+    for handler in list(logger.handlers):
+        if handler.name == "DefaultStreamHandler":
+            logger.removeHandler(handler)
+            logger.addHandler(screen := Screen(results))
+            screen.say("Asking DVC what is stale.")

@@ -1,0 +1,274 @@
+"""What a person sees: the workflow's lines, the live line, failures, `make status` and `make plan`."""
+
+import argparse
+import dataclasses
+import io
+import json
+import logging
+import re
+import time
+
+import pytest
+import torch
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from pipeline.commands import plan
+from pipeline.costs import speed as speed_module
+from pipeline.costs.expected import Corpus, Training
+from pipeline.costs.speed import Point, Speed, measured
+from pipeline.workflow import results
+from pipeline.workflow.progress import Progress, place_of
+from pipeline.workflow.results import Result
+from pipeline.workflow.screen import LAST, Screen
+from tests.imports import ROOT
+from tests.stubs import StubProject
+from tests.test_hard_times import at_work
+from transformer.config.reading import read_saved
+
+STAGE = "train@demo-tiny"
+
+
+@pytest.fixture
+def project(built, tmp_path) -> StubProject:
+    return built.copy(tmp_path / "project")
+
+
+# The workflow
+
+
+def test_a_failure_shows_the_path_and_the_end_of_its_log_and_nothing_of_snakemake(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    printed = project.run("snakemake", "--cores", "2", status=1, STUB_FAILS="score").strip().split("\n")
+    log = project.root / "work/logs/score@demo-tiny.log"
+    place = next(place for place, line in enumerate(printed) if line.startswith("score@demo-tiny failed after "))
+    assert printed[place].endswith(" The end of work/logs/score@demo-tiny.log:")
+    assert printed[-1] == "score: what is wrong, where, and what would be right"
+    assert set(printed[place + 1 :]) <= set(log.read_text().splitlines()) and "ERROR: failed" in log.read_text()
+    assert len(printed) - place <= LAST + 1
+
+
+def test_stages_that_dvc_has_in_its_cache_are_told_from_those_that_ran(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    project.run("snakemake", "--cores", "2")
+    project.edit("params.yaml", "    bootstrap: 500 ", "    bootstrap: 1000 ")
+    printed = project.run("snakemake", "--cores", "2").split("\n")
+    stages = [line for line in printed if line.startswith("[")]
+    assert "score@demo-tiny" in stages[0] and stages[0].endswith(" (not run: DVC has its result)")
+    assert len(stages) == 2 and "not run" not in stages[1], "the report is in git, not in the cache"
+    assert not [line for line in printed if "rule " in line or "jobid" in line]
+
+
+def test_a_part_of_the_stages_ends_without_results_which_may_be_old(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    assert "BLEU" not in project.run("snakemake", "--cores", "2", "score@demo-tiny")
+    assert "BLEU" in project.run("snakemake", "--cores", "2")
+
+
+def test_verbose_leaves_the_output_to_snakemake(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    printed = project.run("snakemake", "--cores", "2", "--verbose", "score@demo-tiny")
+    assert "Finished jobid: 0 (Rule: score@demo-tiny)" in printed and "[1/1]" not in printed
+
+
+# The place of a stage, and the live line
+
+
+@pytest.fixture
+def bar_of_a_stage(tmp_path, monkeypatch):
+    """A bar of a stage that DVC runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_STAGE", STAGE)
+
+
+def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_it_is_stopped(bar_of_a_stage, capfd):
+    with Progress(total=1200, initial=400, unit="step") as bar:
+        bar.set_postfix_str("loss 2.310, 21,604 tokens/s")
+        bar.update(20)
+        bar.refresh()
+        assert str(place_of(STAGE)).startswith("step 420 of 1,200, loss 2.310, 21,604 tokens/s, ")
+        Progress.write("a line")
+    assert str(place_of(STAGE)).startswith("step 420 of 1,200")
+    with Progress(total=2, unit="sentence") as bar:
+        bar.update(2)
+    assert place_of(STAGE) is None
+    assert capfd.readouterr() == ("a line\n", "")
+
+
+def test_without_dvc_there_is_no_file(bar_of_a_stage, monkeypatch, tmp_path):
+    monkeypatch.delenv("DVC_STAGE")
+    with Progress(total=2, unit="step") as bar:
+        bar.update(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def shown(self) -> list[str]:
+        """The lines on the screen: a carriage return and ESC [2K empty the last one."""
+        return [line.rpartition("\r\x1b[2K")[2] for line in self.getvalue().split("\n")]
+
+
+def event(kind: LogEvent, **values) -> logging.LogRecord:
+    return logging.makeLogRecord({"levelno": logging.INFO, "msg": "", "event": kind, **values})
+
+
+def test_the_live_line_is_one_line_no_wider_than_the_terminal_and_gives_way_to_others(bar_of_a_stage, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    screen = Screen(lambda: None, terminal)
+    screen.handle(event(LogEvent.RUN_INFO, stats={STAGE: 1, "layer_costs": 1, "all": 1, "total": 3}))
+    screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name=STAGE))
+    with Progress(total=10, unit="step", desc="") as bar:
+        bar.update(3)
+        bar.refresh()
+        screen.draw()
+        assert terminal.shown()[-1].startswith(f"{STAGE}: step 3 of 10")
+        screen.handle(event(LogEvent.JOB_INFO, jobid=2, rule_name="layer_costs"))
+        screen.draw()
+    assert len(terminal.shown()[-1]) < 50 and terminal.shown()[-1].endswith("...")
+    screen.handle(event(LogEvent.JOB_FINISHED, job_id=1))
+    assert terminal.shown()[2:] == [f"[1/2] {STAGE}  0 s (not run: DVC has its result)", ""]
+    screen.draw()
+    assert terminal.shown()[-1] == "layer_costs: 0 s"
+
+
+# What is done and what is not
+
+
+def status(project: StubProject) -> list[str]:
+    return project.run("python", "-m", "pipeline.commands.status").strip().split("\n")
+
+
+def test_status_says_what_is_stale_and_why_and_what_waits(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    (project.root / "scores/demo-tiny/flops.json").unlink()
+    assert status(project) == [
+        "11 stages: 2 stale, 1 waiting, 8 done",
+        "stale    score@demo-tiny: base.scoring is modified",
+        "stale    flops@demo-tiny: scores/demo-tiny/flops.json is deleted",
+        "waiting  report: for score@demo-tiny, flops@demo-tiny",
+    ]
+    with at_work(project, "snakemake", "--cores", "2"):
+        place = {
+            "pid": 1,
+            "when": time.time(),
+            "task": "test",
+            "unit": "sentence",
+            "done": 3,
+            "total": 10,
+            "left": 65.0,
+        }
+        (project.root / "work/progress").mkdir(parents=True, exist_ok=True)
+        (project.root / "work/progress/score@demo-tiny.json").write_text(json.dumps({**place, "note": ""}))
+        assert "running  score@demo-tiny: test, sentence 3 of 10, 1 min 5 s left" in status(project)
+    assert not [line for line in status(project) if line.startswith("running")], "the killed processes are gone"
+
+
+def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):
+    append = "\nA = 1\n"
+    with open(project.root / "transformer/optimisation.py", "a") as file:
+        file.write(append)
+    place = {"pid": 1, "when": 0.0, "task": "", "unit": "step", "done": 420, "total": 1200, "left": 65.0, "note": ""}
+    for path, text in {f"progress/{STAGE}.json": json.dumps(place), "demo-tiny/0/state.safetensors": ""}.items():
+        (project.root / "work" / path).parent.mkdir(parents=True, exist_ok=True)
+        (project.root / "work" / path).write_text(text)
+    (line,) = [line for line in status(project) if line.startswith("stale")]
+    assert line == (
+        f"stale    {STAGE}: transformer/optimisation.py is modified; stopped at step 420 of 1,200, goes on from its last "
+        "saved state"
+    )
+    score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
+    (project.root / "scores/demo-tiny/score.json").write_text(json.dumps(score))
+    assert status(project)[-1].split("  ")[:2] == ["demo-tiny", "23.46 (22.00 to 24.00)"]
+
+
+# The results
+
+
+def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "load", dict)
+
+    def shown(*found: Result) -> list[list[str]]:
+        monkeypatch.setattr(results, "results", lambda params: iter(found))
+        results.show()
+        return [line.split("  ")[-1].strip() for line in capsys.readouterr().out.strip().split("\n")[1:]]
+
+    assert shown(Result("a", 20.0, 19.0, 21.0, 5.0, 60.0)) == ["new"]
+    assert shown(Result("a", 20.0, 19.0, 21.0, 5.0, 90.0), Result("b", None, None, None, None, None)) == [
+        "the same",
+        "new",
+    ]
+    assert shown(Result("a", 21.5, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +1.50, perplexity -0.10"]
+    assert json.loads((tmp_path / "work/results.json").read_text())["a"]["bleu"] == 21.5
+
+
+# What would run, and what it would take
+
+POINT = Point(work=4e6, seconds_per_token=1e-5, seconds_per_update=0.01, bytes_per_token=1e4)
+
+
+def planned(project: StubProject, monkeypatch, capsys, study: str | None = None) -> dict[str, list[str]]:
+    """The rows of the plan by job, on a machine that trains as fast as POINT says."""
+    monkeypatch.chdir(project.root)
+    monkeypatch.setattr(plan, "measured", lambda trainings, device: Speed([POINT]))
+    plan.main(argparse.Namespace(study=study))
+    lines = capsys.readouterr().out.strip().split("\n")
+    rows = [re.split(r"  +", line) for line in lines]
+    return {row[0]: dict(zip(plan.HEAD[1:], row[1:])) for row in rows if len(row) == len(plan.HEAD)} | {"": lines[-1]}
+
+
+def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatch, capsys):
+    """5.2: base took 12 hours on 8 P100 (100,000 steps of 0.4 s, which are 11.1), and big 3.5 days."""
+    rows = planned(StubProject.new(tmp_path), monkeypatch, capsys, "paper")
+    assert sum(name.startswith("train@") for name in rows) == 22
+    base, big = rows["train@wmt14-en-de-base"], rows["train@wmt14-en-de-big"]
+    assert base["on 8 P100"] == "11 h 6 min" and big["on 8 P100"] == "3 d 11 h"
+    assert base["energy"] == "-" and rows["data of wmt14-en-fr"]["disk"] != "-"
+    assert rows[""].startswith("120 of 120 stages would run")
+
+
+def test_a_plan_has_what_is_stale_and_nothing_is_measured_twice(project, monkeypatch, capsys):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    rows = planned(project, monkeypatch, capsys)
+    assert set(rows) == {"job", "scores of demo-tiny", "report", "all", ""}
+    assert rows[""].startswith("2 of 11 stages would run; 9 are up to date")
+    project.edit("params.yaml", "    norm: post ", "    norm: pre ")
+    assert "train@demo-tiny" in planned(project, monkeypatch, capsys)
+    kept = json.loads((project.root / "work/speed.json").read_text())
+    assert list(kept.values()) == [[vars(POINT)]]
+
+
+@pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])
+def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run, tmp_path, monkeypatch):
+    record = json.loads((ROOT / f"results/{run}.json").read_text())
+    done, counted = record["training"], record["flops"]["analytic"]["training_flops"]
+    model, config = (read_saved(kind, done["settings"][key], key) for key, kind in plan.KINDS.items())
+    epoch = done["steps"] / done["batches_an_epoch"]
+    pairs = 29_000 if run.startswith("multi30k") else 40_000
+    means = [done[f"{side}_tokens"] / epoch / pairs for side in ("source", "target")]
+    vocabulary = 4000 if run.startswith("multi30k") else 2000
+    one = Training(model, config, Corpus(pairs, *means, vocabulary, 2000, False))
+    assert one.tokens == pytest.approx(done["source_tokens"] + done["target_tokens"], rel=0.03)
+    assert one.flops == pytest.approx(counted, rel=0.05)
+    assert one.parameters == done["parameters"]
+
+
+def test_a_model_between_two_measured_ones_has_a_rate_between_theirs_and_a_larger_one_that_of_the_largest(params):
+    small, large = (Point(work, work / rate, 0.0, 0.0) for work, rate in ((1e6, 1e11), (1e8, 3e11)))
+    speed, one = Speed([small, large]), plan.training(params, "demo-tiny")
+    middle, alone = speed.at(one), Speed([small]).at(one)
+    assert 1e6 < one.flops / one.tokens < 1e8 and 1e11 < middle.work / middle.seconds_per_token < 3e11
+    assert alone.work / alone.seconds_per_token == pytest.approx(1e11)
+
+
+def test_models_that_do_not_fit_into_memory_are_not_measured(params, monkeypatch):
+    monkeypatch.setattr(speed_module, "SECONDS", 0.1)
+    one = plan.training(params, "demo-tiny")
+    large = dataclasses.replace(one, model=dataclasses.replace(one.model, d_model=1 << 20))
+    (point,) = measured([one, large], torch.device("cpu")).points
+    assert point.work == one.flops / one.tokens and point.seconds_per_token > 0
+    assert measured([large], torch.device("cpu")) is None
