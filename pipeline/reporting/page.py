@@ -59,8 +59,8 @@ is a number that is not known.</footer>
 def lede(runs: Sequence[Evidence]) -> str:
     recorded, scored = sum(run.recorded for run in runs), sum(bool(run.scores) for run in runs)
     return (
-        f"{count(len(runs), 'run')}, {scored} of them scored, {recorded} recorded earlier. The end of the page gives the "
-        "origin of each run's numbers: commit, data, settings, hardware and signatures."
+        f"{count(len(runs), 'run')}, {scored} of them scored, {recorded} recorded earlier. The end of the page gives "
+        "the origin of each run's numbers: commit, data, settings, hardware and signatures."
     )
 
 
@@ -87,7 +87,7 @@ def picture_sections(runs: Sequence[Evidence], figures: Sequence["Figure"]) -> l
 
 
 def table_box(table: Table, slugs: Mapping[str, str]) -> str:
-    """A table in a scrolling box, with its notes. In tables with the paper's numbers, rows with ours are highlighted."""
+    """A table in a scrolling box, with its notes. In a table with the paper's numbers, rows with ours stand out."""
     head = "".join(f"<th{mark(column)} scope=col>{heading(column.label)}</th>" for column in table.columns)
     papers = any(column.label.endswith("paper") for column in table.columns)
     rows = []

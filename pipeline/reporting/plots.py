@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import matplotlib
 import numpy as np
@@ -22,10 +22,13 @@ from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.studies import Study
 from transformer.layers import sinusoids
 
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
 INK, INK_ON_DARK = "#2b2f36", "#d5d9e0"
 COLOURS = ("#3f7fd0", "#d97b29", "#2f9e6e", "#c9536b", "#8c6fd1", "#2b9fb3", "#a3872c", "#7d8694")
 DASHES = ("-", "--", ":", "-.")
-STYLE = {
+STYLE: "dict[RcKeyType, str | float]" = {
     "svg.hashsalt": "report",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -154,7 +157,8 @@ def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
 def png(pixels: np.ndarray) -> bytes:
     """RGBA pixels as a PNG without metadata on the software."""
     file = io.BytesIO()
-    imsave(file, pixels, format="png", metadata={"Software": None})
+    metadata: dict = {"Software": None}  # no such entry, though matplotlib declares the values as texts
+    imsave(file, pixels, format="png", metadata=metadata)
     return file.getvalue()
 
 

@@ -70,7 +70,13 @@ def all_runs(runs: Sequence[Evidence]) -> Table:
     rows = []
     for run in runs:
         score = run.measure("bleu-13a")
-        cells = [run.name, run.corpus, run.model, described(run.differences), "yes" if run.recorded else "no"]
+        cells: list[Any] = [
+            run.name,
+            run.corpus,
+            run.model,
+            described(run.differences),
+            "yes" if run.recorded else "no",
+        ]
         cells += [run.measure(*place) for _, place in RESULTS]
         rows.append([*cells, *(run.at(*place) for _, place in FACTS), score and score.signature])
     note = "Recorded runs come from results/, the others are those that params.yaml selects."
@@ -101,7 +107,10 @@ def scores(runs: Sequence[Evidence]) -> Table:
 
 
 def study_table(study: Study) -> Table | None:
-    """Table 3 in small: the settings that a study's runs vary, and the results; None if no two runs of a model differ."""
+    """Table 3 in small: the settings that a study's runs vary, and the results.
+
+    None if no two runs of a model differ.
+    """
     rows = []
     for model in dict.fromkeys(run.model for run in study.runs):
         rows += study_rows([run for run in study.runs if run.model == model])
@@ -131,7 +140,11 @@ def study_rows(runs: Sequence[Evidence]) -> list[list[Any]]:
 def study_row(run: Evidence, base: Evidence) -> list[Any]:
     settings, reference = stated(run), stated(base)
     parameters = run.at("training", "parameters")
-    cells = [run.model, variations.group(settings, reference), *variations.cells(settings, reference, run is base)]
+    cells: list[Any] = [
+        run.model,
+        variations.group(settings, reference),
+        *variations.cells(settings, reference, run is base),
+    ]
     cells += [run.at("translations", "dev", "last", "perplexity")]
     cells += [run.measure(name, "dev", "last") for name in ("bleu-13a", "chrf")]
     return [*cells, parameters and parameters / 1e6, run.name]
