@@ -26,7 +26,8 @@ LOOK = """<script>addEventListener("load", async () => {
   for (const image of images) await image.decode().catch(() => broken.push(image.alt));
   const sizes = [...document.querySelectorAll("main *")].filter(part => part.innerText && !part.closest("sup, sub"))
     .map(part => parseFloat(getComputedStyle(part).fontSize));
-  const seen = {width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches, wide: document.documentElement.scrollWidth, images: images.length, broken,
+  const seen = {width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches, 
+    wide: document.documentElement.scrollWidth, images: images.length, broken,
     smallest: Math.min(...sizes), anchors: [...document.querySelectorAll("a[href^='#']")]
       .filter(link => !document.getElementById(decodeURIComponent(link.hash.slice(1)))).map(link => link.hash)};
   parent.postMessage(JSON.stringify(seen), "*");
