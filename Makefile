@@ -18,7 +18,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce report status plan check test kill lint format deps bench study record sbom ui clean
+.PHONY: help environment reproduce report status plan check test quick kill lint format docs deps bench study record sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -52,19 +52,26 @@ plan: $(INSTALLED)  ## what `make reproduce` would do and cost; STUDY=paper: tha
 check: $(INSTALLED)  ## is params.yaml right?
 	python -m pipeline.commands.check
 
-test: $(INSTALLED)  ## all tests
-	python -m pytest -q
+test: $(INSTALLED)  ## all tests, a file a process
+	python -m pytest -q -n auto --dist loadfile
+
+quick: $(INSTALLED)  ## the tests that are not slow: most of them, in a minute
+	python -m pytest -q -m "not slow" -n auto
 
 kill: $(INSTALLED)  ## every stage killed at KILLS random moments and run again
 	python -m tests.kill_everything --kills $(KILLS) $(if $(STAGES),--stages $(STAGES))
 
-lint: $(INSTALLED)  ## style and mistakes
+lint: $(INSTALLED)  ## style, mistakes and types
 	ruff check .
 	ruff format --check .
+	mypy
 
 format: $(INSTALLED)  ## let ruff mend the style
 	ruff check --fix .
 	ruff format .
+
+docs: $(INSTALLED)  ## build/docs: the package transformer, from its docstrings
+	pdoc --output-directory build/docs ./transformer
 
 deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
 	python -m tests.imports
@@ -91,4 +98,4 @@ ui: $(INSTALLED)  ## MLflow's pages of the trainings
 	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
 
 clean:  ## remove what can be made again without a training: the environment and the tools' leavings
-	rm -rf $(VENV) .sbom sbom.json .snakemake .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .sbom sbom.json build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info

@@ -2,12 +2,13 @@
 
 import gzip
 import lzma
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from random import Random
+from typing import IO
 
-OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
 # The share of pairs that add a new word on each side. Heaps' law, with the exponents of the first 800,000 pairs of
 # Europarl (0.55 for English, 0.6 for French), gives 0.07 and 0.10 new words per pair from there to 8 million pairs.
 NEW_WORDS = 0.1
@@ -31,7 +32,7 @@ def extended(paths: list[Path]) -> Iterator[Pair]:
     """Yields the corpus, and then variations of it without end."""
     for turn in count():
         files = [OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") for path in paths]
-        pairs = (tuple(line.removesuffix("\n") for line in pair) for pair in zip(*files))
+        pairs = ((source.removesuffix("\n"), target.removesuffix("\n")) for source, target in zip(*files))
         yield from retold(pairs, turn) if turn else pairs
         for file in files:
             file.close()
@@ -43,15 +44,16 @@ def retold(pairs: Iterable[Pair], turn: int) -> Iterator[Pair]:
     Some pairs get a new word on each side: the first half of their longest word and the second half of another pair's.
     The vocabulary therefore continues to grow, as it does in new text.
     """
-    random, ends = Random(turn), ("", "")
+    random, ends = Random(turn), ["", ""]
     for pair in pairs:
         sides = [rotated(side.split(" "), turn) for side in pair]
         if random.random() < NEW_WORDS:
             longest = [max(words, key=len) for words in sides]
             for words, word, end in zip(sides, longest, ends):
                 words.append(word[: len(word) // 2] + end)
-            ends = tuple(word[len(word) // 2 :] for word in longest)
-        yield tuple(" ".join(words) for words in sides)
+            ends = [word[len(word) // 2 :] for word in longest]
+        source, target = (" ".join(words) for words in sides)
+        yield source, target
 
 
 def rotated(words: list[str], places: int) -> list[str]:

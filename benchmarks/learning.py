@@ -120,7 +120,8 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
     clock, curve, config, batches = Clock(), [], study.config, study.batches()
     torch.manual_seed(config.seed)
     model = TorchTransformer(study.model, study.vocabulary).to(study.device)
-    forward = torch.compile(model, dynamic=True) if compiles(study.device.type) else model
+    if compiles(study.device.type):
+        model.compile(dynamic=True)
     optimiser = adam(model.parameters(), config)
 
     def prepare(step: int) -> Batch:
@@ -132,7 +133,7 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
         seed_step(config.seed, step, 0)
         batch = coming(step).to(study.device)
         with autocast(study.device, study.precision):
-            loss = loss_of(forward, batch, config.label_smoothing)
+            loss = loss_of(model, batch, config.label_smoothing)
         (loss / len(batch.labels_N)).backward()
         optimiser.param_groups[0]["lr"] = learning_rate(step + 1, study.model.d_model, config)
         optimiser.step()
@@ -140,12 +141,13 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
         if (step + 1) % config.evaluate_every == 0:
             loss.item()  # synchronises the device
             seconds = clock.stop()
-            curve.append(Point(seconds, step + 1, dev_loss(forward, study)))
+            curve.append(Point(seconds, step + 1, dev_loss(model, study)))
             say(curve[-1])
             clock.go_on()
             if study.over(seconds):
-                coming.close()
-                return curve
+                break
+    coming.close()
+    return curve
 
 
 def dev_loss(model: nn.Module, study: Study) -> float:
@@ -173,6 +175,10 @@ def keep(model: Transformer, vocabulary: Path, folder: Path) -> None:
         write_tensors(place / WEIGHTS, model.state_dict(), {})
         write_settings(place, model.config, len(model.embedding), sha256(vocabulary))
         shutil.copyfile(vocabulary, place / "vocabulary.model")
+
+
+def print_row(name: str, point: Point) -> None:
+    print(f"| {name} | {point.seconds:.1f} | {point.step} | {point.loss:.3f} |", flush=True)
 
 
 def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
@@ -208,15 +214,15 @@ def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(config.threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model, vocabulary = section(params, "models", arguments.model, "model", ModelConfig), describe(arguments.data)
-    sets = [open_binarised(arguments.data, name, verify=False) for name in ("train", "dev")]
-    study = Study(model, config, *sets, vocabulary["vocabulary_size"], device, arguments.minutes)
+    train, dev = (open_binarised(arguments.data, name, verify=False) for name in ("train", "dev"))
+    study = Study(model, config, train, dev, vocabulary["vocabulary_size"], device, arguments.minutes)
     torch.manual_seed(config.seed)
     curves, own_model = dict[str, list[Point]](), Transformer(model, study.vocabulary)
     print("| trainer | seconds | step | dev loss |\n|---|---:|---:|---:|")
-    for name, learn in {"ours": partial(ours, model=own_model), "torch.nn.Transformer": peer}.items():
-        curves[name] = learn(
-            study, lambda p, n=name: print(f"| {n} | {p.seconds:.1f} | {p.step} | {p.loss:.3f} |", flush=True)
-        )
+    trainers: dict[str, Callable[[Study, Callable[[Point], None]], list[Point]]]
+    trainers = {"ours": partial(ours, model=own_model), "torch.nn.Transformer": peer}
+    for name, learn in trainers.items():
+        curves[name] = learn(study, partial(print_row, name))
     own, others = curves.values()
     if own and others:
         reached = next((point.seconds for point in own if point.loss <= others[-1].loss), None)

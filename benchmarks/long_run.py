@@ -26,17 +26,18 @@ from transformer.store import Store
 from transformer.training import Trainer, new_state
 
 VOCABULARY = 200
-MODEL = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8}
-TRAINING = {"batch_tokens": 200, "micro_batch_tokens": 200, "max_length": 200, "threads": 1, "warmup": 1000}
-TRAINING |= {"checkpoint_every": 100, "log_every": 100, "evaluate_every": 500}
 EVERY = 1000
 
 
 def trainer(folder: Path, steps: int) -> Trainer:
     params, device = load(), torch.device("cpu")
-    model = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **MODEL)
+    model = section(params, "models", "base", "model", ModelConfig)
+    model = dataclasses.replace(model, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8)
     config = section(params, "models", "base", "training", TrainingConfig)
-    config = dataclasses.replace(config, **TRAINING, steps=steps)
+    config = dataclasses.replace(
+        config, batch_tokens=200, micro_batch_tokens=200, max_length=200, threads=1, warmup=1000
+    )
+    config = dataclasses.replace(config, steps=steps, checkpoint_every=100, log_every=100, evaluate_every=500)
     torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     batches = Batches(LogNormalPairs(VOCABULARY, 5000), config.seed, config.batch_tokens, config.max_length)

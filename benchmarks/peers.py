@@ -28,6 +28,8 @@ Loss = Callable[[Tensor, Tensor, float], Tensor]
 class TorchTransformer(nn.Module):
     """torch.nn.Transformer with what it lacks: tied embeddings, sinusoids, padding and causal masks."""
 
+    positions: Tensor
+
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, config.d_model, padding_idx=PAD)
@@ -56,8 +58,8 @@ class TorchTransformer(nn.Module):
 
 
 def smoothed(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float) -> Tensor:
-    options = {"ignore_index": PAD, "label_smoothing": smoothing, "reduction": "sum"}
-    return F.cross_entropy(logits_BTV.flatten(0, 1), labels_BT.flatten(), **options)
+    logits, labels = logits_BTV.flatten(0, 1), labels_BT.flatten()
+    return F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
 
 
 def compiled_loss() -> Loss:
@@ -79,7 +81,7 @@ def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
     """Hugging Face's MarianMTModel."""
     from transformers import MarianConfig, MarianMTModel
 
-    sides = {}
+    sides: dict[str, int] = {}
     for side in ("encoder", "decoder"):
         sides |= {f"{side}_layers": config.N, f"{side}_ffn_dim": config.d_ff, f"{side}_attention_heads": config.h}
     return MarianMTModel(

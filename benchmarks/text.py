@@ -101,6 +101,7 @@ def measured(command: list[str], folder: Path) -> tuple[Cost, str]:
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as child,
     ):
+        assert child.stdout is not None  # a pipe
         output = child.stdout.read()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)

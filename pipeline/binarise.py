@@ -32,9 +32,10 @@ def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarra
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 
 
-def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar: tqdm) -> dict:
+def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar: tqdm) -> dict[str, int]:
     """Write both sides of a set. Returns its counts."""
-    counts, dtype = {}, id_type(words.vocabulary.size)
+    counts: dict[str, int] = {}
+    dtype = id_type(words.vocabulary.size)
     for side, path in zip(SIDES, paths):
         lines, tokens = write_side(out, f"{name}.{side}", encoded(path, words, bar), dtype)
         require_aligned(paths[0], counts.setdefault("pairs", lines), path, lines)

@@ -3,10 +3,10 @@
     python -m pipeline.download CORPUS --out data/CORPUS/raw --test data/CORPUS/test
 
 Reads params.yaml (corpora.CORPUS.languages and .download, machine.mirror), the files and archives named there, and
-what was downloaded before (work/downloads). Writes {train,dev}.LANGUAGE into the folder --out and {test[,test_filtered]}
-.LANGUAGE into the folder --test, so that an edit of the test set trains nothing: UTF-8 as the source has it, one segment
-a line, line n of one language the translation of line n of the other. Sums that were never published are recorded in
-checksums.json.
+what was downloaded before (work/downloads). Writes train.LANGUAGE and dev.LANGUAGE into the
+folder --out, and test.LANGUAGE and perhaps test_filtered.LANGUAGE into the folder --test, so that an edit of the test
+set trains nothing. They are UTF-8 as the source has it, one segment a line, line n of one language the translation of
+line n of the other. Sums that were never published are recorded in checksums.json.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m pipeline.fetch_set NAME --out data/sets/NAME
 
-Reads params.yaml (sets.NAME; the corpus it names: languages, archives, normalise) and the files or archives named there.
-Writes an evaluation set (pipeline/corpora/evaluation.py). It trains nothing.
+Reads params.yaml (sets.NAME; the corpus it names: languages, archives, normalise) and the files or archives named
+there. Writes an evaluation set (pipeline/corpora/evaluation.py). It trains nothing.
 """
 
 import argparse
@@ -36,8 +36,9 @@ def main(arguments: argparse.Namespace) -> None:
     with atomic_folder(arguments.out) as folder:
         raw = [folder / f"raw.{code}" for code in codes]
         with ExitStack() as stack:
-            files = tuple(stack.enter_context(open(path, "wb")) for path in raw)
-            append(chosen.part, convert(dict[str, Archive], archives, f"{where}.archives"), codes, fetcher, files)
+            source, target = (stack.enter_context(open(path, "wb")) for path in raw)
+            known = convert(dict[str, Archive], archives, f"{where}.archives")
+            append(chosen.part, known, codes, fetcher, (source, target))
         with progress(raw) as bar:
             counts = write_set(folder, chosen.corpus, codes, raw, config, bar)
     print(f"{arguments.out}: {counts['kept']:,} pairs")

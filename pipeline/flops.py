@@ -35,7 +35,7 @@ def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps:
 
 
 def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
-    """The count for the training that training.json describes, with the vocabulary size that the corpus's report gives."""
+    """The count for the training that training.json describes, with the vocabulary size of the corpus's report."""
     training, where = read_json(path), str(path)
     config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
     lengths = Lengths(**{key: count(training, key, where) for key in keys(Lengths)})

@@ -13,7 +13,7 @@ beside this machine's.
 import argparse
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,17 +43,18 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
     from pipeline.costs.measuring import kept_bytes, seconds
     from pipeline.costs.table1_layers import COUNTS, layer
 
-    by_kind: dict[str, dict[tuple[int, int], Point]] = {kind: {} for kind in COUNTS}
+    shortest: dict[tuple[str, int, int], float] = {}
+    kept: dict[tuple[str, int, int], int] = {}
     for _ in range(config.repeats):
         for kind, n, d in product(COUNTS, config.lengths, config.widths):
             torch.manual_seed(config.seed)
             made = layer(kind, d, config.kernel, config.neighbourhood).to(device)
             x_BND = torch.randn(config.batch, n, d, device=device, requires_grad=True)
-            if (n, d) not in by_kind[kind]:  # also the warm-up
-                by_kind[kind][n, d] = Point(n, d, math.inf, kept_bytes(made, x_BND))
-            point = by_kind[kind][n, d]
-            by_kind[kind][n, d] = replace(point, seconds=min(point.seconds, seconds(made, x_BND)))
-    return {kind: list(by_place.values()) for kind, by_place in by_kind.items()}
+            if (kind, n, d) not in kept:  # also the warm-up
+                kept[kind, n, d] = kept_bytes(made, x_BND)
+            shortest[kind, n, d] = min(shortest.get((kind, n, d), math.inf), seconds(made, x_BND))
+    places = list(product(config.lengths, config.widths))
+    return {kind: [Point(n, d, shortest[kind, n, d], kept[kind, n, d]) for n, d in places] for kind in COUNTS}
 
 
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
@@ -71,7 +72,7 @@ def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> 
 
     counts = COUNTS[kind]
     return LayerCost(
-        seconds=growth((counts.operations(n, d, k, r) for n, d in places), (point.seconds for point in large)),
+        seconds=growth((counts.operations(n, d, k, r) for n, d in places), (point.time for point in large)),
         bytes=growth((counts.kept(n, d, k, r) for n, d in places), (point.bytes for point in large)),
         sequential_operations=sequential_operations(kind, config.lengths[0]),
         path_length=path_length(kind, config.lengths[0], k, r),
@@ -92,7 +93,7 @@ def main(arguments: argparse.Namespace) -> None:
     made_on = {**hardware(device), "commit": commit()}
     write_times(arguments.times, arguments.out, {"machine": made_on, **content(config, layers)})
     for kind, layer in layers.items():
-        law = layer.seconds.measured
+        law = layer.time_law
         print(f"{kind}: time grows as n^{law.n:.2f} d^{law.d:.2f} (R^2 {law.r_squared:.3f})")
 
 

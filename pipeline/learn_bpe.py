@@ -32,7 +32,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
             numbers = range(first, first + len(lines))
             taken = [(number + 1) * pairs // total > number * pairs // total for number in numbers]
             first += len(lines)
-            lines = itertools.compress(lines, taken)
+            lines = list(itertools.compress(lines, taken))
         yield b"".join(lines)
 
 

@@ -17,6 +17,13 @@ os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use `built` as slow. Snakemake runs all stages for it, and often again in the test."""
+    for item in items:
+        if "built" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def params():
     return load()

@@ -19,6 +19,7 @@ OF_MODEL = [TRAIN, f"average@{RUN}", f"decode@{RUN}"]  # which import transforme
 ADOPT = ("python", "-m", "pipeline.commands.adopt")
 WORD = "--accept-code-changes"
 MODEL = "transformer/model.py"
+SELECTED = f"  {RUN}: {{corpus: demo, model: tiny}}\n\n"  # the line of params.yaml's `runs`
 
 
 @pytest.fixture
@@ -100,7 +101,9 @@ def test_a_module_that_is_renamed_passes_without_a_word(project):
         "transformer/training.py", "from transformer.optimisation import", "from transformer.config.steps import"
     )
     project.edit("dvc.yaml", f"        - {old}\n", "")
-    project.edit("dvc.yaml", "        - transformer/config/training.py\n        - transformer/config/vocabulary.py\n        - transformer/data.py", f"        - {new}\n        - transformer/config/training.py\n        - transformer/config/vocabulary.py\n        - transformer/data.py")  # fmt: skip
+    modules = ("transformer/config/training.py", "transformer/config/vocabulary.py", "transformer/data.py")
+    after = "\n".join(f"        - {module}" for module in modules)  # as only train has them
+    project.edit("dvc.yaml", after, f"        - {new}\n{after}")
     assert project.planned() != []
     project.run(*ADOPT, RUN)
     assert new in {dep["path"] for dep in lock(project)[TRAIN]["deps"]}
@@ -130,10 +133,18 @@ def test_code_that_is_not_in_git_is_named(project):
         ("from pipeline.old import f", "from pipeline.new import g", False),
         ("from pipeline.old import f", "from pipeline.other import f", False),
         ("from pipeline.older import f", "from pipeline.newer import f", False),
-        ("from pipeline.a import b\nfrom pipeline.old import c", "from pipeline.new import c\nfrom pipeline.a import b", True),
+        (
+            "from pipeline.a import b\nfrom pipeline.old import c",
+            "from pipeline.new import c\nfrom pipeline.a import b",
+            True,
+        ),
         ("from pipeline.a import b, c", "from pipeline.a import c\nfrom pipeline.a import b", True),
         ("import a\nimport b", "import b\nimport a", False),
-        ("def f():\n    x()\n    from pipeline.old import c", "def f():\n    from pipeline.old import c\n    x()", False),
+        (
+            "def f():\n    x()\n    from pipeline.old import c",
+            "def f():\n    from pipeline.old import c\n    x()",
+            False,
+        ),
         ("x = ", "x = ", False),
     ],
 )  # fmt: skip
@@ -161,7 +172,7 @@ def changed_setting(project):
 
 
 def changed_run(project):
-    project.edit("params.yaml", f"  {RUN}: {{corpus: demo, model: tiny}}\n\n", f"  {RUN}: {{corpus: demo, model: tiny, h: 1}}\n\n")  # fmt: skip
+    project.edit("params.yaml", SELECTED, SELECTED.replace("tiny}", "tiny, h: 1}"))
 
 
 def changed_command(project):
@@ -187,7 +198,7 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, c
 
 
 def test_a_stage_that_never_ran_is_refused_and_a_wrong_name_gets_the_right_one(project):
-    project.edit("params.yaml", f"  {RUN}: {{corpus: demo, model: tiny}}\n\n", f"  {RUN}: {{corpus: demo, model: tiny}}\n  new: {{corpus: demo, model: tiny}}\n\n")  # fmt: skip
+    project.edit("params.yaml", SELECTED, SELECTED.replace("\n\n", "\n  new: {corpus: demo, model: tiny}\n\n"))
     assert "dvc.lock has no run of it" in refused(project, "train@new")
     assert f"did you mean '{RUN}'?" in refused(project, "demo-tony")
     assert "up to date" in project.run(*ADOPT, TRAIN)

@@ -122,7 +122,7 @@ def test_bombs_are_refused(tmp_path):
         lambda: contents(tmp_path / "bomb.tgz", ["x"]),
         lambda: contents(tmp_path / "nested.tar", ["bomb.gz"]),
     ):
-        with pytest.raises(UserError, match="(bomb|nested).*is refused: .* bytes unpack to"):
+        with pytest.raises(UserError, match=r"(bomb|nested).*is refused: .* bytes unpack to"):
             refused()
 
 
@@ -228,12 +228,12 @@ def test_sgm_gives_its_segments_one_a_line():
 
 @pytest.mark.parametrize("broken", [SGM.replace("</SEG>", ""), "<html></html>", SGM[: SGM.index("</SEG>")]])
 def test_a_broken_sgm_is_named(broken):
-    with pytest.raises(UserError, match="test.sgm: .*<seg> are opened"):
+    with pytest.raises(UserError, match=r"test.sgm: .*<seg> are opened"):
         sgm(broken.encode())
 
 
 def test_an_sgm_in_another_encoding_is_named():
-    with pytest.raises(UserError, match="test.sgm is not UTF-8"):
+    with pytest.raises(UserError, match=r"test.sgm is not UTF-8"):
         sgm("<seg>für</seg>".encode("latin-1"))
 
 
@@ -262,7 +262,7 @@ def test_parquet_gives_pairs_by_language(tmp_path):
 
 def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
     path = parquet(tmp_path / "a.parquet", [{"de": "a", "en": None}])
-    with pytest.raises(UserError, match="a.parquet: a pair is null"):
+    with pytest.raises(UserError, match=r"a.parquet: a pair is null"):
         list(parquet_pairs(path, ("en", "de")))
     with pytest.raises(UserError, match="translation has no fr; it has de, en"):
         list(parquet_pairs(path, ("en", "fr")))
@@ -272,14 +272,14 @@ def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[:-7], whole.replace(b"text", b"t\xffxt")):
         path.write_bytes(damaged)
-        with pytest.raises(UserError, match="a.parquet is damaged or not a parquet file"):
+        with pytest.raises(UserError, match=r"a.parquet is damaged or not a parquet file"):
             list(parquet_pairs(path, ("en", "de")))
 
 
 def test_two_columns_of_pairs_are_refused(tmp_path):
     pairs = pyarrow.array([{"de": "a", "en": "b"}])
     pyarrow.parquet.write_table(pyarrow.table([pairs, pairs], ["translation"] * 2), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match="a.parquet: .* the columns are translation, translation"):
+    with pytest.raises(UserError, match=r"a.parquet: .* the columns are translation, translation"):
         list(parquet_pairs(tmp_path / "a.parquet", ("en", "de")))
 
 

@@ -58,6 +58,7 @@ def output_of(benchmark, capsys, *words) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch, capsys):
     text, reference = corpus / "text.en", corpus / "text.de"
     once = ("--model", "tiny", "--minutes", "0", "--every", "2", "--out", corpus / "curves.svg")

@@ -114,6 +114,7 @@ def leaves(params: dict) -> list[tuple]:
     return [path for path in places(params) if not isinstance(inside(params, path), (dict, list))]
 
 
+@pytest.mark.slow
 def test_every_setting_refuses_each_other_type_by_its_key(params):
     params = small(params)
     for path in leaves(params):
@@ -156,10 +157,8 @@ def test_every_key_that_is_misspelt_is_refused_with_the_right_one(params):
         parent = inside(params, path[:-1])
         if (
             isinstance(parent, list)
-            or path[-2:-1]
-            and path[-2] in CATALOGUES
-            or path[0] == "studies"
-            and len(path) == 3
+            or (path[-2:-1] and path[-2] in CATALOGUES)
+            or (path[0] == "studies" and len(path) == 3)
         ):
             continue
         spoilt = copy.deepcopy(params)
@@ -451,6 +450,7 @@ def test_a_study_selects_its_sets_and_decodings(text):
     assert study.select(study.select(with_own, "mine"), "demo") == with_own
 
 
+@pytest.mark.slow
 def test_every_study_can_be_selected(text):
     for name in parse(text)["studies"]:
         check(parse(study.select(text, name)))
@@ -460,7 +460,10 @@ def test_every_study_can_be_selected(text):
     "runs",
     [
         "runs: {demo-tiny: {corpus: demo, model: tiny}}\n",
-        "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: tiny\n    other: {corpus: demo, model: tiny}\n",
+        (
+            "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: tiny\n"
+            "    other: {corpus: demo, model: tiny}\n"
+        ),
         "runs:\n\n  demo-tiny: {corpus: demo,\n    model: tiny}\n",
     ],
 )

@@ -146,7 +146,7 @@ def killed_at(place: int, folder: Path, work) -> bool:
     changes = itertools.count()
 
     def end(event: str, arguments: tuple) -> None:
-        changing = event in ("os.rename", "os.remove") or event == "open" and arguments[1] not in ("r", "rb", None)
+        changing = event in ("os.rename", "os.remove") or (event == "open" and arguments[1] not in ("r", "rb", None))
         if changing and str(arguments[0]).startswith(str(folder)) and next(changes) == place:
             os._exit(KILLED)
 
@@ -157,6 +157,7 @@ def killed_at(place: int, folder: Path, work) -> bool:
         os._exit(0)
 
 
+@pytest.mark.slow
 def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp_path, settings, training_settings):
     config, model = training_settings(steps=4, checkpoint_every=2, keep=1, log_every=3), settings(N=1, dropout=0.3)
     run(build(tmp_path / "whole", config, model))
@@ -187,6 +188,7 @@ def test_a_clock_that_runs_backwards_changes_nothing(tmp_path, settings, trainin
     assert trainer.state.seconds > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [[3], [2, 5, 6]])
 def test_what_early_stopping_has_seen_outlasts_a_stop(tmp_path, settings, training_settings, stops):
     config = training_settings(steps=60, patience=2, evaluate_every=2, checkpoint_every=4, lr_scale=5.0)

@@ -43,6 +43,7 @@ def test_no_command_is_left_out():
     assert {*WRONG, *WITHOUT_PARAMS, *READS_NOTHING} == started("pipeline/commands") | started("benchmarks")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
 def test_what_does_not_exist_is_one_line(command, tmp_path):
     if command in WRONG:

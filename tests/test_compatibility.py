@@ -1,4 +1,4 @@
-"""Models and records made by earlier code are read as they were then. tests/data/commit-3b4f273 was made by that commit."""
+"""Models and records made by earlier code are read as they were then. That code made tests/data/commit-3b4f273."""
 
 import dataclasses
 import json
@@ -54,8 +54,8 @@ def test_an_old_model_translates_as_it_did(decoding_settings, search, beam):
 
 
 @pytest.mark.parametrize("run", RECORDS)
-def test_an_old_record_says_what_it_said(run):
-    facts, known = read_json(OLD / "facts.json")[run], evidence.of_record(OLD / f"results/{run}.json")
+def test_an_old_record_says_what_it_said(params, run):
+    facts, known = read_json(OLD / "facts.json")[run], evidence.of_record(params, OLD / f"results/{run}.json")
     assert dataclasses.asdict(known.measure("bleu-13a")) == facts.pop("bleu-13a")
     assert known.at("translations", "dev", "average", "perplexity") == facts.pop("dev_perplexity")
     settings = facts.pop("settings")

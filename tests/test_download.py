@@ -178,7 +178,7 @@ def test_what_was_recorded_is_held_to(themselves, collect, tmp_path):
     site.files[path] = site.files[path][:-1]
     for file in (tmp_path / "downloads").rglob("*europarl*.tgz"):
         file.unlink()
-    with pytest.raises(UserError, match="europarl-v7.tgz: its sha256 is .*, but .*checksums.json has"):
+    with pytest.raises(UserError, match=r"europarl-v7.tgz: its sha256 is .*, but .*checksums.json has"):
         collect(settings, languages)
 
 
@@ -189,7 +189,7 @@ def test_a_damaged_archive_leaves_the_corpus_as_it_was(themselves, collect, tmp_
     site.files[path] = site.files[path][:-1]
     for file in (tmp_path / "downloads").rglob("*europarl*.tgz"):
         file.unlink()
-    with pytest.raises(UserError, match="europarl-v7.tgz: its sha256 is"):
+    with pytest.raises(UserError, match=r"europarl-v7.tgz: its sha256 is"):
         collect(settings, languages)
     made = [file for file in (tmp_path / "data").rglob("*") if file.is_file()]
     assert {file.name: file.read_bytes() for file in made} == expected
@@ -300,11 +300,11 @@ def test_the_first_pairs_of_members_of_an_archive_whose_sum_is_tested(collect, f
     written = collect(settings)
     assert (written["train.en"], written["train.de"]) == (lines(0, 1, 2),) * 2
     assert (written["dev.en"], written["test.de"]) == (lines(*range(5)), b"a\na\n")
-    with pytest.raises(UserError, match="text/mine.tgz: en has 5 lines; first: 6 asks for more"):
+    with pytest.raises(UserError, match=r"text/mine.tgz: en has 5 lines; first: 6 asks for more"):
         collect(settings | {"dev": part | {"first": 6}})
     data = file.read_bytes()
     file.write_bytes(data[:-6] + bytes([data[-6] ^ 1]) + data[-5:])
-    with pytest.raises(UserError, match="mine.tgz: its sha256 is"):
+    with pytest.raises(UserError, match=r"mine.tgz: its sha256 is"):
         collect(settings)
 
 
@@ -363,7 +363,7 @@ def test_an_archive_of_the_user_is_a_path(collect, files, tmp_path):
     settings = {"archives": {"mine": {"url": "text/mine.tar"}}, "train": part, "dev": part, "test": part}
     assert collect(settings)["test.de"] == lines(2)
     settings["archives"]["mine"]["md5"] = "0" * 32
-    with pytest.raises(UserError, match="mine.tar: its md5 is"):
+    with pytest.raises(UserError, match=r"mine.tar: its md5 is"):
         collect(settings)
 
 

@@ -20,6 +20,8 @@ from pipeline.training import workspace
 from tests.projects import Project
 from tests.shortened import OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):

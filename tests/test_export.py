@@ -24,6 +24,7 @@ from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary, learn
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+pytestmark = pytest.mark.slow
 
 
 def random_lines(seed: int, number: int) -> list[str]:

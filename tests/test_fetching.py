@@ -150,7 +150,7 @@ def test_503_then_success_waits_as_long_as_the_server_asks(site, fetcher, slept)
 
 def test_503_for_ever_is_given_up_with_longer_and_longer_waits(site, fetcher, slept):
     site.faults[NAME] = [Fault(status=503) for _ in range(9)]
-    with pytest.raises(UserError, match="gave up after 5 attempts .*503"):
+    with pytest.raises(UserError, match=r"gave up after 5 attempts .*503"):
         fetcher(attempts=5).fetch(site.url(NAME), SUM)
     assert slept == [1.0, 2.0, 4.0, 8.0]
 
@@ -179,7 +179,7 @@ def test_nobody_listening_is_one_line(fetcher):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(UserError, match="gave up after 3 attempts .*refused") as error:
+    with pytest.raises(UserError, match=r"gave up after 3 attempts .*refused") as error:
         fetcher().fetch(f"http://127.0.0.1:{port}/dev.tgz", SUM)
     assert "\n" not in str(error.value)
 
@@ -229,9 +229,21 @@ def test_a_redirect_to_http_is_followed(site, fetcher):
 
 @pytest.mark.parametrize(
     "address",
-    ["file:///etc/passwd", "ftp://host/a.tgz", "FILE:/etc/passwd", "javascript:1", "http://host/../../x.tgz"]
-    + ["http://host/", "http:///a.tgz", "https://host/a;rm -rf.tgz", "https://host/.bashrc"]
-    + ["http://[/a.tgz", "http://[::x]/a.tgz", "http://host:port/a.tgz", "http://host:99999/a.tgz"],
+    [
+        "file:///etc/passwd",
+        "ftp://host/a.tgz",
+        "FILE:/etc/passwd",
+        "javascript:1",
+        "http://host/../../x.tgz",
+        "http://host/",
+        "http:///a.tgz",
+        "https://host/a;rm -rf.tgz",
+        "https://host/.bashrc",
+        "http://[/a.tgz",
+        "http://[::x]/a.tgz",
+        "http://host:port/a.tgz",
+        "http://host:99999/a.tgz",
+    ],
 )
 def test_an_address_that_is_neither_http_nor_a_path_is_refused(address):
     with pytest.raises(UserError, match="refused"):
@@ -290,7 +302,7 @@ def test_the_sum_of_the_unpacked_bytes_holds_however_they_are_packed(site, fetch
 @pytest.mark.parametrize("sent", [gzip.compress(BODY[1:]), gzip.compress(BODY)[:-9], b"<html>Not Found</html>"])
 def test_a_packed_file_without_the_sum_or_damaged_is_kept_aside(site, fetcher, sent):
     site.files["/train.en.gz"] = sent
-    with pytest.raises(UserError, match="its sha256 is|is damaged or truncated") as error:
+    with pytest.raises(UserError, match=r"its sha256 is|is damaged or truncated") as error:
         fetcher().fetch(site.url("/train.en.gz"), dataclasses.replace(SUM, unpacked=True))
     (aside,) = fetcher().downloads.rglob("*.wrong-sum")
     assert str(aside) in str(error.value) and "\n" not in str(error.value) and aside.read_bytes() == sent
@@ -298,7 +310,7 @@ def test_a_packed_file_without_the_sum_or_damaged_is_kept_aside(site, fetcher, s
 
 @pytest.mark.parametrize("mirror", ["ftp://host/copies", "file:///srv", "no/such/folder", "http://["])
 def test_a_mirror_is_a_folder_or_http(site, fetcher, mirror):
-    with pytest.raises(UserError, match="refused|neither a folder"):
+    with pytest.raises(UserError, match=r"refused|neither a folder"):
         fetcher(mirror=mirror).fetch(site.url(NAME), SUM)
 
 
@@ -325,7 +337,7 @@ def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
 
 def test_a_damaged_record_of_sums_is_named(site, fetcher):
     fetcher().checksums.write_text("<<<<<<< HEAD")
-    with pytest.raises(UserError, match="checksums.json is not JSON"):
+    with pytest.raises(UserError, match=r"checksums.json is not JSON"):
         fetcher().fetch(site.url(NAME), None)
 
 
@@ -381,5 +393,5 @@ def test_own_text_may_be_a_linked_file_but_not_lie_in_a_linked_folder(fetcher, t
     (tmp_path / "text" / "corpus.en").symlink_to("../corpus.en")
     (tmp_path / "text" / "mine").symlink_to("..")
     assert fetcher().fetch("text/corpus.en", SUM).read_bytes() == BODY
-    with pytest.raises(UserError, match="text/mine/corpus.en: text/mine is a link to a folder"):
+    with pytest.raises(UserError, match=r"text/mine/corpus.en: text/mine is a link to a folder"):
         fetcher().fetch("text/mine/corpus.en", SUM)

@@ -60,6 +60,7 @@ def test_equals_torch_flop_counter(settings, variation, sizes):
     assert sum(training_flops(forward).values()) == counted(config, *sizes, backward=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
 def test_every_row_of_table_3_equals_torch_flop_counter(params, row):
     """At the sizes of the paper, on meta tensors, which compute nothing."""

@@ -1,4 +1,4 @@
-"""A lost cache, a folder that is read-only, two tools at once, a clock set back: said in one line, and nothing is lost."""
+"""A lost cache, a read-only folder, two tools at once, a clock set back: each is said in one line, nothing is lost."""
 
 import ctypes
 import json
@@ -193,6 +193,7 @@ def bound_by_modes() -> None:
         ctypes.CDLL(None).prctl(drop, override)
 
 
+@pytest.mark.slow
 def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_path):
     shutil.copy(ROOT / "params.yaml", tmp_path)
     for name in ("scores", "results", "reports"):

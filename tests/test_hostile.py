@@ -41,6 +41,8 @@ AWKWARD = [
 ]
 LANGUAGES = ("en", "de")
 
+pytestmark = pytest.mark.slow
+
 
 def write_sets(folder: Path, sets: dict[str, list[tuple[str, str]]]) -> None:
     folder.mkdir(exist_ok=True)

@@ -289,5 +289,5 @@ def test_a_damaged_file_is_refused_by_name(scores, tmp_path, old, new):
     path = scores / "layer-costs.json"
     path.write_text(path.read_text().replace(old, new))
     (tmp_path / "times" / "layer-costs.json").unlink()
-    with pytest.raises(UserError, match="scores/layer-costs.json"):
+    with pytest.raises(UserError, match=r"scores/layer-costs.json"):
         measured(tmp_path)

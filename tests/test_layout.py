@@ -143,6 +143,7 @@ def test_no_sentence_sees_another(settings, variation):
     assert not torch.allclose(outputs[0][changed], outputs[1][changed])
 
 
+@pytest.mark.slow
 def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
     """After two batches nothing more is compiled, whatever the number and the width of the rows."""
     plain, compiled = (build(settings(), 90).train() for _ in range(2))
@@ -161,9 +162,9 @@ def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
 
 def test_asking_whether_to_compile_changes_no_setting_of_dynamo(monkeypatch):
     monkeypatch.setattr(compilation, "hindrance", lambda: None)
-    monkeypatch.setattr(torch._dynamo.config, "specialize_float", False)
-    assert compilation.compiles("cuda")
-    assert not torch._dynamo.config.specialize_float
+    with torch._dynamo.config.patch(specialize_float=False):
+        assert compilation.compiles("cuda")
+        assert not torch._dynamo.config.specialize_float
 
 
 def test_padding_beside_a_full_row_is_a_number(settings):

@@ -174,6 +174,7 @@ def same(folder: Path, other: Path) -> None:
     assert numbers[0]["sums"] == numbers[1]["sums"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_tokens", [150, 20])
 def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens):
     """Without dropout, the losses, dev losses and counts are those of the same batches."""
@@ -183,6 +184,7 @@ def test_two_processes_train_what_one_trains(tmp_path, settings, training_settin
     same(tmp_path / "two", tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settings):
     """With batches of one pair, the other worker has none."""
     config = training_settings(batch_tokens=12, micro_batch_tokens=12, max_length=12)
@@ -191,6 +193,7 @@ def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settin
     same(tmp_path / "two", tmp_path / "one")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", [5, 7])
 def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, training_settings, until):
     """One is told to stop between two records, so the state has to hold the losses since the last record."""
@@ -253,10 +256,11 @@ def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path
         raise torch.OutOfMemoryError
 
     first.register_post_accumulate_grad_hook(fail)  # whose gradient comes last
-    with pytest.raises(UserError, match="out of memory.*micro_batch_tokens"):
+    with pytest.raises(UserError, match=r"out of memory.*micro_batch_tokens"):
         trainer.run(lambda record: None, lambda: False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [training_module, perplexity])
 def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
     tmp_path, monkeypatch, settings, training_settings, module
@@ -272,6 +276,7 @@ def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
     same(tmp_path / "two", tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_two_processes_resume_exactly_after_memory_ran_out_in_one(tmp_path, settings, training_settings):
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
 
@@ -313,6 +318,7 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
     assert raised is not UserError or "out of memory" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     """SIGTERM to one stops all at the same step. SIGKILL of one is reported in one line. One process can resume."""
     process = training.start()

@@ -75,7 +75,9 @@ def test_dvc_yaml_lists_the_modules_that_each_script_imports():
 def test_closure_follows_every_form_of_import(tmp_path):
     files = {
         "pipeline/__init__.py": "",
-        "pipeline/work.py": "import pipeline.one\nfrom pipeline import two, check\n\n\ndef late():\n    from transformer.three import x",
+        "pipeline/work.py": (
+            "import pipeline.one\nfrom pipeline import two, check\n\n\ndef late():\n    from transformer.three import x"
+        ),
         "pipeline/one.py": "import transformer.package",
         "pipeline/two.py": "",
         "pipeline/settings/check.py": "import pipeline.other",
@@ -294,8 +296,8 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
         ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
         (
-            "  multi30k: ",
-            "  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n  multi30k: ",
+            "  multi30k:\n",
+            "  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n  multi30k:\n",
             set(),
         ),
     ],
@@ -414,6 +416,7 @@ def test_metrics_parameters_and_experiments(project):
     assert difference == {"params.yaml": {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}}
 
 
+@pytest.mark.slow
 def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
     project = StubProject.new(tmp_path)
     project.run("python", "-m", "pipeline.commands.study", "paper")

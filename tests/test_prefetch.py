@@ -41,7 +41,8 @@ def test_an_error_is_raised_when_its_step_is_requested():
 
 def test_a_failing_process_exits():
     """The process exits while the prefetch thread is busy and has more requests."""
-    code = "import time\nfrom transformer.prefetch import Prefetch\nPrefetch(lambda step: time.sleep(0.5 * step), 4)(0)\n1 / 0"
+    code = "import time\nfrom transformer.prefetch import Prefetch\n"
+    code += "Prefetch(lambda step: time.sleep(0.5 * step), 4)(0)\n1 / 0"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )

@@ -499,6 +499,7 @@ def show(params: dict, folder: Path) -> None:
     assert page(dataclasses.replace(content, figures=[figure for run in runs for figure in attention(run)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("new", [MISSING, None, "text", -1, [1]])
 def test_whatever_stands_anywhere_in_a_file_is_shown_or_refused_by_the_file_s_name(project, tmp_path, new):
     params, run = project("demo"), tmp_path / "scores/demo-tiny"

@@ -17,6 +17,7 @@ from transformer.perplexity import batch_loss
 PAPER = load()["studies"]["paper"]["runs"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", PAPER)
 def test_one_step(params, run):
     _, model_config, config = run_settings({**params, "runs": PAPER}, run)

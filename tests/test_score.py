@@ -67,7 +67,10 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(full, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-STAGE = "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test --out scores/one/score.json --metrics scores/one/metrics.json"  # fmt: skip
+STAGE = (
+    "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test "
+    "--out scores/one/score.json --metrics scores/one/metrics.json"
+)
 
 
 def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
@@ -152,7 +155,7 @@ def test_a_filtered_set_of_unequal_sides_is_refused(tmp_path):
     translations, sets = project(tmp_path)
     write(sets["test"].folder / "filtered.en", SOURCES[:3])
     write(sets["test"].folder / "filtered.de", REFERENCES[:2])
-    with pytest.raises(UserError, match="filtered.en has 3 lines and .*filtered.de has 2;"):
+    with pytest.raises(UserError, match=r"filtered.en has 3 lines and .*filtered.de has 2;"):
         score(translations, sets, SETTINGS)
 
 

@@ -37,6 +37,7 @@ stages:
     deps:
     - {{path: data/demo/binarised, hash: md5, md5: 99ff.dir}}
 """
+pytestmark = pytest.mark.slow
 
 
 def records(steps: int, scale: float = 1.0) -> list[dict]:
@@ -394,7 +395,8 @@ def test_a_half_written_line_and_nan_are_skipped(tmp_path: Path) -> None:
 
 
 def test_telemetry_is_off_before_mlflow_is_imported() -> None:
-    code = "import os, sys, pipeline.tracking.follower; print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
+    code = "import os, sys, pipeline.tracking.follower\n"
+    code += "print('mlflow' in sys.modules, os.environ['MLFLOW_DISABLE_TELEMETRY'])"
     plain = {key: value for key, value in tracking.environment().items() if key != "MLFLOW_DISABLE_TELEMETRY"}
     answer = run_python("-c", code, env=plain)
     assert answer.stdout == "False true\n"

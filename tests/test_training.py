@@ -58,6 +58,7 @@ def weights(trainer):
     return {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [[5], [1, 2, 7], [4, 8], [11]])
 def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops):
     config, model = training_settings(), settings(dropout=0.3, attention_dropout=0.1)
@@ -91,6 +92,7 @@ def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training
     assert files(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
     """benchmarks/long_run.py measures memory too, over more steps."""
     config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3)
@@ -166,6 +168,7 @@ def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), mo
     monkeypatch.setattr(module, "batch_loss", batch_loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [lambda: RuntimeError(REFUSED), torch.OutOfMemoryError, MemoryError])
 def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, settings, training_settings, error):
     """The losses stay the same. The lower limit is reported once and kept."""
@@ -198,6 +201,7 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
     """Memory runs out once, before the stop. The parts stay small after it, although memory would suffice."""
     config, model = training_settings(batch_tokens=200, micro_batch_tokens=200), settings(dropout=0.3)
@@ -240,7 +244,7 @@ def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, mo
 def test_memory_that_does_not_suffice_for_any_dev_loss_is_one_line(tmp_path, monkeypatch, settings, training_settings):
     trainer = build(tmp_path, training_settings(), settings())
     short_of_memory(monkeypatch, 0, torch.OutOfMemoryError, perplexity)
-    with pytest.raises(UserError, match="^out of memory in the dev loss, one pair at a time"):
+    with pytest.raises(UserError, match=r"^out of memory in the dev loss, one pair at a time"):
         run(trainer)
 
 
@@ -270,6 +274,7 @@ def test_out_of_memory_is_told_from_other_errors():
     assert out_of_memory(torch.OutOfMemoryError()) and not out_of_memory(RuntimeError("shapes do not match"))
 
 
+@pytest.mark.slow
 def test_it_learns_to_copy(tmp_path, settings, training_settings):
     pairs = Pairs(200, 8)
     pairs.sides[0] = pairs.sides[1] = [ids % 8 + 4 for ids in pairs.sides[0]]
@@ -293,6 +298,7 @@ def dev_steps(trainer):
     return [record["step"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
     """Patience ends the training at a checkpoint where none was due. A stop there and a new start add none."""

@@ -50,9 +50,9 @@ class BinarisedSet:
 def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha256: str = "") -> BinarisedSet:
     """The set `name` ("train", "dev" or "test") in `folder`.
 
-    `verify` compares the sha256 of each file, which reads all of it. `vocabulary_sha256`, where given, is the vocabulary
-    that the data must have been encoded with. Raises UserError, which names the file, where a file is missing, truncated,
-    damaged or belongs to another set or vocabulary.
+    `verify` compares the sha256 of each file, which reads all of it. `vocabulary_sha256`, where given, is the
+    vocabulary that the data must have been encoded with. Raises UserError, which names the file, where a file is
+    missing, truncated, damaged or belongs to another set or vocabulary.
     """
     folder = Path(folder)
     description = describe(folder)

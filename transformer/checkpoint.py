@@ -59,7 +59,8 @@ def crc32(tensors: dict[str, Tensor], description: dict[str, Any]) -> int:
     total = zlib.crc32(json.dumps(description, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
-        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy(), total)
+        # numpy declares the buffer protocol for Python 3.12 and later only.
+        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy(), total)  # type: ignore[arg-type]
     return total
 
 

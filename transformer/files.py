@@ -23,9 +23,9 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
-        with open(temporary, mode, **text) as file:
+        with open(temporary, mode, encoding=encoding, newline=newline) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -5,9 +5,9 @@ step counts as three forward passes, since the backward pass computes two produc
 the forward pass. Operations whose number is only linear in the tokens and small beside these are not counted: look-ups,
 biases, softmax, norms, dropout, residual sums and the optimiser.
 
-Restricted self-attention (`neighbourhood`) counts as full attention, since the model computes all scores and masks them.
-Additive attention has no product of queries and keys. Its addition, tanh and multiply-add on the d_k numbers of a score
-count as 4 d_k operations; a dot product counts as 2 d_k.
+Restricted self-attention (`neighbourhood`) counts as full attention, since the model computes all scores and masks
+them. Additive attention has no product of queries and keys. Its addition, tanh and multiply-add on the d_k numbers of a
+score count as 4 d_k operations; a dot product counts as 2 d_k.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ class Lengths:
 
 
 def parameters(config: ModelConfig, vocabulary_size: int) -> int:
-    """The number of the model's weights, with one embedding matrix (3.4) and with biases in the projections of attention.
+    """The number of the model's weights, with one embedding matrix (3.4) and biases in the projections of attention.
 
     At 37,000 pieces, the paper's base model has 63.1 million and its big model 214.2 million.
     """

@@ -30,6 +30,8 @@ class Positions(nn.Module):
     The table of sinusoids grows with the longest sentence. Positions beyond the learned table use its last row.
     """
 
+    table: Tensor  # a parameter if `learned`, else a buffer
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.learned = config.positions == "learned"
@@ -128,7 +130,7 @@ class DecoderLayer(nn.Module):
         return self.residuals[2](x_BTD, self.feed_forward)
 
     def step(self, x_BKD: Tensor, cache: "LayerCache", own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
-        """One new position of each hypothesis, [B, K, D]. The K hypotheses of a sentence are K queries on shared keys."""
+        """One new position of each hypothesis, [B, K, D]. A sentence's K hypotheses are K queries on shared keys."""
         attend, cross = self.self_attention, self.cross_attention
 
         def attend_self(x: Tensor) -> Tensor:
@@ -147,8 +149,8 @@ class LayerCache:
     """The keys and values of one decoder layer: of the source, computed once, and of the target positions so far.
 
     Each step appends the keys of all K hypotheses, and none are moved or copied when a hypothesis continues another. A
-    mask (`DecoderCache.mask_BKN`) selects the keys of each hypothesis and its ancestors. The capacity doubles when it is
-    exhausted.
+    mask (`DecoderCache.mask_BKN`) selects the keys of each hypothesis and its ancestors. The capacity doubles when it
+    is exhausted.
     """
 
     CAPACITY = 64  # keys, initially

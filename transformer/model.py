@@ -1,6 +1,6 @@
 """The Transformer (section 3).
 
-Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K hypotheses of a sentence, N keys.
+Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K hypotheses a sentence, N keys.
 
 Initialisation, as in the authors' tensor2tensor of 2017 (the paper does not state it):
     matrices                        Glorot-uniform. W^Q, W^K and W^V of all heads are one matrix, as in
@@ -11,7 +11,7 @@ Initialisation, as in the authors' tensor2tensor of 2017 (the paper does not sta
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,7 +39,7 @@ class DecoderCache:
     ends: list[int]  # for each position, the number of keys up to and including it
 
     def advance(self, parent_BK: Tensor, neighbourhood: int) -> None:
-        """Extend the mask by one position, at which each hypothesis continues hypothesis `parent_BK` of its sentence."""
+        """Extend the mask by a position, at which each hypothesis continues hypothesis `parent_BK` of its sentence."""
         mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
         if neighbourhood and len(self.ends) > neighbourhood:
             mask_BKN[..., : self.ends[-1 - neighbourhood]] = float("-inf")
@@ -57,7 +57,7 @@ class DecoderCache:
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder of N layers (3.1). Source, target and pre-softmax projection share one embedding matrix (3.4)."""
+    """Encoder and decoder of N layers (3.1). Source, target and pre-softmax projection share one matrix (3.4)."""
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
         super().__init__()
@@ -65,8 +65,13 @@ class Transformer(nn.Module):
         self.embedding = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.source_positions = Positions(config)
         self.target_positions = Positions(config)
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.N))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.N))
+        # torch does not type ModuleList by its elements.
+        self.encoder: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
+            EncoderLayer(config) for _ in range(config.N)
+        )
+        self.decoder: Sequence[DecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
+            DecoderLayer(config) for _ in range(config.N)
+        )
         # Pre-norm normalises the output of each stack (Xiong et al. 2020); in post-norm, the paper's, each layer does.
         final = nn.LayerNorm if config.norm == "pre" else lambda _: nn.Identity()
         self.encoder_norm, self.decoder_norm = final(config.d_model), final(config.d_model)
@@ -117,7 +122,8 @@ class Transformer(nn.Module):
         """The masks of a batch; without a `target`, those of the encoder and of incremental decoding."""
         near = self.config.neighbourhood
         if source.sentence_BS is not None:
-            encoder = sentence_mask(source, source, neighbourhood=near)
+            assert target is not None, "rows are packed for training only"
+            encoder: Tensor | None = sentence_mask(source, source, neighbourhood=near)
             return Masks(sentence_mask(target, source), encoder, sentence_mask(target, target, True, near))
         cross = (source.ids_BS != PAD)[:, None, None, :]
         length, device = source.ids_BS.shape[1], source.ids_BS.device
@@ -154,10 +160,10 @@ class Transformer(nn.Module):
         return DecoderCache(layers, additive_mask(masks.source), memory_BSD.new_empty(len(source_BS), 1, 0), [])
 
     def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor]:
-        """Decode one position; returns the decoder's output there, [B, K, D], and the logits of the next token, [B, K, V].
+        """Decode one position. Returns the decoder's output there, [B, K, D], and the next token's logits, [B, K, V].
 
-        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis of the same sentence at the last
-        step that it continues; at the first step each sentence has one, numbered 0.
+        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis of the same sentence at the
+        last step that it continues; at the first step each sentence has one, numbered 0.
         """
         position = len(cache.ends)
         cache.advance(parent_BK, self.config.neighbourhood)
@@ -198,7 +204,7 @@ def attention_weights_of(model: Transformer, source: Rows, target: Rows) -> dict
 def keep_weights(
     kept: list[Tensor], attention: MultiHeadAttention, inputs: tuple, options: dict[str, Any], output: Tensor
 ) -> Tensor:
-    """A forward hook that appends the weights of `attention` to `kept` and returns the output that these weights give."""
+    """A forward hook that appends the weights of `attention` to `kept`. Returns the output that these weights give."""
     q_BHQE, k_BHKE, v_BHKE, mask = inputs
     kept.append(attention.weights(q_BHQE, k_BHKE, mask, **options))
     return attention.attended(kept[-1], v_BHKE)

@@ -112,7 +112,7 @@ class ProcessGroup:
     def __init__(self) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
         self.hosts = dist.new_group(backend="gloo")
-        self.gradients: GradientSum | None = None
+        self.gradients: GradientSum  # made by `watch`
 
     def watch(self, model: nn.Module) -> None:
         with connected(), torch.no_grad():

@@ -1,9 +1,9 @@
 """The shared vocabulary of source and target (section 5.1): byte-pair encoding, learnt and applied by SentencePiece.
 
-Decoding the ids of normalised text gives the text back, with two exceptions. U+2581, which SentencePiece uses for a space,
-becomes a space. Where params.yaml says `unknown: unk`, a character too rare to be a piece becomes ` ⁇ `; with
-`byte_fallback` it is encoded as up to four byte pieces and comes back. The names of special pieces (`<s>`, `<0x41>`) are
-ordinary text where they occur in a line.
+Decoding the ids of normalised text gives the text back, with two exceptions. U+2581, which SentencePiece uses for a
+space, becomes a space. Where params.yaml says `unknown: unk`, a character too rare to be a piece becomes ` ⁇ `; with
+`byte_fallback` it is encoded as up to four byte pieces and comes back. The names of special pieces (`<s>`, `<0x41>`)
+are ordinary text where they occur in a line.
 """
 
 import hashlib
@@ -77,8 +77,8 @@ class WordTable(dict):
     """Encodes blocks of text, each distinct word once.
 
     No piece contains an inner space, so the ids of a line are the concatenated ids of its words, and a table of words
-    gives the same ids as `Vocabulary.encode` in a fraction of its time. The table maps each word to its number w; its ids
-    are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than `distinct_words`.
+    gives the same ids as `Vocabulary.encode` in a fraction of its time. The table maps each word to its number w; its
+    ids are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than `distinct_words`.
     """
 
     def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
@@ -93,7 +93,8 @@ class WordTable(dict):
     def forget(self) -> None:
         """Empty the table."""
         self.clear()
-        self.starts, self.lengths, self.ids = (np.empty(0, dtype) for dtype in (np.int64, np.int64, np.int32))
+        self.starts, self.lengths = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.ids = np.empty(0, np.int32)
 
     def __missing__(self, word: bytes) -> int:
         self[word] = number = len(self)
@@ -134,8 +135,8 @@ class WordTable(dict):
 def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
     """The model file of a vocabulary learnt from `text`, blocks of whole lines. The same words give the same bytes.
 
-    SentencePiece receives each distinct word with its count, from which it learns the same pieces as from the lines, in a
-    fraction of the memory. Raises UserError where no vocabulary of this size can be learnt from the text.
+    SentencePiece receives each distinct word with its count, from which it learns the same pieces as from the lines, in
+    a fraction of the memory. Raises UserError where no vocabulary of this size can be learnt from the text.
     """
     counts = count_words(text)
     if not counts:

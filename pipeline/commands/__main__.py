@@ -13,9 +13,13 @@ def listing(folder: Path) -> str:
     commands = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
     width = max(map(len, commands))
     return "\n".join(
-        f"python -m pipeline.commands.{name:{width}}  {ast.get_docstring(ast.parse(path.read_bytes())).splitlines()[0]}"
-        for name, path in commands.items()
+        f"python -m pipeline.commands.{name:{width}}  {first_line(path)}" for name, path in commands.items()
     )
+
+
+def first_line(path: Path) -> str:
+    """The first line of a module's docstring."""
+    return (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0]
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python -m pipeline.commands.adopt RUN|STAGE [--dry-run] [--accept-code-changes]
     python -m pipeline.commands.adopt RUN --anew
 
-A stage is adopted only where nothing but code differs from what made its outputs. Modules may differ in comments, layout
-and docstrings, or be renamed; every other change of code is listed, and needs --accept-code-changes. work/adopted.json
-keeps what was accepted. Only dvc.lock's entries of the adopted stages are rewritten. An unfinished training of RUN goes
-on with the code of now at the next start; --anew removes it.
+A stage is adopted only where nothing but code differs from what made its outputs. Modules may differ in comments,
+layout and docstrings, or be renamed; every other change of code is listed, and needs --accept-code-changes.
+work/adopted.json keeps what was accepted. Only dvc.lock's entries of the adopted stages are rewritten. An unfinished
+training of RUN goes on with the code of now at the next start; --anew removes it.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def note(stage: PipelineStage, changes: list[Change]) -> None:
     """Keep the user's word in work/adopted.json, with the outputs that it is about."""
     known = read_json(ADOPTED) if ADOPTED.exists() else {}
     outs, before, now = {out.def_path: out.hash_info.value for out in stage.outs}, code_before(stage), code_now(stage)
-    code = [vars(c) | {"old_md5": before.get(c.old), "new_md5": now.get(c.new)} for c in changes]
+    code = [vars(c) | {"old_md5": c.old and before.get(c.old), "new_md5": c.new and now.get(c.new)} for c in changes]
     accepted = {"accepted_by": "the user", "date": datetime.now(UTC).isoformat(timespec="seconds"), "code": code}
     earlier = known.get(stage.name, {"outs": None})
     history = earlier["accepted"] if earlier["outs"] == outs else []  # else those outputs were made anew since

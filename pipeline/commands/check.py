@@ -3,8 +3,9 @@
     python -m pipeline.commands.check
 
 Prints the first error in one line: what is wrong, where, and what would be valid. Snakemake calls it before it plans,
-and every stage before it works. Called by a person it also names the long trainings that a change of code alone has made
-stale, which `dvc repro` would begin without a question; Snakemake asks. It exits with status 0 unless there is an error.
+and every stage before it works. Called by a person it also names the long trainings that a change of code alone has
+made stale, which `dvc repro` would begin without a question; Snakemake asks. It exits with status 0 unless there is an
+error.
 """
 
 import argparse

@@ -13,7 +13,7 @@ scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
@@ -56,6 +56,7 @@ def paired(systems: Mapping[str, list[str]], references: list[str], measure: Mea
     """sacreBLEU's signature and its result (score, mean, ci, p_value) for each system, the first being the baseline."""
     from sacrebleu.significance import PairedTest
 
+    prepared: list[tuple[str, Sequence[str]]]  # as PairedTest declares it
     prepared = [(system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()]
     if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
         raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")

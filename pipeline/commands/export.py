@@ -23,7 +23,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.files import atomic, atomic_folder, write_json
-from transformer.layers import DecoderLayer, EncoderLayer, sinusoids
+from transformer.layers import DecoderLayer, EncoderLayer, Residual, sinusoids
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
@@ -77,13 +77,14 @@ def layer_tensors(layer: EncoderLayer | DecoderLayer, order: Tensor) -> dict[str
             tensors |= {f"{name}.{part}_proj.weight": weight[:, order], f"{name}.{part}_proj.bias": bias}
         tensors |= written(f"{name}.out_proj", attention.output, order)
     for name, residual in zip([*attentions, "final"], layer.residuals):
+        assert isinstance(residual, Residual)  # torch does not type ModuleList by its elements
         tensors |= written(f"{name}_layer_norm" if name != "final" else "final_layer_norm", residual.norm, order)
     inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
     tensors |= {"fc1.weight": inner.weight[:, order], "fc1.bias": inner.bias}
     return tensors | written("fc2", outer, order)
 
 
-def written(name: str, module: torch.nn.Module, order: Tensor) -> dict[str, Tensor]:
+def written(name: str, module: torch.nn.Linear | torch.nn.LayerNorm, order: Tensor) -> dict[str, Tensor]:
     """The weights of a module whose output has size d_model."""
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
@@ -106,7 +107,7 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
 
 
 def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
-    sides = {}
+    sides: dict[str, int] = {}
     for side in ("encoder", "decoder"):
         sides |= {f"{side}_layers": config.N, f"{side}_attention_heads": config.h, f"{side}_ffn_dim": config.d_ff}
     return sides | {

@@ -1,7 +1,7 @@
 """Select a study of params.yaml's catalogue: its runs, their corpora, its sets and its decodings become what is built.
 
 python -m pipeline.commands.study            lists the studies
-python -m pipeline.commands.study NAME       rewrites the blocks runs, corpora_in_use, sets and decodings; every other byte stays
+python -m pipeline.commands.study NAME       rewrites the blocks runs, corpora_in_use, sets and decodings, nothing else
 """
 
 import argparse
@@ -38,7 +38,8 @@ def block(key: str, value: Mapping | list) -> str:
     """A block as it is written by hand: a line a run; a list on the key's own line."""
     yaml, out = YAML(typ="safe"), io.StringIO()
     yaml.default_flow_style = None  # only what is innermost stands on one line
-    yaml.sort_base_mapping_type_on_output, yaml.width = False, 10_000
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
+    yaml.width = 10_000
     yaml.dump({key: value}, out)
     return out.getvalue()
 

@@ -11,9 +11,9 @@ import lzma
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from pipeline.settings.addresses import tar_suffix
 from transformer.config.reading import UserError
@@ -22,8 +22,14 @@ CHUNK = 1 << 20
 HARMLESS = 1 << 24  # bytes; up to this size nothing is refused as a decompression bomb
 LARGEST_RATIO = 100  # unpacked to packed; text has 3 to 20
 LARGEST = 1 << 36  # bytes; 64 GiB, ten times the longest side of WMT14
-OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+OPENERS: dict[str, Callable[[IO[bytes]], Readable]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Unpacked:
@@ -34,7 +40,7 @@ class Unpacked:
 
     def __init__(self, packed: IO[bytes], suffix: str, label: str):
         self.packed, self.label, self.size = packed, label, 0
-        self.stream = OPENERS[suffix](packed) if suffix in OPENERS else packed
+        self.stream: Readable = OPENERS[suffix](packed) if suffix in OPENERS else packed
 
     def read(self, size: int = CHUNK) -> bytes:
         try:
@@ -75,7 +81,8 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
     with reading(archive) as packed:
         stream = Unpacked(packed, tar_suffix(archive.name), str(archive))
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
+            # A tar stream is only read; typeshed asks for all methods of a file.
+            with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
                 for member in tar:
                     name = safe_name(member, archive)
                     seen.append(name)
@@ -115,7 +122,9 @@ def safe_name(member: tarfile.TarInfo, archive: Path) -> str:
 def member_stream(tar: tarfile.TarFile, member: tarfile.TarInfo, label: str) -> Unpacked:
     if not member.isreg() or member.issparse():
         raise UserError(f"{label} is refused: it is not a regular file")
-    return Unpacked(tar.extractfile(member), os.path.splitext(member.name)[1], label)
+    content = tar.extractfile(member)
+    assert content is not None  # as for every regular file
+    return Unpacked(content, os.path.splitext(member.name)[1], label)
 
 
 @contextlib.contextmanager
@@ -129,4 +138,4 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
             file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name
         ) as followed,
     ):
-        yield followed
+        yield followed  # type: ignore[misc]  # it passes on all methods of `file`; types-tqdm declares only `read`

@@ -51,10 +51,11 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
         label, lines = ", ".join(part.parquet), [append_parquet(part, languages, fetcher, files)] * 2
         names = (label, label)
     elif part.archive is None:
-        names, lines = (part.source, part.target), append_files(part, fetcher, files)
+        names, lines = part.sides, append_files(part, fetcher, files)
     else:
         url = archives[part.archive].url
-        names = (f"{url}: {part.source}", part.target)
+        source, target = part.sides
+        names = (f"{url}: {source}", target)
         lines = append_members(part, fetcher.fetch(url, archives[part.archive].sum), files)
     for name, count in zip(names, lines):
         if part.first is not None and count < part.first:
@@ -66,7 +67,7 @@ def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fe
 def append_files(part: Part, fetcher: Fetcher, files: Files) -> list[int]:
     lines = []
     sums = (pinned("sha256", value, unpacked=True) for value in (part.source_sha256, part.target_sha256))
-    for name, expected, file in zip((part.source, part.target), sums, files):
+    for name, expected, file in zip(part.sides, sums, files):
         path = fetcher.fetch(name, expected)
         say(f"reading {path}")
         with unpacked(path) as stream:
@@ -75,7 +76,7 @@ def append_files(part: Part, fetcher: Fetcher, files: Files) -> list[int]:
 
 
 def append_members(part: Part, archive: Path, files: Files) -> list[int]:
-    names = (part.source, part.target)
+    names = part.sides
     say(f"reading {names[0]} and {names[1]} from {archive}")
     into = dict(zip(names, files))
     lines = {name: append_lines(text(stream, name), into[name], part.first) for name, stream in members(archive, names)}

@@ -1,8 +1,9 @@
 """Evaluation sets: the text that models translate and are scored on, one folder a set.
 
 data/sets/NAME holds, line by line, raw.LANGUAGE (as the source has it: the references), normalised.LANGUAGE (what is
-translated) and set.json. A corpus's own sets are CORPUS-dev and CORPUS-test, written by normalise; the sets under `sets`
-in params.yaml are written by fetch_set. A test set of WMT14 also holds filtered.LANGUAGE, a part of its raw lines.
+translated) and set.json. A corpus's own sets are CORPUS-dev and CORPUS-test, written by normalise; the sets under
+`sets` in params.yaml are written by fetch_set. A test set of WMT14 also holds filtered.LANGUAGE, a part of its raw
+lines.
 """
 
 from dataclasses import dataclass

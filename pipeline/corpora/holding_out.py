@@ -46,7 +46,7 @@ def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) ->
 
     They are evenly spread. Where train repeats itself too often for that, the rest is taken from its start.
     """
-    sources = set()
+    sources: set[bytes] = set()
     for spread in (True, False):
         for i, (source, target) in enumerate(pairs_of(folder, languages)):
             if len(sources) == wanted:

@@ -12,7 +12,7 @@ BLOCK = 1 << 20  # bytes of a file in memory at a time
 
 
 def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
-    """Yield lists of whole lines with their line feeds, about BLOCK bytes each. The last line may lack its line feed."""
+    """Yield lists of whole lines with their line feeds, about BLOCK bytes each. The last line may lack it."""
     with open(path, "rb", buffering=BLOCK) as file:
         while lines := file.readlines(BLOCK):
             yield lines

@@ -134,10 +134,11 @@ def normalise_set(
     with ExitStack() as stack:
         outputs = [stack.enter_context(open(path, "wb")) for path in out]
         for raw_lines in paired_blocks(paths, bar):
-            both = [side.lines(lines) for side, lines in zip(sides, raw_lines)]
-            both = select(*both) if select else both
-            kept += len(both[0])
-            for output, lines in zip(outputs, both):
+            sources, targets = (side.lines(lines) for side, lines in zip(sides, raw_lines))
+            if select:
+                sources, targets = select(sources, targets)
+            kept += len(sources)
+            for output, lines in zip(outputs, (sources, targets)):
                 output.write("\n".join([*lines, ""]).encode())
     if not kept:
         raise UserError(f"{paths[0]} and {paths[1]}: no pair in them, or none that is kept")

@@ -79,6 +79,7 @@ def require_columns(file, path: Path, languages: tuple[str, str]) -> None:
             f"{path}: column translation has no {' and no '.join(missing)}; "
             f"it has {', '.join(names) or 'no languages'}, the columns are {', '.join(columns.names)}"
         )
+    assert kind is not None  # it has the languages
     for language in languages:
         held = kind.field(language).type
         if not pyarrow.types.is_string(held) and not pyarrow.types.is_large_string(held):

@@ -116,7 +116,7 @@ def refuse_redirect(response: Any, **_: Any) -> None:
         raise Unavailable(f"{response.url}: redirects to {location!r}, which is not an http or https URL; refused")
 
 
-def placed(response: Any, url: str, partial: Path, have: int, record: dict | None) -> tuple[int, int | None]:
+def placed(response: Any, url: str, partial: Path, have: int, record: dict) -> tuple[int, int | None]:
     """Return the offset of the response's body in the file, and the size of the whole file if the server states it."""
     status, told = response.status_code, response.headers
     if status in TRANSIENT:
@@ -178,13 +178,13 @@ def record_path(partial: Path) -> Path:
     return partial.with_name(partial.name + ".json")
 
 
-def record_of(partial: Path, url: str) -> dict | None:
-    """Return the record of the file in `partial`; None if there is none or it is of another URL."""
+def record_of(partial: Path, url: str) -> dict:
+    """Return the record of the file in `partial`; {} if there is none or it is of another URL."""
     try:
         record = read_json(record_path(partial))
     except (FileNotFoundError, ValueError):
-        return None
-    return record if partial.exists() and record.get("url") == url else None
+        return {}
+    return record if partial.exists() and record.get("url") == url else {}
 
 
 def size_of(path: Path) -> int:

@@ -39,6 +39,12 @@ class Point:
     seconds: float | None
     bytes: int
 
+    @property
+    def time(self) -> float:
+        """The seconds of a point that has them: one without is only in a file without times."""
+        assert self.seconds is not None
+        return self.seconds
+
 
 @dataclass(frozen=True)
 class LayerCost:
@@ -49,6 +55,12 @@ class LayerCost:
     sequential_operations: int
     path_length: int
     points: tuple[Point, ...]
+
+    @property
+    def time_law(self) -> PowerLaw:
+        """How the measured time of a layer grows that has times."""
+        assert self.seconds is not None
+        return self.seconds.measured
 
     def without_times(self) -> "LayerCost":
         """The part that is equal in every run."""

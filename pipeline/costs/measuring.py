@@ -52,4 +52,5 @@ def power_law(places: Sequence[tuple[int, int]], costs: Iterable[float]) -> Powe
     factors = np.stack([np.ones_like(lengths), lengths, widths], axis=1)
     solution, *_ = np.linalg.lstsq(factors, logs, rcond=None)
     residual, total = ((logs - factors @ solution) ** 2).sum(), ((logs - logs.mean()) ** 2).sum()
-    return PowerLaw(math.exp(solution[0]), *map(float, solution[1:]), r_squared=float(1 - residual / total))
+    scale, n, d = map(float, solution)
+    return PowerLaw(math.exp(scale), n, d, r_squared=float(1 - residual / total))

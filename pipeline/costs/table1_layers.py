@@ -66,7 +66,7 @@ class RestrictedSelfAttention(nn.Module):
         return (weights_BGRW @ k_BGWD).flatten(1, 2)[:, :n]
 
     def mask(self, n: int, device: torch.device) -> Tensor:
-        """Whether a position attends to another at most r away and not padding, [G, R, W]. A padded one sees the last."""
+        """Whether a position attends to another: at most r away and not padding, [G, R, W]. Padding sees the last."""
         r = self.r
         query_R1, key_W = torch.arange(r, device=device)[:, None], torch.arange(-r, 2 * r, device=device)
         near_RW = (query_R1 - key_W).abs() <= r

@@ -129,17 +129,17 @@ def attention(run: Evidence) -> list[Figure]:
     for number, sentence in enumerate(sentences):
         for kind in ATTENTION:
             weights_LHQK = kept.get(f"{number}.{kind}")
-            if not fits(weights_LHQK, sentence, kind):
+            if weights_LHQK is None or not fits(weights_LHQK, sentence, kind):
                 raise UserError(f"{path}: {number}.{kind} has no weight for each piece in {description}; decode again")
             figures.append(attention_figure(run, number, sentence, kind, weights_LHQK))
     return figures
 
 
-def fits(weights_LHQK: np.ndarray | None, sentence: Sentence, kind: str) -> bool:
+def fits(weights_LHQK: np.ndarray, sentence: Sentence, kind: str) -> bool:
     """Whether there is a weight for every pair of pieces."""
     _, queries, keys = ATTENTION[kind]
     pieces = (len(getattr(sentence, queries)), len(getattr(sentence, keys)))
-    shape = np.shape(weights_LHQK)
+    shape = weights_LHQK.shape
     return len(shape) == 4 and 0 not in shape and shape[2:] == pieces
 
 

@@ -29,11 +29,14 @@ def flops(runs: Sequence[Evidence]) -> Table:
     columns += [Column("energy (kWh)", "number", 3, measured=True)]
     rows = [published_row(model) for model in TRAININGS] + [own_row(run) for run in runs]
     notes = [
-        "Estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; params.yaml: hardware).",
         (
-            "MFU and HFU are the counted operations divided by what the GPUs could have done at their peak in that time: "
-            "HFU with the masked half of the decoder's self-attention, MFU without it. A training on a CPU has neither, "
-            "and no estimate. The energy is what the GPU reports."
+            "Estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; params.yaml: "
+            "hardware)."
+        ),
+        (
+            "MFU and HFU are the counted operations divided by what the GPUs could have done at their peak in that "
+            "time: HFU with the masked half of the decoder's self-attention, MFU without it. A training on a CPU has "
+            "neither, and no estimate. The energy is what the GPU reports."
         ),
     ]
     return Table("flops", "What the trainings cost", columns, rows, notes)
@@ -58,8 +61,9 @@ def operations(runs: Sequence[Evidence]) -> Table:
     columns = [Column("run", "run"), Column("total", "power"), Column("causal half", "power")]
     columns += [Column(label, "power") for label in COMPONENTS.values()]
     note = (
-        "Of a whole training: all matrix products on real tokens, forward and backward, as torch.utils.flop_counter counts "
-        "them. The total includes the masked half of the decoder's self-attention; the next column leaves it out."
+        "Of a whole training: all matrix products on real tokens, forward and backward, as torch.utils.flop_counter "
+        "counts them. The total includes the masked half of the decoder's self-attention; the next column leaves "
+        "it out."
     )
     return Table("operations", "FLOPs, counted", columns, list(map(operations_row, runs)), [note])
 

@@ -71,8 +71,11 @@ def table(decodings: Sequence[Decoding]) -> Table | None:
     rows = []
     for each in decodings:
         metrics = each.scores["set"].metrics
-        cells = [f"{each.name} (recorded)" if each.recorded else each.name, each.model, each.set]
+        cells: list[Any] = [f"{each.name} (recorded)" if each.recorded else each.name, each.model, each.set]
         cells += [each.settings.get(key) for key in varied]
         rows.append([*cells, *(metrics.get(name) for name in ("bleu-13a", "bleu-paper", "chrf"))])
-    note = "Each is one line of `decodings` in params.yaml; 95% intervals by bootstrap. Settings that do not vary are left out."
+    note = (
+        "Each is one line of `decodings` in params.yaml; 95% intervals by bootstrap. Settings that do not vary are "
+        "left out."
+    )
     return Table("decodings", "Decodings", columns, rows, [note])

@@ -33,7 +33,7 @@ CURVE = "training.jsonl"
 TIMES = {"timing": ("training.json", "training"), "decoding": ("decoding.json", "translations")}
 
 # The entries of the parts that the report prints; all others are kept as they are.
-PRINTED = {
+PRINTED: dict[str, dict[str, Any]] = {
     "training": {"steps": int, "parameters": int, "settings_sha256": str, "data_sum": str},
     "timing": {"tokens_per_second": float, "commit": str | None},
     "translations": {"dev": dict[str, dict[str, float]]},
@@ -97,7 +97,7 @@ class Evidence:
 
     def measure(self, name: str, set_name: str = "test", weights: str = "average") -> Score | None:
         translation = self.scores.get(set_name, {}).get(weights)
-        return translation and translation.metrics.get(name)
+        return translation.metrics.get(name) if translation else None
 
 
 def read(path: Path) -> Any:
@@ -193,7 +193,8 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
 
 def cost_of(parts: Mapping[str, dict | None], params: Mapping, where: str) -> Cost:
     """The training's cost, computed anew: a record made before a rate was in params.yaml gets its estimate, too."""
-    return cost(parts["timing"] and timing_of(parts["timing"], where), parts["flops"], params)
+    timing = parts["timing"]
+    return cost(None if timing is None else timing_of(timing, where), parts["flops"], params)
 
 
 def records(params: Mapping, results: Path) -> list[Evidence]:

@@ -20,7 +20,7 @@ def layer_times(machine: Measured) -> Figure:
     against_n.set(xlabel=f"n, at d = {widths[-1]}", ylabel="seconds, forward and backward")
     against_d.set(xlabel=f"d, at n = {lengths[-1]}")
     canvas.legend(*against_n.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    grows = "; ".join(f"{kind} as {law(cost.seconds.measured)}" for kind, cost in machine.layers.items())
+    grows = "; ".join(f"{kind} as {law(cost.time_law)}" for kind, cost in machine.layers.items())
     caption = f"Time of one layer on {machine.hardware}: measured, and the fitted power law, dotted. It grows: {grows}."
     alt = "Time of the four layers of Table 1 against n and against d, on logarithmic axes: nearly straight lines."
     name = f"layer-costs{machine.name and f'-{machine.name}'}"
@@ -30,8 +30,8 @@ def layer_times(machine: Measured) -> Figure:
 def draw(plot: Axes, machine: Measured, sizes: Sequence[int], places: Sequence[tuple[int, int]]) -> None:
     """Plot each layer's times at these (n, d), and its fit, against the sizes."""
     for (kind, cost), colour in zip(machine.layers.items(), COLOURS):
-        times = {(point.n, point.d): point.seconds for point in cost.points}
-        fit = [cost.seconds.measured.at(*place) for place in places]
+        times = {(point.n, point.d): point.time for point in cost.points}
+        fit = [cost.time_law.at(*place) for place in places]
         plot.plot(sizes, [times[place] for place in places], color=colour, marker="o", markersize=3, label=kind)
         plot.plot(sizes, fit, color=colour, linestyle=":", linewidth=1.2)
     plot.set_xscale("log", base=2)

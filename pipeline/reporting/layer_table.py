@@ -1,4 +1,4 @@
-"""Table 1: the paper's formulae beside the costs of layers, measured on one machine or more (pipeline/layer_costs.py)."""
+"""Table 1: the paper's formulae beside the costs of layers, as pipeline/layer_costs.py measured them on any machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ from transformer.config.reading import UserError
 NOTES = [
     "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions.",
     (
-        "Measured are one head of attention without projections, which the paper does not count either, a plain recurrent "
-        "layer (tanh), and attention restricted to r positions on either side, block by block; paths are those of "
-        "convolutions dilated by powers of k. Memory is what the forward pass keeps for the backward pass beside the "
-        "weights; it is expected to grow as the same fit of a count of it: n^2 + n d numbers for self-attention."
+        "Measured are one head of attention without projections, which the paper does not count either, a plain "
+        "recurrent layer (tanh), and attention restricted to r positions on either side, block by block; paths are "
+        "those of convolutions dilated by powers of k. Memory is what the forward pass keeps for the backward pass "
+        "beside the weights; it is expected to grow as the same fit of a count of it: n^2 + n d numbers for "
+        "self-attention."
     ),
 ]
 
@@ -70,17 +71,18 @@ def table1(machines: Sequence[Measured]) -> Table:
     columns += [Column("memory expected"), Column("memory grows as"), Column("sequential operations")]
     columns += [Column("sequential operations, counted", "count"), Column("path length")]
     columns += [Column("path length, computed", "count"), Column("machine"), Column("hardware", measured=True)]
-    rows = [row(layer, machine) for layer in TABLE1 for machine in machines or [None]]
-    return Table("table1", "Table 1: what a layer costs", columns, rows, NOTES + [*map(note, machines)], grouped=True)
+    shown: Sequence[Measured | None] = machines or [None]
+    rows = [row(layer, machine) for layer in TABLE1 for machine in shown]
+    return Table("table1", "Table 1: what a layer costs", columns, rows, [*NOTES, *map(note, machines)], grouped=True)
 
 
 def row(layer: Table1Row, machine: Measured | None) -> list[Any]:
     if machine is None:
-        cells = [layer.layer, layer.complexity, None, None, None, None, layer.sequential, None, layer.path]
-        return [*cells, None, None, None]
+        formulae = [layer.layer, layer.complexity, None, None, None, None, layer.sequential, None, layer.path]
+        return [*formulae, None, None, None]
     cost = machine.layers[layer.layer]
     fit = cost.seconds and cost.seconds.measured
-    cells = [layer.layer, layer.complexity, fit and law(fit), fit and fit.r_squared]
+    cells: list[Any] = [layer.layer, layer.complexity, fit and law(fit), fit and fit.r_squared]
     cells += [law(cost.bytes.expected), law(cost.bytes.measured), layer.sequential, cost.sequential_operations]
     return [*cells, layer.path, cost.path_length, label(machine), machine.hardware]
 
@@ -100,6 +102,6 @@ def note(machine: Measured) -> str:
     n, d = upper(of.lengths), upper(of.widths)
     return (
         f"Machine {label(machine)}: one layer, forward and backward, batch {of.batch}, k {of.kernel}, "
-        f"r {of.neighbourhood}; powers fitted by least squares on the logarithms, n {n[0]} to {n[-1]}, d {d[0]} to {d[-1]}; counted and "
-        f"computed at n {of.lengths[0]}."
+        f"r {of.neighbourhood}; powers fitted by least squares on the logarithms, n {n[0]} to {n[-1]}, d {d[0]} to "
+        f"{d[-1]}; counted and computed at n {of.lengths[0]}."
     )

@@ -58,8 +58,8 @@ def table2(runs: Sequence[Evidence]) -> Table:
         f"newstest2014, from the averaged checkpoints. {OF_BLEU}",
         f"EN-FR of the big model: Table 2 and the abstract say 41.8, the text of 6.1 says {BIG_EN_FR_IN_THE_TEXT}.",
         (
-            "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. It states one cost for both language "
-            "pairs. Counted are the operations of our training, which do not depend on its time."
+            "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. It states one cost for both "
+            "language pairs. Counted are the operations of our training, which do not depend on its time."
         ),
     ]
     return Table("table2", "Table 2: BLEU on newstest2014, and the cost of training", columns, rows, notes)
@@ -70,7 +70,7 @@ def table2_row(row: Table2Row, en_de: Evidence | None, en_fr: Evidence | None) -
         return [run and run.measure("bleu-paper"), run and run.measure("bleu-13a")]
 
     def flops(run: Evidence | None) -> list[float | None]:
-        return [run and run.cost.flops, run and run.at("flops", "analytic", "training_flops")]
+        return [run.cost.flops, run.at("flops", "analytic", "training_flops")] if run else [None, None]
 
     cells = [row.name, row.bleu_en_de, *ours(en_de), row.bleu_en_fr, *ours(en_fr)]
     cells += [row.flops_en_de, *flops(en_de), row.flops_en_fr, *flops(en_fr)]
@@ -89,19 +89,19 @@ def table3(runs: Sequence[Evidence]) -> Table:
     rows = []
     for group in variations.GROUPS:
         for row in [row for row in TABLE3 if row.group == group]:
-            ours = [run for run in on_corpus if stated(run) == row.settings]
+            ours: list[Evidence | None] = [run for run in on_corpus if stated(run) == row.settings]
             rows += [table3_row(row, run) for run in ours or [None]]
         rows += [own_row(group, run) for run in not_published if variations.group(stated(run), BASE) == group]
     notes = [
         (
-            "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is the "
-            f'base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}'
+            "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is "
+            f'the base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}'
         ),
         "Perplexities per piece of two vocabularies differ by more than the models: the paper's is not published.",
         (
             "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214. "
-            "The paper says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the first "
-            "and 1.0 to the second."
+            "The paper says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the "
+            "first and 1.0 to the second."
         ),
     ]
     table = Table("table3", "Table 3: variations on the Transformer", columns, rows, notes, grouped=True)

@@ -161,8 +161,10 @@ def table3_row(model: Mapping[str, Any], training: Mapping[str, Any]) -> Table3R
 
 @dataclass(frozen=True)
 class Toolkit:
-    """A result that another implementation reports, with its measure. Two measures of the same translations differ by up
-    to 2 BLEU."""
+    """A result that another implementation reports, with its measure.
+
+    Two measures of the same translations differ by up to 2 BLEU.
+    """
 
     name: str
     model: str

@@ -100,7 +100,7 @@ class Measure:
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
     """The cells of the matrix by name, for translations into `language`."""
-    plain = {
+    plain: dict[str, BLEU | CHRF] = {
         "bleu-13a": BLEU(tokenize="13a"),
         "bleu-13a-lc": BLEU(tokenize="13a", lowercase=True, force=True),
         "bleu-intl": BLEU(tokenize="intl", force=True),

@@ -9,7 +9,7 @@ from transformer.files import read_json
 
 
 def metrics(table: Mapping[str, Any], translations: Path) -> dict[str, float]:
-    """The content of metrics.json: scores of the test set from `table`, which score.json holds, and dev's perplexity."""
+    """The content of metrics.json: the test set's scores from `table`, that of score.json, and dev's perplexity."""
     description = translations / "translations.json"
     perplexity = entry(read_json(description), "dev.average.perplexity", float, str(description))
     return {**of_set("test", table["test"]["average"]), "dev_perplexity": perplexity}

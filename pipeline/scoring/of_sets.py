@@ -51,7 +51,7 @@ def filtered_scores(translation: Path, chosen: EvaluationSet, settings: ScoringC
 
 def places(filtered: Path, full: Path) -> list[int]:
     """Where each segment of the filtered test set's source stands in the full one's, equal segments in their order."""
-    numbers = defaultdict(deque)
+    numbers: dict[str, deque[int]] = defaultdict(deque)
     for number, segment in enumerate(read_lines(full)):
         numbers[" ".join(segment.split())].append(number)
     found = []

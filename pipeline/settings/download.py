@@ -79,6 +79,12 @@ class Part:
         require(self.parquet != (), "parquet", [], "at least one URL or path is expected")
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """Source and target, of a part that is two files or two members of an archive."""
+        assert self.source is not None and self.target is not None
+        return self.source, self.target
+
+    @property
     def parquet_files(self) -> list[str]:
         """All files, in order. The hub splits a large table, and each file name states the number of files."""
         return [file for address in self.parquet or () for file in pieces(address)]

@@ -1,4 +1,4 @@
-"""The blocks `sets` and `decodings`: what is evaluated beside the runs' own dev and test sets. Neither trains anything."""
+"""The blocks `sets` and `decodings`: what is evaluated beside the runs' own dev and test sets. They train nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -66,6 +66,7 @@ def start(arguments: tuple[str, ...]) -> subprocess.Popen | None:
 
 def end(process: subprocess.Popen) -> None:
     """Wait for the follower, at most PATIENCE seconds."""
+    assert process.stdin is not None  # a pipe
     process.stdin.close()
     try:
         if status := process.wait(PATIENCE):

@@ -40,7 +40,7 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
     try:
         with opened() as store:
             action(store, *arguments)
-    except Exception as error:  # noqa: BLE001  (stores and their drivers raise errors of many libraries)
+    except Exception as error:  # stores and their drivers raise errors of many libraries
         return f"MLflow, {shown_uri()}: {reason(error)}"
     return None
 
@@ -48,8 +48,8 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
 def reason(error: BaseException) -> str:
     """The message of `error` in one line, or of the error of the system or of SQLite that caused it."""
     origin = error
-    while origin.__cause__ or origin.__context__:
-        origin = origin.__cause__ or origin.__context__
+    while cause := origin.__cause__ or origin.__context__:
+        origin = cause
     said = origin if isinstance(origin, (OSError, sqlite3.Error)) else error
     return " ".join(str(said).split())[:200] or type(said).__name__
 

@@ -79,7 +79,7 @@ def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     entry = dataclasses.replace(
         entry,
         tags={**entry.tags, **texts(timing), **commit},
-        metrics=entry.metrics | numbers("timing", timing) | numbers("flops", optional(folder / "flops.json")),
+        metrics={**entry.metrics, **numbers("timing", timing), **numbers("flops", optional(folder / "flops.json"))},
         started=moment(timing.get("started")),
         ended=moment(timing.get("ended")),
     )

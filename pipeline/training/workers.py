@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import torch
 import torch.distributed as dist
@@ -53,8 +54,13 @@ def start(processes: int) -> int:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
     place["LOCAL_WORLD_SIZE"] = str(processes)
     workers: list[subprocess.Popen] = []
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        for worker in workers:
+            worker.send_signal(number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: [worker.send_signal(number) for worker in workers])
+        signal.signal(number, forward)
     try:
         for rank in range(processes):
             environment = {**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)}

@@ -43,7 +43,7 @@ def is_code(path: str) -> bool:
 
 def code_before(stage: PipelineStage) -> dict[str, str]:
     """The md5 of each module that made the stage's outputs."""
-    return {dep["path"]: dep["md5"] for dep in entry(stage).get("deps", []) if is_code(dep["path"])}
+    return {dep["path"]: dep["md5"] for dep in (entry(stage) or {}).get("deps", []) if is_code(dep["path"])}
 
 
 def code_now(stage: PipelineStage) -> dict[str, str]:
@@ -60,7 +60,7 @@ def hindrances(stage: PipelineStage) -> list[str]:
     found = [] if own(before["cmd"]) == own(stage.cmd) else ["its command is another one"]
     found += [f"{path} was a dependency" for path in sorted(gone)]
     changed = {path: state for dep in data for path, state in dep.workspace_status().items()}
-    found += [f"{path} is {state}" for path, state in changed.items() if not narrowed(stage, path)]
+    found += [f"{path} is {state}" for path, state in changed.items() if not narrowed(stage, before, path)]
     found += [f"{path} is another setting" for path in changed_settings(stage, before)]
     return found + [f"{path} is {state}" for out in stage.outs for path, state in out.workspace_status().items()]
 
@@ -71,18 +71,18 @@ def own(command: str | list[str]) -> list[str]:
     return [re.sub(r" --times \S+", "", line) for line in lines_]
 
 
-def narrowed(stage: PipelineStage, path: str) -> bool:
+def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool:
     """Whether a folder of binarised data only lost sets: every array in it now was in it when the stage ran.
 
     Binarised data once held the test set, too, which no training reads.
     """
-    (old,) = [dep["md5"] for dep in entry(stage)["deps"] if dep["path"] == path] or [""]
+    (old,) = [dep["md5"] for dep in before["deps"] if dep["path"] == path] or [""]
     listing = Path(stage.repo.cache.local.path, old[:2], old[2:])
     if not (old.endswith(".dir") and Path(path, DESCRIPTION).is_file() and listing.is_file()):
         return False
-    before = {file["relpath"]: file["md5"] for file in read_json(listing)}
+    held = {file["relpath"]: file["md5"] for file in read_json(listing)}
     now = {file.name: file for file in Path(path).iterdir() if file.name != DESCRIPTION}
-    return all(before.get(name) == md5(file) for name, file in now.items())
+    return all(held.get(name) == md5(file) for name, file in now.items())
 
 
 def md5(path: Path) -> str:
@@ -123,7 +123,7 @@ class Change:
 
 
 def code_changes(stage: PipelineStage) -> list[Change]:
-    """How the stage's code of now differs from the code that made its outputs. Raises UserError where git lacks that."""
+    """How the stage's code of now differs from the code that made its outputs. UserError where git lacks the latter."""
     before, now = code_before(stage), code_now(stage)
     differing = {path: md5 for path, md5 in before.items() if now.get(path) != md5}
     known = history.modules(set(differing.values()))
@@ -137,7 +137,7 @@ def code_changes(stage: PipelineStage) -> list[Change]:
     pairs = partners(old, new)
     moved = {module(a): module(b) for a, b in pairs if a and b and a != b}
     return [
-        Change(a, b, differing_lines(old.get(a, b""), new.get(b, b"")))
+        Change(a, b, differing_lines(old[a] if a else b"", new[b] if b else b""))
         for a, b in pairs
         if not (a and b and same_syntax(old[a], new[b], moved))
     ]

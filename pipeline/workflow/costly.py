@@ -27,8 +27,9 @@ class Costly:
     def __str__(self) -> str:
         more = f" and {len(self.modules) - 3} more" if len(self.modules) > 3 else ""
         return (
-            f"{self.stage} is stale by code alone ({', '.join(self.modules[:3])}{more}); it took {duration(self.seconds)}. "
-            f"`python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps what it made"
+            f"{self.stage} is stale by code alone ({', '.join(self.modules[:3])}{more}); it took "
+            f"{duration(self.seconds)}. `python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps what "
+            "it made"
         )
 
 

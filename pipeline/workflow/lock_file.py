@@ -30,7 +30,7 @@ def keep_or_put_back() -> bool:
     To be called while DVC's lock is held, so that no other process is writing.
     """
     content = LOCK.read_bytes() if LOCK.exists() else None
-    if content is None or (damaged := not whole(content)) and not KEPT.exists():
+    if content is None or ((damaged := not whole(content)) and not KEPT.exists()):
         return False
     with atomic(LOCK if damaged else KEPT) as file:
         file.write(KEPT.read_bytes() if damaged else content)

@@ -81,8 +81,9 @@ def join(*words: str) -> str:
 def main_clause(clause: Clause, front: str = "") -> Pair:
     """A statement. It begins with the field that `front` names (`time` or `place`), or with the subject."""
     if front:
-        field = getattr(clause, front)
-        return main_after(Pair(field.english + ",", field.german), replace(clause, **{front: NONE}))
+        field = clause.time if front == "time" else clause.place
+        rest = replace(clause, time=NONE) if front == "time" else replace(clause, place=NONE)
+        return main_after(Pair(field.english + ",", field.german), rest)
     finite, end = second(clause)
     german = join(clause.subject.german[0], finite, middle(clause), end)
     return Pair(statement(clause), german + clause.content.german)
@@ -174,6 +175,7 @@ def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
     if clause.modal and clause.modal.auxiliary:
         return clause.modal.auxiliary, join(clause.modal.tail, verb.base, after)
     if clause.modal:
+        assert clause.modal.verb is not None  # as it has no auxiliary
         verb, after, tense = clause.modal.verb, join(clause.modal.verb.tail, verb.base, after), clause.modal.tense
     if tense in ("perfect", "pluperfect"):
         return HAVE.finite("past" if tense == "pluperfect" else "present", agreement), join(verb.participle, after)

@@ -139,7 +139,7 @@ def lying(dice: Dice) -> Clause:
 
 def describing(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Clause:
     """A thing has a quality, or more of it than another thing: is old, is older than."""
-    kind = kind or dice.choose(PASSIVE_KINDS + ["transport", "link", "area"])
+    kind = kind or dice.choose([*PASSIVE_KINDS, "transport", "link", "area"])
     subject = subject or phrases.thing(dice, [kind], known=True, tail=relative)
     negated = negatable(subject) and dice.chance(0.15)
     comparing = dice.chance(0.35)

@@ -131,10 +131,11 @@ def crowd_does(dice: Dice, subject: phrases.Nominal) -> Pair:
         clause = Clause(subject, frames.TRAVEL, "past", complement=Complement(english, last=german))
     else:
         seen = crowded(dice)
-        field = "definite" if seen.definite else "indefinite"
-        clause = Clause(
-            subject, frames.VISIT, "past", complement=Complement(seen.english, **{field: seen.german[ACCUSATIVE]})
+        german = seen.german[ACCUSATIVE]
+        complement = (
+            Complement(seen.english, definite=german) if seen.definite else Complement(seen.english, indefinite=german)
         )
+        clause = Clause(subject, frames.VISIT, "past", complement=complement)
     front = dice.chance(0.5)
     time = adjuncts.time(dice, "past")
     return main_clause(Clause(subject, clause.verb, "past", complement=clause.complement, time=time), "time" * front)

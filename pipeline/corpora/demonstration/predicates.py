@@ -83,8 +83,9 @@ def handing(verb: Verb, gift: Nominal, receiver: Nominal, backwards: bool, negat
 def helping(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
     frame = dice.choose(frames.HELPING)
     nominal = individual(dice, subject) if negated or dice.chance(0.5) else some_person(dice)
-    field = "pronoun" if nominal.pronoun else "dative"
-    return Predicate(frame.verb, Complement(nominal.objective, **{field: nominal.german[DATIVE]}))
+    english, german = nominal.objective, nominal.german[DATIVE]
+    complement = Complement(english, pronoun=german) if nominal.pronoun else Complement(english, dative=german)
+    return Predicate(frame.verb, complement)
 
 
 def prepositional(dice: Dice, subject: Nominal, negated: bool) -> Predicate:

@@ -27,9 +27,9 @@ def wondering(dice: Dice) -> Pair:
     """An indirect question with whether, why or when."""
     mood = dice.choose([PAST, PRESENT])
     word = dice.choose([Pair("whether", "ob"), Pair("whether", "ob"), Pair("why", "warum"), Pair("when", "wann")])
-    content = replace(
-        events.event(dice, mood_=mood), **({"time": NONE, "often": NONE} if word.english == "when" else {})
-    )
+    content = events.event(dice, mood_=mood)
+    if word.english == "when":
+        content = replace(content, time=NONE, often=NONE)
     english, german = subordinate(word, content)
     asking = dice.chance(0.4)
     verb = frames.ASKING if asking else frames.KNOWING
@@ -96,5 +96,5 @@ def quoted(dice: Dice) -> Pair:
         return Pair(f'{tag.english}, "{inner.english}"', f"{tag.german}: „{inner.german}“")
     english = inner.english if asked else inner.english[:-1] + ","
     german = inner.german if asked else inner.german[:-1]
-    tag = f"{verb.english.past} {speaker.english}", f"{verb.german.past[speaker.agreement]} {speaker.german[0]}"
-    return Pair(f'"{english}" {tag[0]}.', f"„{german}“, {tag[1]}.")
+    tag = Pair(f"{verb.english.past} {speaker.english}", f"{verb.german.past[speaker.agreement]} {speaker.german[0]}")
+    return Pair(f'"{english}" {tag.english}.', f"„{german}“, {tag.german}.")

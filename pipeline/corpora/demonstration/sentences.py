@@ -147,13 +147,12 @@ def reported(dice: Dice) -> Pair:
     if mood is PAST and content.tense != "past":
         content = replace(content, tense="past", modal=None, progressive=False, time=NONE)
     english, german = subordinate(Pair("that", "dass"), content)
-    content = Pair(english, ", " + german)
+    that = Pair(english, ", " + german)
     if dice.chance(0.2):
         english, german = dice.choose(lexicon.JUDGEMENTS)
-        return finished(
-            main_clause(Clause(IT, BE, mood.tense, complement=Complement(english, last=german), content=content))
-        )
-    clause = Clause(phrases.person(dice), dice.choose(frames.SAYING).verb, mood.tense, content=content)
+        complement = Complement(english, last=german)
+        return finished(main_clause(Clause(IT, BE, mood.tense, complement=complement, content=that)))
+    clause = Clause(phrases.person(dice), dice.choose(frames.SAYING).verb, mood.tense, content=that)
     if dice.chance(0.25):
         clause = replace(clause, time=time_of(dice, mood.when()))
     return finished(told(dice, clause, often=1.0))
