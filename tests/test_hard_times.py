@@ -200,7 +200,7 @@ def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_pat
         (tmp_path / name).mkdir()
     (tmp_path / "reports/index.html").write_text("the old report")
     (tmp_path / "reports").chmod(0o555)
-    places = ("--scores", "scores", "--times", "times", "--results", "results", "--out", "reports")
+    places = ("--scores", "scores", "--times", "times", "--sets", "sets", "--results", "results", "--out", "reports")
     done = subprocess.run(
         [sys.executable, "-m", "pipeline.report", *places],
         cwd=tmp_path,

@@ -16,11 +16,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import sacrebleu
 from dvc.repo import Repo
 
 from pipeline import report
 from pipeline.commands import record
-from pipeline.reporting import cost_tables, decodings, evidence, paper_tables, run_tables
+from pipeline.reporting import cost_tables, decodings, evidence, pairs, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.deltas import comparison
 from pipeline.reporting.headlines import headlines
@@ -293,6 +294,8 @@ def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):
     control = "demo-deep-no-warmup"
     tables = {name for name, text in files.items() if name.endswith(".csv") and f"\n{control}," in text}
     assert tables == {"study-demo-warmup.csv", "runs.csv", "scores.csv"}  # the last two hold every run
+    assert control not in files["README.md"].split("## Pictures")[0].split("## Runs")[1]
+    assert len(re.findall(r"^!\[", files["README.md"], re.MULTILINE)) == 3
     assert f"figures/loss-{control}.svg" not in files and "figures/loss-demo-deep.svg" in files
     assert "no-warmup" in files["figures/study-demo-warmup.svg"]
 
@@ -707,7 +710,7 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)
     monkeypatch.setattr(report, "load", lambda: params)
-    paths = {name: tmp_path / name for name in ("scores", "times", "results")}
+    paths = {name: tmp_path / name for name in ("scores", "times", "sets", "results")}
     report.main(argparse.Namespace(**paths, out=tmp_path / "reports"))
     assert "1 run, 1 with scores" in capsys.readouterr().out
     written = {path.name for path in (tmp_path / "reports").iterdir()}
@@ -819,6 +822,50 @@ def test_a_colour_is_a_factor(project, tmp_path):
     assert post == no_warmup != pre == both  # a colour is the place of the normalisation, dashes are the schedule
     assert styles[0][1] == styles[2][1] != styles[1][1] == styles[3][1]
     assert short([run.run for run in study.runs]) == ["base", "no-warmup", "pre", "pre-no-warmup"]
+
+
+# Two runs side by side
+
+
+def write_test_set(folder: Path, translations: dict[str, list[str]], references: list[str]) -> None:
+    """The demonstration's test set, and the translations of runs."""
+    test = folder / "sets/demo-test"
+    test.mkdir(parents=True)
+    write_json(test / "set.json", {"corpus": "demo", "languages": ["en", "de"]})
+    sources = [f"source {number}" for number in range(len(references))]
+    for name, lines in {"raw.en": sources, "raw.de": references}.items():
+        (test / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for run, lines in translations.items():
+        (folder / f"scores/{run}/translations/test.average.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
+    params = project("demo-warmup")
+    for bleu, run in zip((30, 20, 40, 10), params["runs"]):
+        write_scores(params, run, tmp_path / "scores", bleu)
+    references = [f"Der Mann sieht {number} alte Hunde im Garten." for number in range(40)]
+    base = [line.replace("alte Hunde", "Katzen") if number % 2 else line for number, line in enumerate(references)]
+    better = [*references[:-2], "Der <b>Mann", references[-1]]  # one sentence is worse than the base's
+    translations = {"demo-deep": base, "demo-deep-pre": better, "demo-deep-no-warmup": base}
+    write_test_set(tmp_path, translations, references)  # one of the four runs has no translation
+    runs = known(params, tmp_path)
+    found = pairs.pairs(params, studies(params, runs), tmp_path / "sets")
+    assert [(pair.run, pair.base) for pair in found] == [
+        (run, "demo-deep") for run in ("demo-deep-pre", "demo-deep-no-warmup")
+    ]
+    first, same = found
+    bleu = [sacrebleu.corpus_bleu(translations[run], [references]).score for run in ("demo-deep", "demo-deep-pre")]
+    assert first.difference == pytest.approx(bleu[1] - bleu[0]) and first.p < 0.05
+    assert (same.difference, same.p, same.sentences) == (0, None, ())
+    *up, down = first.sentences
+    assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
+    assert (down.source, down.of_run) == ("source 38", "Der <b>Mann") and down.difference < 0
+    files = report.report(params, runs, against=found)
+    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, against=found)
+    text = Page(files["index.html"]).text
+    assert "Der <b>Mann" in text and "demo-deep-pre against demo-deep: the sentences that differ most" in text
+    assert pairs.pairs(params, studies(params, runs), tmp_path / "nowhere") == []
+    assert "paired.csv" not in report.report(params, runs)
 
 
 # Decodings

@@ -11,12 +11,13 @@ import sacrebleu
 from ruamel.yaml import YAML
 
 from pipeline.commands import compare
-from pipeline.commands.compare import common_set, paired
+from pipeline.commands.compare import common_set
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
 from pipeline.score import score
 from pipeline.scoring.bleu import matrix, measures
 from pipeline.scoring.of_sets import aligned, places
+from pipeline.scoring.significance import paired
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
 from transformer.config.reading import UserError
@@ -204,14 +205,16 @@ def test_comparison_gives_what_sacrebleus_command_gives(tmp_path):
 def test_a_clear_difference_is_significant_and_a_small_one_is_not():
     small = [*HYPOTHESES[:-1], HYPOTHESES[-1] + " !"]
     for other, significant in [(degraded(1), True), (small, False)]:
-        _, (_, result) = paired({"a": HYPOTHESES, "b": other}, REFERENCES, measures("de")["bleu-paper"], 200)
+        _, (_, result) = paired(
+            {"a": HYPOTHESES, "b": other}, REFERENCES, measures("de")["bleu-paper"], ScoringConfig(200, 1)
+        )
         assert (result.p_value < 0.05) == significant
 
 
 def test_equal_translations_cannot_be_compared():
     systems = {"a": HYPOTHESES, "b": HYPOTHESES}
     with pytest.raises(UserError, match="a and b translate every line alike"):
-        paired(systems, REFERENCES, measures("de")["chrf"], 10)
+        paired(systems, REFERENCES, measures("de")["chrf"], ScoringConfig(10, 1))
 
 
 def test_a_file_can_be_compared_by_every_measure(tmp_path):

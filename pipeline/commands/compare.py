@@ -12,13 +12,13 @@ scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes
 """
 
 import argparse
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import HEADLINE, Measure, measures
+from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
+from pipeline.scoring.significance import paired
 from pipeline.settings.params import entry, load
 from pipeline.settings.scoring import scoring
 from pipeline.settings.sets import decoding_run
@@ -52,22 +52,6 @@ def common_set(params: Mapping, systems: list[str]) -> str:
     return next(iter(sets.values()))
 
 
-def paired(systems: Mapping[str, list[str]], references: list[str], measure: Measure, resamples: int) -> tuple:
-    """sacreBLEU's signature and its result (score, mean, ci, p_value) for each system, the first being the baseline."""
-    from sacrebleu.significance import PairedTest
-
-    prepared: list[tuple[str, Sequence[str]]]  # as PairedTest declares it
-    prepared = [(system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()]
-    if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
-        raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
-    answers = [[measure.reference(line) for line in references]]
-    signatures, results = PairedTest(prepared, {"": measure.metric}, answers, test_type="bs", n_samples=resamples)()
-    (metric,) = signatures
-    for name, value in measure.steps.items():
-        signatures[metric].update(name, value)
-    return str(signatures[metric]), results[metric]
-
-
 def table(metric: str, systems: list[str], results: list) -> str:
     width = max(len(system) for system in ["system", *systems])
     rows = [f"{'system':{width}}  {metric:>{max(len(metric), 6)}}  95% interval         p"]
@@ -90,8 +74,7 @@ def main(arguments: argparse.Namespace) -> None:
     segments: dict[str, list[str]] = {}
     for system in systems:
         segments[system], references = aligned(translation(params, system), test.path("raw", "target"))
-    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # the only way in that PairedTest has
-    signature, results = paired(segments, references, measures(target)[arguments.metric], settings.bootstrap)
+    signature, results = paired(segments, references, measures(target)[arguments.metric], settings)
     print(f"set {name}, {len(references):,} pairs, {signature}")
     print(table(arguments.metric, systems, results))
 

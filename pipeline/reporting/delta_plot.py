@@ -49,9 +49,9 @@ def figure(
     above.grid(False)
     above.spines["top"].set_visible(True)
     above.tick_params(axis="x", colors=OURS)
-    caption = f"Table 3, rows A to E: the difference that each change of the base model makes in {what}. {legend(compared, name)}"
+    caption = f"Table 3, rows A to E: the difference that each change of the base model makes in {what}."
     alt = f"Bars of the difference in {what} for {len(published)} rows of Table 3; {len(ours)} have a bar of ours."
-    return Figure(f"deltas-{name}", "deltas", svg(canvas), caption, alt)
+    return Figure(f"deltas-{name}", "deltas", svg(canvas), f"{caption} {legend(compared, name)}", alt)
 
 
 def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[int, Own]]) -> list[float]:

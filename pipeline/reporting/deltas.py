@@ -100,7 +100,7 @@ def against(run: Evidence, base: Evidence) -> Score:
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
-    """The number of the row that changes the same settings of its base to an equal value, or else by the nearest factor."""
+    """The number of the row that changes the same settings: to an equal value, or else by the nearest factor."""
     changed = differing(settings, base)
     distances = {}
     for number, row in enumerate(rows):

@@ -28,6 +28,7 @@ PARTS = {
     "flops": "flops.json",
 }
 CURVE = "training.jsonl"
+TRANSLATION = "test.average.txt"
 
 # And of these files of work/times/RUN, each with the part that was made in those times.
 TIMES = {"timing": ("training.json", "training"), "decoding": ("decoding.json", "translations")}
@@ -78,6 +79,7 @@ class Evidence:
     scores: dict[str, dict[str, Scores]]
     curve: list[dict[str, float]]
     samples: list[dict[str, str]]  # source, reference and translation of a few test sentences
+    translation: Path | None  # of the test set, a segment a line
     languages: tuple[str, str] | None
     attention: Path | None  # the folder with attention.npz and attention.json
 
@@ -185,6 +187,7 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
         cost=cost_of(parts, params, str(times / run / TIMES["timing"][0])),
         scores=scores_of(parts["score"], str(folder / PARTS["score"])),
         curve=read_curve(folder / CURVE),
+        translation=translated if (translated := translations / TRANSLATION).exists() else None,
         samples=list(convert(tuple[dict[str, str], ...] | None, read(samples), str(samples)) or []),
         languages=entry(read(binarised), "languages", tuple[str, str], str(binarised)) if binarised.exists() else None,
         attention=translations if (translations / "attention.npz").exists() else None,
@@ -219,6 +222,7 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         scores=scores_of(parts["score"], f"{path}: score"),
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
         samples=[],
+        translation=None,
         languages=entry(record, "languages", tuple[str, str] | None, str(path)),
         attention=None,
     )

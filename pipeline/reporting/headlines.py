@@ -90,8 +90,9 @@ def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:
 
 
 def table(found: Sequence[Headline]) -> Table:
-    columns = [Column("study"), Column("trained"), Column("result"), Column("what it is"), Column("runs")]
-    rows = [
-        [each.study, each.progress, each.figure, f"{each.says}. {each.note}".strip(), each.origin] for each in found
-    ]
+    columns = [Column("study"), Column("trained"), Column("result", "given"), Column("what it is"), Column("runs")]
+    rows = []
+    for each in found:
+        figure = None if each.origin == "not done" else each.figure
+        rows.append([each.study, each.progress, figure, f"{each.says}. {each.note}".strip(), each.origin])
     return Table("studies", "Studies", columns, rows)

@@ -28,7 +28,7 @@ class Line:
 
 
 def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
-    """Draw the lines, and beside the plot the name of each, as near to the line's end as names above each other can be."""
+    """Draw the lines, and beside the plot the name of each, as near to the line's end as the other names permit."""
     lines = [line for line in lines if line.values]
     for line in lines:
         plot.plot(line.steps, line.values, color=line.colour, linestyle=line.dashes)
@@ -84,7 +84,7 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
 def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
     """Colour and dashes of each run.
 
-    Of two factors, such as normalisation and schedule, a colour is a value of the first and a dash a value of the second.
+    Of two factors, such as normalisation and schedule, a colour is a value of the first, dashes one of the second.
     Otherwise a colour is the factor in which a run differs from the base, and a dash its place among those.
     """
     factors = factors_of(study)

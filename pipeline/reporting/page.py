@@ -12,6 +12,7 @@ from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.headlines import Headline
 from pipeline.reporting.page_style import STYLE
 from pipeline.reporting.page_template import environment
+from pipeline.reporting.pairs import Pair
 from pipeline.reporting.run_tables import scores
 from pipeline.reporting.tables import DASH, Column, Table
 from pipeline.reporting.variations import described, merged
@@ -44,6 +45,7 @@ class Content:
     headlines: Sequence[Headline]
     selected: Sequence[Table]
     compared: Sequence[Table]
+    pairs: Sequence[Pair]
     recorded: Sequence[Table]
     paper: Sequence[Table]
     costs: Sequence[Table]

@@ -109,6 +109,19 @@ SECTIONS = """
   {%- endfor -%}
 {%- endmacro -%}
 
+{%- macro differing(pairs) -%}
+  {%- for pair in pairs if pair.sentences -%}
+    <details><summary>{{ pair.run }} against {{ pair.base }}: the sentences that differ most</summary>
+    {%- for each in pair.sentences -%}
+      <div class="sample"><dl><dt>source</dt><dd lang="{{ pair.languages[0] }}">{{ each.source }}</dd>
+      <dt>reference</dt><dd lang="{{ pair.languages[1] }}">{{ each.reference }}</dd>
+      <dt>{{ pair.base }}</dt><dd lang="{{ pair.languages[1] }}">{{ each.of_base }}</dd>
+      <dt>{{ pair.run }} <small>{{ "%+.1f" | format(each.difference) }} chrF</small></dt>
+      <dd class="translation" lang="{{ pair.languages[1] }}">{{ each.of_run }}</dd></dl></div>
+    {%- endfor -%}</details>
+  {%- endfor -%}
+{%- endmacro -%}
+
 {%- macro cards(headlines) -%}
   <div class="cards">{% for each in headlines -%}
     <div class="card {{ each.origin | replace(" ", "-") }}"><p class="study">{{ each.study }}
@@ -147,7 +160,7 @@ SECTIONS = """
 
 PAGE = """
 {%- from "macros" import box, pictures, tables with context -%}
-{%- from "sections" import attention, cards, curves, folded, of_paper, origin, samples with context -%}
+{%- from "sections" import attention, cards, curves, differing, folded, of_paper, origin, samples with context -%}
 <!DOCTYPE html>
 <html lang="en">
 <head>
@@ -169,7 +182,7 @@ PAGE = """
 {% for key, title in contents %}<section id="{{ key }}"><h2>{{ title }}</h2>
   {%- if key == "summary" -%}{{ cards(content.headlines) }}
   {%- elif key == "selected" -%}{{ tables(content.selected, slugs) }}
-  {%- elif key == "compared" -%}{{ tables(content.compared, slugs) }}
+  {%- elif key == "compared" -%}{{ tables(content.compared, slugs) }}{{ differing(content.pairs) }}
   {%- elif key == "recorded" -%}
     <details><summary>{{ content.recorded | length }} studies, from results/</summary>
     {{- tables(content.recorded, slugs) }}</details>

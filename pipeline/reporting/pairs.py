@@ -1,0 +1,101 @@
+"""Two runs side by side: whether their difference is significant, and the sentences in which they differ most."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.studies import Study
+from pipeline.reporting.tables import Column, Table
+from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.of_sets import aligned
+from pipeline.scoring.significance import paired
+from pipeline.settings.scoring import ScoringConfig, scoring
+
+SENTENCES = 3  # in which the run is better than the base, and as many in which it is worse
+BY_SENTENCE = "chrf"  # BLEU says little of one sentence
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """`difference`: chrF of the run's translation less that of the base's."""
+
+    source: str
+    reference: str
+    of_base: str
+    of_run: str
+    difference: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A run against the base of its study. `p` is None if both translate every sentence alike."""
+
+    base: str
+    run: str
+    languages: tuple[str, str]
+    difference: float
+    p: float | None
+    sentences: tuple[Sentence, ...]
+
+
+def pairs(params: Mapping[str, Any], studies: Sequence[Study], sets: Path) -> list[Pair]:
+    """The runs of each study whose translations are there against its base, best first; none without its test set."""
+    settings, found = scoring(params), []
+    for study in studies:
+        folder = sets / f"{study.corpus}-test"
+        translated = [run for run in study.best_first() if run.translation]
+        if settings.bootstrap and len(translated) > 1 and study.base in translated and folder.exists():
+            found += against_base(study.base, translated, EvaluationSet.open(folder), settings)
+    return found
+
+
+def against_base(base: Evidence, runs: Sequence[Evidence], test: EvaluationSet, settings: ScoringConfig) -> list[Pair]:
+    answers = test.path("raw", "target")
+    segments = {run.name: aligned(run.translation, answers)[0] for run in runs}
+    sources, references = test.lines("raw")
+    measure = measures(test.languages[1])[HEADLINE]
+    others = [run.name for run in runs if run.name != base.name]
+    tested = [base.name, *(name for name in others if segments[name] != segments[base.name])]
+    results = {}
+    if len(tested) > 1:
+        _, found = paired({name: segments[name] for name in tested}, references, measure, settings)
+        results = dict(zip(tested, found))
+    pairs = []
+    for name in others:
+        difference = results[name].score - results[base.name].score if name in results else 0.0
+        p = results[name].p_value if name in results else None
+        both = segments[base.name], segments[name]
+        sentences = most_different(sources, references, both, test.languages[1])
+        pairs.append(Pair(base.name, name, test.languages, difference, p, tuple(sentences)))
+    return pairs
+
+
+def most_different(
+    sources: Sequence[str], references: Sequence[str], both: tuple[list[str], list[str]], language: str
+) -> list[Sentence]:
+    """The sentences with the largest differences of chrF: those in which the second is better, then the others."""
+    measure = measures(language)[BY_SENTENCE]
+    scores = [list(map(measure.score, measure.statistics(segments, references))) for segments in both]
+    differences = [second - first for first, second in zip(*scores)]
+    order = sorted(range(len(differences)), key=lambda number: -differences[number])
+    better = [number for number in order[:SENTENCES] if differences[number] > 0]
+    worse = [number for number in order[::-1][:SENTENCES] if differences[number] < 0]
+    return [
+        Sentence(sources[number], references[number], both[0][number], both[1][number], differences[number])
+        for number in better + worse
+    ]
+
+
+def table(found: Sequence[Pair]) -> Table | None:
+    """A row a pair; None if there is none."""
+    columns = [Column("run", "run"), Column("difference, sacreBLEU", "number"), Column("p", "number", 4)]
+    columns += [Column("against", "run")]
+    rows = [[pair.run, pair.difference, pair.p, pair.base] for pair in found]
+    note = (
+        "Test set, averaged checkpoints. p is the probability of such a difference if both were equally good: "
+        "paired bootstrap resampling (Koehn 2004), by sacreBLEU."
+    )
+    return Table("paired", "Runs against the base of their study", columns, rows, [note]) if found else None
