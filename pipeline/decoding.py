@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> None:
         times = work(translator, name, chosen, decoding, folder)
         table = score(folder / "translation.txt", chosen, scoring(params))
         write_json(folder / "score.json", table)
-    times |= {"precision": decoding.settings.precision, **hardware.hardware(device)}
+    times |= {"precision": translator.config.precision, **hardware.hardware(device)}
     write_json(Path("work/times/decodings") / f"{name}.json", times)
     print(f"{arguments.out}: {table['set']['metrics']['bleu-13a']['score']:.2f} sacreBLEU on {decoding.set}")
 
