@@ -27,7 +27,7 @@ from transformer.training import Trainer, new_state
 VOCABULARY = 200
 MODEL = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8}
 TRAINING = {"batch_tokens": 200, "micro_batch_tokens": 200, "max_length": 200, "threads": 1, "warmup": 1000}
-TRAINING |= {"checkpoint_every": 100, "log_every": 100, "evaluate_every": 500}
+TRAINING |= {"checkpoint_every": 100, "log_every": 100, "evaluate_every": 500, "patience": 10**9}
 EVERY = 1000
 
 
@@ -68,7 +68,9 @@ def main() -> None:
         training = trainer(Path(name), arguments.steps)
 
         def stop() -> bool:
-            if training.state.step % EVERY == 0:
+            due = training.state.step % EVERY == 0
+            training.save_every_seconds = 0.0 if due else 1e9  # the next step saves a state
+            if due:
                 readings.append(reading(Path(name)))
                 memory, descriptors, files, size = readings[-1]
                 row = f"| {training.state.step:,} | {memory / 2**20:.1f} | {descriptors} | {files} | {size:,} |"
