@@ -1,6 +1,7 @@
 """Systems that translate with the weights of our model: ours, generate of Hugging Face in three ways, and CTranslate2.
 
-Each function imports its library when called, and raises ImportError if the library is not installed.
+Each function takes the precision to compute in: float32 or bfloat16, for CTranslate2 also int8. It imports its library
+when called, and raises ImportError if the library is not installed.
 """
 
 import functools
@@ -12,7 +13,7 @@ import torch
 from pipeline.commands.export import ctranslate2_spec, marian_config, tensors_of
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import by_threads, translate_batches
+from transformer.decoding import by_threads, model_in, translate_batches
 from transformer.layout import pad
 from transformer.model import Transformer
 
@@ -23,15 +24,17 @@ Translate = Callable[[list[Batch]], list[Batch]]
 """A function from batches of sources to batches of translations."""
 
 
-def ours(model: Transformer, config: DecodingConfig) -> Translate:
+def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
+    held = model_in(precision, model)
+
     def translations(batches: list[Batch]) -> list[Batch]:
-        return [[result.ids for result in results] for results in translate_batches(model, batches, config)]
+        return [[result.ids for result in results] for results in translate_batches(held, batches, config)]
 
     return translations
 
 
 @functools.lru_cache(1)  # all ways to call generate share one model
-def hugging_face(model: Transformer, config: DecodingConfig) -> Callable[[Batch], Batch]:
+def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> Callable[[Batch], Batch]:
     from transformers import MarianConfig, MarianMTModel
     from transformers.utils import logging
 
@@ -42,7 +45,7 @@ def hugging_face(model: Transformer, config: DecodingConfig) -> Callable[[Batch]
     assert not missing.unexpected_keys, missing
     peer.tie_weights()
     device = model.embedding.device
-    peer.to(device, getattr(torch, config.precision))
+    peer.to(device, getattr(torch, precision))
 
     @torch.inference_mode()
     def translations(sources: Batch) -> Batch:
@@ -60,17 +63,17 @@ def hugging_face(model: Transformer, config: DecodingConfig) -> Callable[[Batch]
     return translations
 
 
-def one_by_one(model: Transformer, config: DecodingConfig) -> Translate:
-    generate = hugging_face(model, config)
+def one_by_one(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
+    generate = hugging_face(model, config, precision)
     return lambda batches: list(map(generate, batches))
 
 
-def called_by_threads(model: Transformer, config: DecodingConfig) -> Translate:
-    generate = hugging_face(model, config)
+def called_by_threads(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
+    generate = hugging_face(model, config, precision)
     return lambda batches: list(by_threads(generate, batches, config.threads, 1))
 
 
-def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
+def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
     import ctranslate2
 
     pieces = [f"<{number}>" for number in range(len(model.embedding))]
@@ -83,7 +86,7 @@ def ctranslate2(model: Transformer, config: DecodingConfig) -> Translate:
         ctranslate2_spec(model.cpu(), pieces).save(folder)
         model.to(device)
         peer = ctranslate2.Translator(
-            folder, device=device, inter_threads=batches_at_once, intra_threads=1, compute_type=config.precision
+            folder, device=device, inter_threads=batches_at_once, intra_threads=1, compute_type=precision
         )
 
     def start(sources: Batch) -> list:

@@ -3,9 +3,10 @@
     python -m benchmarks.decoding MODEL_FOLDER SOURCE_TEXT [--reference TEXT] [--sentences 500] [--rounds 3]
     python -m benchmarks.decoding --shape base [--sentences 64] [--rounds 3]
 
-The beam is 4, without a length penalty, in float32 and on a GPU also in bfloat16. The systems take turns. The table has
-the median of target tokens per second over the rounds, its ratio to ours, the share of translations equal to ours, and
-sacreBLEU if there is a reference. A system that is not installed has dashes and the reason.
+The beam is 4, without a length penalty. The precisions are float32 and what `decoding.precision: auto` is on this
+machine; CTranslate2 has int8 too. The systems take turns. The table has the median of target tokens per second over the
+rounds, the ratio of ours in `auto` to it, the share of translations equal to ours in float32, and sacreBLEU if there is a
+reference. A system that is not installed has dashes and the reason.
 
 All systems get our batches, which are sorted by length. On a CPU, our decoder and CTranslate2 translate one batch per
 thread. generate has no such mode, so it is also called from as many threads. It does not sort sentences, so it is also
@@ -36,30 +37,34 @@ from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
-from transformer.decoding import batches_by_length
+from transformer.decoding import batches_by_length, settings_on
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
 # For random weights. Other systems have one length limit per batch, so all sentences have the mean length of WMT14.
 VOCABULARY, LENGTH = 37000, 27
-GPU_BATCH_TOKENS = 65536  # with smaller batches, a GPU waits for its host
+
+
+System = tuple[str, str]
+"""The name of a system, and its precision."""
 
 
 def available(
-    names: Iterable[str], model: Transformer, config: DecodingConfig, sources: Batch
-) -> tuple[dict[str, Translate], dict[str, str]]:
+    chosen: Iterable[System], model: Transformer, config: DecodingConfig, sources: Batch
+) -> tuple[dict[System, Translate], dict[System, str]]:
     """The systems that can translate `sources` on this machine, and for each other system the reason."""
     systems, reasons = {}, {}
-    for name in names:
+    for system in chosen:
+        name, precision = system
         try:
-            systems[name] = SYSTEMS[name](model, config)
-            systems[name]([sources])
+            systems[system] = SYSTEMS[name](model, config, precision)
+            systems[system]([sources])
         except (ImportError, RuntimeError, ValueError) as error:
             # CTranslate2 reports missing CUDA libraries only at its first batch.
             if name == "ours":
                 raise
-            systems.pop(name, None)
-            reasons[name] = str(error).split("\n")[0]
+            systems.pop(system, None)
+            reasons[system] = str(error).split("\n")[0]
     return systems, reasons
 
 
@@ -85,16 +90,18 @@ class Task:
     bleu: Callable[[Batch], str]  # takes translations in the order of `sources`
 
     def compare(self, names: list[str], model: Transformer, config: DecodingConfig) -> list[str]:
-        """The rows of the table for these systems."""
-        systems, reasons = available(names, model, config, self.sources[:1])
+        """The rows of the table for these systems. `config.precision` is what `auto` is on this machine."""
+        precisions = dict.fromkeys((config.precision, "float32"))
+        chosen = [(name, precision) for precision in precisions for name in names] + [("CTranslate2", "int8")]
+        systems, reasons = available(chosen, model, config, self.sources[:1])
         count, tokens = len(self.sources), max(1, config.batch_tokens // config.beam)
         by_length = batches_by_length([len(source) for source in self.sources], tokens)
         in_order = [list(range(start, min(start + 32, count))) for start in range(0, count, 32)]
-        speeds: dict[str, list[float]] = {system: [] for system in systems}
-        results: dict[str, Batch] = {}
+        speeds: dict[System, list[float]] = {system: [] for system in systems}
+        results: dict[System, Batch] = {}
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
-                batches = in_order if system == IN_ORDER else by_length
+                batches = in_order if system[0] == IN_ORDER else by_length
                 # The first round is a warm-up on the batches with the longest and the shortest sentences.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
@@ -103,11 +110,11 @@ class Task:
         rows = []
         for system, measured in speeds.items():
             speed = statistics.median(measured)
-            ratio = statistics.median(speeds["ours"]) / speed
-            same = sum(a == b for a, b in zip(results[system], results["ours"])) / count
+            ratio = statistics.median(speeds["ours", config.precision]) / speed
+            same = sum(a == b for a, b in zip(results[system], results["ours", "float32"])) / count
             cells = (f"{speed:,.0f}", f"{ratio:.2f}", f"{same:.1%}", self.bleu(results[system]))
-            rows.append((f"{system}, {config.precision}", *cells))
-        rows += [(f"{system}, {config.precision}: {reason}", *4 * "–") for system, reason in reasons.items()]
+            rows.append((", ".join(system), *cells))
+        rows += [(f"{', '.join(system)}: {reason}", *4 * "–") for system, reason in reasons.items()]
         return [f"| {' | '.join((self.label, *row))} |" for row in rows]
 
 
@@ -141,9 +148,11 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("model", type=Path, nargs="?", help="a model folder, as written by average")
     parser.add_argument("text", type=Path, nargs="?", help="a file of source lines")
     parser.add_argument("--reference", type=Path, help="a file of reference translations")
-    parser.add_argument("--shape", choices=("tiny", "base", "big"), help="use random weights of this shape instead")
+    parser.add_argument(
+        "--shape", choices=("tiny", "small", "base", "big"), help="use random weights of this shape instead"
+    )
     parser.add_argument("--sentences", type=int, default=500)
-    parser.add_argument("--batch-tokens", type=int, help="source pieces x beam (default: params.yaml; GPU: 65,536)")
+    parser.add_argument("--batch-tokens", type=int, help="source pieces times beam (default: as in params.yaml)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     return parser
@@ -154,9 +163,11 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError("either a model folder and a text, or --shape")
     torch.set_num_threads(arguments.threads)
     cuda = torch.cuda.is_available()
+    device = torch.device("cuda" if cuda else "cpu")
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
-    tokens = arguments.batch_tokens or (GPU_BATCH_TOKENS if cuda else config.batch_tokens)
-    config = dataclasses.replace(config, alpha=0.0, threads=arguments.threads, batch_tokens=tokens)
+    tokens = arguments.batch_tokens or config.batch_tokens
+    config = dataclasses.replace(config, alpha=0.0, threads=arguments.threads, batch_tokens=tokens, precision="auto")
+    config = settings_on(device, config)
     names = [name for name in SYSTEMS if not (cuda and name == BY_THREADS)]
     if arguments.shape:
         names.remove(IN_ORDER)  # all sentences have the same length
@@ -165,13 +176,11 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         paths = (arguments.model, arguments.text, arguments.reference)
         model, task = text_task(*paths, arguments.sentences, arguments.rounds)
-    model.to("cuda" if cuda else "cpu")
+    model.to(device)
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
     print("| model | system | target tokens/s | ours / this | same as ours | BLEU |\n|---|---|---:|---:|---:|---:|")
-    for precision in ("float32", "bfloat16") if cuda else ("float32",):
-        rows = task.compare(names, model, dataclasses.replace(config, precision=precision))
-        print("\n".join(rows), flush=True)
+    print("\n".join(task.compare(names, model, config)))
 
 
 if __name__ == "__main__":

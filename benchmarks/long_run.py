@@ -37,7 +37,7 @@ def trainer(folder: Path, steps: int) -> Trainer:
     config = dataclasses.replace(
         config, batch_tokens=200, micro_batch_tokens=200, max_length=200, threads=1, warmup=1000
     )
-    config = dataclasses.replace(config, steps=steps, checkpoint_every=100, log_every=100, evaluate_every=500)
+    config = dataclasses.replace(config, steps=steps, checkpoint_every=100, log_every=100, evaluate_every=500, patience=10**9)
     torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     batches = Batches(LogNormalPairs(VOCABULARY, 5000), config.seed, config.batch_tokens, config.max_length)
@@ -67,7 +67,9 @@ def main(arguments: argparse.Namespace) -> None:
         training = trainer(Path(name), arguments.steps)
 
         def stop() -> bool:
-            if training.state.step % EVERY == 0:
+            due = training.state.step % EVERY == 0
+            training.save_every_seconds = 0.0 if due else 1e9  # the next step saves a state
+            if due:
                 readings.append(reading(Path(name)))
                 memory, descriptors, files, size = readings[-1]
                 row = f"| {training.state.step:,} | {memory / 2**20:.1f} | {descriptors} | {files} | {size:,} |"

@@ -56,11 +56,9 @@ class EncodedPairs:
 
 
 def perplexity(translator: Translator, source: list[str], target: list[str]) -> dict[str, float]:
-    """The unsmoothed loss and perplexity a piece of the references."""
+    """The unsmoothed loss and perplexity a piece of the references, in float32 whatever the precision of decoding."""
     pairs = EncodedPairs(translator.encode(source), translator.encode(target))
-    loss = mean_loss(
-        translator.model, pairs, translator.config.batch_tokens, translator.device, translator.config.precision
-    )
+    loss = mean_loss(translator.model, pairs, translator.config.batch_tokens, translator.device, "float32")
     return {"loss": round(loss, 6), "perplexity": round(math.exp(loss), 6)}
 
 
@@ -136,7 +134,7 @@ def main(arguments: argparse.Namespace) -> None:
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
     with atomic_folder(arguments.out) as folder:
         times = work(last, average, sets, folder)
-    times |= {"precision": config.precision, **hardware.hardware(device)}
+    times |= {"precision": average.config.precision, **hardware.hardware(device)}
     write_times(arguments.times, arguments.out / "translations.json", times)
 
 

@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> None:
     table = score(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_set("test", table["set"]))
-    times |= {"precision": decoding.settings.precision, **hardware.hardware(device)}
+    times |= {"precision": translator.config.precision, **hardware.hardware(device)}
     write_times(arguments.times, arguments.out / "decoding.json", times)
     print(f"{arguments.out}: {table['set']['metrics']['bleu-13a']['score']:.2f} sacreBLEU on {decoding.set}")
 

@@ -18,6 +18,7 @@ SMALLER = {
     "d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
     "\ndecodings: {}\n": f"\ndecodings:\n  {DECODING}: {{model: {RUN}/average, set: demo-test, beam: 1}}\n",
+    "save_every_minutes: 10 ": "save_every_minutes: 0.001 ",
     "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
     "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
 }

@@ -195,6 +195,8 @@ def test_every_key_of_base_must_be_there(params):
         ("base.training.threads", 1025, "from 1 to 1024"),
         ("base.averaging.checkpoints", 0, "above 0"),
         ("base.decoding.beam", 0, "above 0"),
+        ("base.decoding.batch_tokens", -1, "0 or a number above it"),
+        ("base.decoding.precision", "fp16", "one of auto, float32, bfloat16"),
         ("base.decoding.threads", 1025, "from 1 to 1024"),
         ("base.decoding.penalty", "gnmt2", "one of gnmt, power"),
         ("base.vocabulary.size", -1, "above 0"),

@@ -1,5 +1,6 @@
 """Batches: every pair occurs once per epoch, lengths within a batch are similar, and the step determines the batch."""
 
+import threading
 from itertools import chain
 
 import numpy as np
@@ -34,6 +35,24 @@ def test_an_epoch_takes_every_pair_once_and_epochs_differ():
         assert sorted(chain(*epoch)) == list(range(500))
     assert epochs[0] != epochs[1]
     assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
+
+
+def test_the_next_epoch_is_ordered_in_a_thread_during_this_one(monkeypatch):
+    made, done = [], threading.Event()
+    ordered = Batches.ordered
+
+    def noted(batches, epoch):
+        made.append((epoch, threading.current_thread() is threading.main_thread()))
+        if epoch == 4:
+            done.set()
+        return ordered(batches, epoch)
+
+    monkeypatch.setattr(Batches, "ordered", noted)
+    batches = Batches(Pairs(), 1, 200, 100)
+    batches.batch(3 * len(batches))
+    assert done.wait(60)
+    batches.batch(4 * len(batches) - 1)
+    assert made == [(3, False), (4, False)]
 
 
 def test_a_batch_depends_only_on_step_and_seed():

@@ -1,11 +1,14 @@
 """Beam search finds what exhaustive search finds; caches, batches and padding change no translation."""
 
+import dataclasses
 import itertools
 import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from pipeline.decode import perplexity
 from transformer import decoding
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import (
@@ -14,11 +17,14 @@ from transformer.decoding import (
     beam_search,
     continuations,
     length_penalty,
+    model_in,
+    settings_on,
     translate,
     translate_batches,
 )
 from transformer.layers import LayerCache
 from transformer.model import Transformer
+from transformer.translator import Translator
 
 CPU = torch.device("cpu")
 VOCABULARY, LONGEST = 6, 5
@@ -215,6 +221,71 @@ def test_continuations_are_the_best_of_all(vocabulary):
 def assert_same(results: list[Translation], expected: list[Translation]):
     assert [result.ids for result in results] == [other.ids for other in expected]
     assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+class Casts(TorchDispatchMode):
+    """Counts the casts of tensors of the shapes of a model's matrices."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.shapes, self.count = {tensor.shape for tensor in model.parameters() if tensor.dim() > 1}, 0
+
+    def __torch_dispatch__(self, operator, types, inputs=(), options=None):
+        result = operator(*inputs, **(options or {}))
+        if operator.overloadpacket is torch.ops.aten.to and inputs[0].shape in self.shapes:
+            self.count += result.dtype != inputs[0].dtype
+        return result
+
+
+def test_bfloat16_decodes_with_weights_that_no_step_casts(settings, decoding_settings):
+    """The logits are those of float32 up to the rounding of bfloat16, which has 8 bits."""
+    model = sharpened(settings(positions="learned"))
+    config = decoding_settings(extra_length=8)
+    held = model_in("bfloat16", model)
+    assert {tensor.dtype for tensor in held.parameters()} == {torch.bfloat16}
+    assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
+    with Casts(model) as casts:
+        results = translate(held, SOURCES, config)
+    assert casts.count == 0 and sum(len(result.ids) for result in results) > 8
+    with Casts(model) as casts, torch.autocast("cpu", torch.bfloat16):
+        translate(model, SOURCES, config)
+    assert casts.count > 8, "what autocast casts is counted"
+    source, target = torch.tensor([[*SOURCES[2], EOS]]), torch.tensor([[BOS, 9, 8, 7, 6]])
+    with torch.no_grad():
+        exact, rounded = model(source, target), held(source, target).float()
+        cache = held.start(source)
+        stepwise = [held.step(tokens, torch.zeros(1, 1, dtype=torch.int64), cache)[1] for tokens in target.split(1, 1)]
+    scale = exact.std()
+    torch.testing.assert_close(rounded / scale, exact / scale, atol=0.1, rtol=0)
+    torch.testing.assert_close(torch.cat(stepwise, 1).float() / scale, exact / scale, atol=0.1, rtol=0)
+
+
+def test_settings_that_depend_on_the_device(monkeypatch, decoding_settings):
+    cpu, gpu = CPU, torch.device("cuda")
+    given = decoding_settings(batch_tokens=100, precision="bfloat16")
+    assert settings_on(cpu, given) == settings_on(gpu, given) == given
+    by_device = decoding_settings(batch_tokens=0, precision="float32")
+    assert [settings_on(device, by_device).batch_tokens for device in (cpu, gpu)] == [4096, 65536]
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    assert settings_on(gpu, decoding_settings(precision="auto")).precision == "bfloat16"
+
+
+class Ids:
+    """A vocabulary whose lines are ids."""
+
+    def encode(self, lines, threads=1):
+        return [list(map(int, line.split())) for line in lines]
+
+
+def test_perplexities_do_not_depend_on_the_precision_of_decoding(model, decoding_settings):
+    config = decoding_settings(extra_length=2, precision="float32")
+    one, other = (
+        Translator(model, Ids(), dataclasses.replace(config, precision=precision), {})
+        for precision in ("float32", "bfloat16")
+    )
+    lines = [" ".join(map(str, source)) for source in SOURCES]
+    assert [t.score for t in one.translate(lines, "x")] != [t.score for t in other.translate(lines, "x")]
+    assert perplexity(one, lines, lines[::-1]) == perplexity(other, lines, lines[::-1])
 
 
 def test_no_sentences_have_no_translations(model, decoding_settings):

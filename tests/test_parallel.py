@@ -67,7 +67,7 @@ class Training:
     def set(self, processes: int) -> None:
         params = load(ROOT / "params.yaml")
         params |= {"runs": {"run": RUN}, "corpora_in_use": ["demo"]}
-        params["machine"]["processes"] = processes
+        params["machine"] |= {"processes": processes, "save_every_minutes": 0.001}
         with open(self.folder / "params.yaml", "w") as file:
             YAML(typ="safe").dump(params, file)
 

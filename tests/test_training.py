@@ -1,5 +1,6 @@
 """Training: the paper's loss and schedule, gradient accumulation, and exact resumption."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -10,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from test_data import Pairs
 
-from transformer import compilation, loss, perplexity, training
+from transformer import compilation, loss, perplexity, store, training
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
@@ -33,16 +34,31 @@ def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)
     batches = Batches(pairs, config.seed, config.batch_tokens, config.max_length)
-    store = (Reader if group.rank else Store)(
+    place = (Reader if group.rank else Store)(
         folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1}
     )
     state = new_state(model, config, CPU)
-    store.resume(state)
-    return Trainer(state, batches, Pairs(10, 12, seed=9), config, store, CPU, "float32", 1e9, workers=group)
+    place.resume(state)
+    return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, "float32", 1e9, workers=group)
 
 
-def run(trainer, until=None):
-    return trainer.run(lambda record: None, lambda: trainer.state.step == until)
+def run(trainer, until=None, states=(), killed=None):
+    """Train to the end, or stop at the step `until`. At the steps `states` the clock says that a state is due.
+
+    At the step `killed` the training ends as a killed process does, without saving anything.
+    """
+
+    def tick(record):
+        if trainer.state.step == killed:
+            raise Killed
+        trainer.save_every_seconds = -1 if trainer.state.step in states else 1e9
+
+    with contextlib.suppress(Killed):
+        return trainer.run(tick, lambda: trainer.state.step == until)
+
+
+class Killed(Exception):
+    pass
 
 
 def files(folder):
@@ -77,6 +93,54 @@ def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_se
         assert torch.equal(tensor, weights(parts)[name])
 
 
+@pytest.mark.parametrize("patience", [0, 100])
+@pytest.mark.parametrize("state, killed", [(2, 3), (5, 9), (5, 12), (8, 11)])
+def test_a_training_killed_between_two_states_resumes_with_the_weights_of_the_last(
+    tmp_path, settings, training_settings, patience, state, killed
+):
+    """Also with weights that later checkpoints would replace; the repeated steps write the same bytes."""
+    config = training_settings(checkpoint_every=2, keep=2, patience=patience)
+    model = settings(dropout=0.3)
+    run(build(tmp_path / "whole", config, model))
+    run(build(tmp_path / "stopped", config, model), until=state)
+    run(build(tmp_path / "killed", config, model), states=[state], killed=killed)
+    resumed = build(tmp_path / "killed", config, model)
+    assert resumed.state.step == state
+    assert weights_in(tmp_path / "killed") == weights_in(tmp_path / "stopped")
+    run(resumed)
+    assert weights_in(tmp_path / "killed") == weights_in(tmp_path / "whole")
+    assert resumed.store.log.read_bytes() == (tmp_path / "whole/training.jsonl").read_bytes()
+
+
+def weights_in(folder):
+    return files(folder / "checkpoints")
+
+
+@pytest.mark.parametrize(
+    "patience, states, expected",
+    [
+        (0, [], ["16", "18", "20", "state"]),
+        (0, [5, 16], ["state", "16", "state", "18", "20", "state"]),
+        (9, [5], ["02", "04", "state", *(f"{step:02}" for step in range(6, 21, 2)), "state"]),
+    ],
+)
+def test_the_clock_saves_states_and_only_what_averaging_may_take_is_written(
+    tmp_path, monkeypatch, settings, training_settings, patience, states, expected
+):
+    written = []
+
+    def write(path, *content):
+        written.append(path.stem.removeprefix("step-000000"))
+        write_tensors(path, *content)
+
+    monkeypatch.setattr(store, "write_tensors", write)
+    config = training_settings(steps=20, checkpoint_every=2, keep=3, patience=patience)
+    trainer = build(tmp_path, config, settings())
+    run(trainer, states=states)
+    assert written == expected
+    assert [step for step, _ in trainer.store.weights()] == [16, 18, 20]
+
+
 def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training_settings):
     """A process killed between two states leaves later records and weights, which must not appear twice."""
     config = training_settings()
@@ -95,8 +159,9 @@ def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training
 @pytest.mark.slow
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
     """benchmarks/long_run.py measures memory too, over more steps."""
-    config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3)
+    config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3, patience=1000)
     trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
+    trainer.save_every_seconds = -1
     seen = []
 
     def stop():
@@ -114,9 +179,9 @@ def test_a_state_made_otherwise_is_refused(tmp_path, settings, training_settings
     config = training_settings()
     trainer = build(tmp_path, config, settings())
     run(trainer, until=4)
-    store = Store(tmp_path, config.keep, trainer.store.identity | {key: value})
+    other = Store(tmp_path, config.keep, trainer.store.identity | {key: value})
     with pytest.raises(UserError, match=key):
-        store.resume(trainer.state)
+        other.resume(trainer.state)
 
 
 def test_only_the_checkpoints_that_averaging_needs_are_kept(tmp_path, settings, training_settings):

@@ -27,12 +27,12 @@ def additive_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, v_HE: 
     return masked_softmax((hidden_BHQKE * v_HE[:, None, None, :]).sum(-1), mask)
 
 
-def additive_mask(mask: Tensor | None) -> Tensor | None:
-    """The boolean mask in float32: 0 where it is true, -inf elsewhere.
+def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """The boolean mask as floats: 0 where it is true, -inf elsewhere.
 
     Attention converts a boolean mask at every call; a mask that many calls share is converted once by this function.
     """
-    return None if mask is None else torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
 
 
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from transformer.layout import Pairs, split
+from transformer.prefetch import Prefetch
 
 
 class Batches:
@@ -26,7 +27,8 @@ class Batches:
         self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
         self.used = np.flatnonzero((self.source <= max_length) & (self.target <= max_length))
         self.left_out = len(pairs) - len(self.used)
-        self.epoch, self.order = -1, np.empty(0, np.int64)
+        # Sorting takes seconds for millions of pairs, so the next epoch is ordered during this one.
+        self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
         if len(self.used):
             in_order = self.used[self.by_length(np.zeros(len(self.used)))]
             self.starts = split(self.source[in_order], self.target[in_order], batch_tokens)
@@ -39,11 +41,15 @@ class Batches:
         """Pair numbers of the batch for `step`, which counts from 0."""
         epoch, place = divmod(step, len(self))
         if epoch != self.epoch:
-            random = np.random.default_rng([self.seed, epoch])
-            self.order = self.used[self.by_length(random.random(len(self.used)))]
-            self.epoch, self.places = epoch, random.permutation(len(self))
+            self.epoch, (self.order, self.places) = epoch, self.orders(epoch)
         start, stop = self.starts[self.places[place] : self.places[place] + 2]
         return self.order[start:stop]
+
+    def ordered(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs in the order of length, and the order of the batches."""
+        random = np.random.default_rng([self.seed, epoch])
+        order = self.used[self.by_length(random.random(len(self.used)))]
+        return order, random.permutation(len(self))
 
     def by_length(self, tie_break: np.ndarray) -> np.ndarray:
         """The order by source length in bands of 10%, then by target length, so that both sides need little padding."""

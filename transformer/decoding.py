@@ -4,6 +4,8 @@ Shapes: B sentences still searched, K live hypotheses of each (1 at first, then 
 far, C candidates for the next hypotheses, N groups of W tokens.
 """
 
+import copy
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -19,7 +21,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layout import pad
 from transformer.model import Transformer
-from transformer.precision import autocast
+from transformer.precision import precision_of
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 Step = Callable[[Tensor, Tensor], Tensor]
@@ -33,6 +35,7 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
 STEPS_UNSEEN = 4  # steps between two checks for decided sentences on a GPU, where a check synchronises
+BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}  # with smaller batches, a GPU waits for its host
 AT_ONCE = 4  # batches that CPU threads decode concurrently; more gain nothing, because of the interpreter lock
 
 
@@ -212,16 +215,34 @@ class ModelStep:
         return logits_BKV
 
 
+def settings_on(device: torch.device, config: DecodingConfig) -> DecodingConfig:
+    """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for on this device."""
+    tokens = config.batch_tokens or BATCH_TOKENS[device.type]
+    return dataclasses.replace(config, precision=precision_of(config.precision, device), batch_tokens=tokens)
+
+
+def model_in(precision: str, model: Transformer) -> Transformer:
+    """`model` for float32, and for bfloat16 a copy with all its weights in bfloat16.
+
+    Autocast would cast every weight at every step. The kernels of layer norm and softmax compute in float32, and the
+    search computes log-probabilities in float32.
+    """
+    return copy.deepcopy(model).bfloat16() if precision == "bfloat16" else model
+
+
 @torch.inference_mode()
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
-    """The translations of one batch of source ids without EOS, each of at most source length + `extra_length` tokens."""
+    """The translations of one batch of source ids without EOS, each of at most source length + `extra_length` tokens.
+
+    The precision is that of the model's weights.
+    """
     if not sources:
         return []
     device = model.embedding.device
     source_BS = pad([[*source, EOS] for source in sources]).to(device)
     limits = [len(source) + config.extra_length for source in sources]
     # sdpa_kernel sets the backends of the whole process, and on a CPU several threads decode.
-    with sdpa_kernel(ATTENTION) if source_BS.is_cuda else nullcontext(), autocast(device, config.precision):
+    with sdpa_kernel(ATTENTION) if source_BS.is_cuda else nullcontext():
         return beam_search(ModelStep(model, source_BS), limits, config, device)
 
 

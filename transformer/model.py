@@ -34,7 +34,7 @@ class DecoderCache:
     """The state of incremental decoding between two steps."""
 
     layers: list[LayerCache]
-    source_mask: Tensor | None  # [B, 1, 1, S], additive
+    source_mask: Tensor  # [B, 1, 1, S], additive
     mask_BKN: Tensor  # additive: which of the N keys in `layers` belong to each hypothesis or its ancestors
     ends: list[int]  # for each position, the number of keys up to and including it
 
@@ -43,7 +43,8 @@ class DecoderCache:
         mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
         if neighbourhood and len(self.ends) > neighbourhood:
             mask_BKN[..., : self.ends[-1 - neighbourhood]] = float("-inf")
-        own_KK = additive_mask(torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device))
+        own_KK = torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device)
+        own_KK = additive_mask(own_KK, mask_BKN.dtype)
         self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)
         self.ends.append(self.mask_BKN.shape[2])
 
@@ -52,8 +53,7 @@ class DecoderCache:
         for layer in self.layers:
             layer.select(sentences)
         self.mask_BKN = self.mask_BKN.index_select(0, sentences)
-        if self.source_mask is not None:
-            self.source_mask = self.source_mask.index_select(0, sentences)
+        self.source_mask = self.source_mask.index_select(0, sentences)
 
 
 class Transformer(nn.Module):
@@ -157,7 +157,8 @@ class Transformer(nn.Module):
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
-        return DecoderCache(layers, additive_mask(masks.source), memory_BSD.new_empty(len(source_BS), 1, 0), [])
+        source_mask = additive_mask(masks.source, memory_BSD.dtype)
+        return DecoderCache(layers, source_mask, memory_BSD.new_empty(len(source_BS), 1, 0), [])
 
     def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor]:
         """Decode one position. Returns the decoder's output there, [B, K, D], and the next token's logits, [B, K, V].

@@ -1,4 +1,4 @@
-"""Prepares batches in a thread while the training thread waits for the GPU."""
+"""Prepares batches, and the order of an epoch, in a thread while the training thread waits for the device."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor

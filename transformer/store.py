@@ -1,8 +1,8 @@
 """The folder in which a training keeps its state between two starts.
 
 It holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the weights
-for averaging). The state is written last. Records and weights of later steps, left by a killed process, are removed on
-resuming.
+for averaging). The state is saved by the clock, and at the end or a stop. A killed training resumes at its last state:
+records and weights of later steps are removed, and the repeated steps write them again.
 """
 
 import json
@@ -79,6 +79,7 @@ class Store:
         self.state, self.log = folder / "state.safetensors", folder / "training.jsonl"
         self.checkpoints, self.keep, self.identity = folder / "checkpoints", keep, identity
         self.checkpoints.mkdir(parents=True, exist_ok=True)
+        self.saved = 0  # the step of the saved state
 
     def save(self, state: TrainingState) -> None:
         numbers = {key: getattr(state, key) for key in TrainingState.NUMBERS}
@@ -86,6 +87,8 @@ class Store:
             with open(self.log, "rb+") as file:
                 os.fsync(file.fileno())
         write_tensors(self.state, state.tensors(), {"identity": self.identity, "numbers": numbers})
+        self.saved = state.step
+        self.prune()
 
     def resume(self, state: TrainingState) -> bool:
         """Restore the saved state, if there is one, and remove what is newer than it. False if training starts anew."""
@@ -98,6 +101,7 @@ class Store:
                         f"{self.state} was made with {key} {before!r}, not {now!r}: restore that, or remove the file"
                     )
             state.restore(tensors, description["numbers"], self.state)
+        self.saved = state.step
         self.cut_back(state)
         return state.step > 0
 
@@ -139,11 +143,17 @@ class Store:
             file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:
-        """Save the weights for averaging, and remove all but the last `keep` of them."""
+        """Save the weights for averaging."""
         path = self.checkpoints / f"step-{state.step:08d}.safetensors"
         write_tensors(path, state.model.state_dict(), {"step": state.step})
-        for _, old in self.weights()[: -self.keep]:
-            old.unlink()
+        self.prune()
+
+    def prune(self) -> None:
+        """Keep the last `keep` weights, and those that would be the last `keep` after resuming at the saved state."""
+        before = [path for step, path in self.weights() if step <= self.saved]
+        after = [path for step, path in self.weights() if step > self.saved]
+        for path in before[: -self.keep] + after[: -self.keep]:
+            path.unlink()
 
     def weights(self) -> list[tuple[int, Path]]:
         return step_files(self.checkpoints)

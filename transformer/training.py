@@ -82,16 +82,25 @@ class Trainer:
             due = time.monotonic() - saved > self.save_every_seconds
             stopping, due, lowest = self.workers.highest(stop(), due, -state.micro_batch_tokens)
             state.micro_batch_tokens = -int(lowest)  # one limit for all workers, as only one state is saved
-            if self.at_checkpoint() or stopping or due:
-                self.save()
-                saved = time.monotonic()
+            due = due or stopping or self.finished()
+            if due or self.averaged():
+                self.save(due)
+                saved = time.monotonic() if due else saved
             if stopping and not self.finished():
                 return False
         return True
 
     def at_checkpoint(self) -> bool:
-        """Whether the weights of this step are kept for averaging. The steps are counted back from the last one."""
+        """Whether this step is a checkpoint. The steps are counted back from the last one."""
         return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0
+
+    def averaged(self) -> bool:
+        """Whether averaging may take the weights of this step: it is one of the last `keep` checkpoints.
+
+        With `patience`, any checkpoint may be the last one.
+        """
+        last = self.config.steps - self.state.step < self.config.keep * self.config.checkpoint_every
+        return self.at_checkpoint() and (last or self.config.patience > 0)
 
     def finished(self) -> bool:
         """Whether this is the last step, or a checkpoint after `patience` dev losses without a new best.
@@ -192,13 +201,15 @@ class Trainer:
         total, tokens = self.workers.total(*self.accumulation.without_gradients(own))
         return total / tokens
 
-    def save(self) -> None:
-        """Save the state, and at a checkpoint the weights for averaging."""
+    def save(self, due: bool) -> None:
+        """Save the weights if averaging may take them, and the state if that is due."""
         self.workers.collect(self.state.loss_sum)
         check_state(self.state, self.store)
+        if self.averaged():
+            self.store.save_weights(self.state)
+        if not due:
+            return
         joules = self.energy()
         known = joules is not None and self.joules_before is not None
         self.state.joules = self.joules_before + joules if known else None
-        if self.at_checkpoint():
-            self.store.save_weights(self.state)
         self.store.save(self.state)

@@ -1,7 +1,7 @@
 """Translating lines of text: a model, its vocabulary and the settings of the search."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from transformer.checkpoint import WEIGHTS, load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.decoding import Translation, batches_by_length, translate_batches
+from transformer.decoding import Translation, batches_by_length, model_in, settings_on, translate_batches
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
@@ -20,10 +20,15 @@ from transformer.vocabulary import Vocabulary
 class Translator:
     """A trained model that translates lines."""
 
-    model: Transformer
+    model: Transformer  # in float32
     vocabulary: Vocabulary
-    config: DecodingConfig
+    config: DecodingConfig  # with the values for the model's device
     description: dict[str, Any]  # what the file of the weights says of them, for example the averaged steps
+    decoder: Transformer = field(init=False)  # the model that translates: `model`, or its copy in bfloat16
+
+    def __post_init__(self) -> None:
+        self.config = settings_on(self.device, self.config)
+        self.decoder = model_in(self.config.precision, self.model)
 
     @classmethod
     def open(cls, weights: Path, vocabulary: Path, config: DecodingConfig, device: torch.device) -> "Translator":
@@ -71,7 +76,7 @@ class Translator:
         batches = [[asked[place] for place in places] for places in by_length]
         texts = [[sources[number] for number in numbers] for numbers in batches]
         with enough_memory("in decoding", "lower decoding.batch_tokens"):
-            for numbers, translations in zip(batches, translate_batches(self.model, texts, self.config)):
+            for numbers, translations in zip(batches, translate_batches(self.decoder, texts, self.config)):
                 for number, translation in zip(numbers, translations):
                     results[number] = translation
                 tick(len(numbers))

@@ -15,13 +15,12 @@ class DecodingConfig:
     alpha: float
     extra_length: int
     batch_tokens: int
-    precision: Literal["float32", "bfloat16"]
+    precision: Literal["auto", "float32", "bfloat16"]
     threads: int
     attention_sentences: int
 
     def __post_init__(self) -> None:
-        for key in ("beam", "batch_tokens"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        require(self.beam > 0, "beam", self.beam, "a whole number above 0 is expected")
         require_threads(self.threads)
-        for key in ("alpha", "extra_length", "attention_sentences"):
+        for key in ("alpha", "extra_length", "batch_tokens", "attention_sentences"):
             require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a number above it is expected")
