@@ -60,7 +60,7 @@ class TrainingState:
         weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
         load_weights(self.model, weights, path)
         moments: dict[int, dict[str, Tensor]] = {}
-        for index, (name, parameter) in enumerate(self.model.named_parameters()):
+        for index, (name, _) in enumerate(self.model.named_parameters()):
             keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"optimiser.{key}.{name}" in tensors]
             moments[index] = {key: tensors[f"optimiser.{key}.{name}"] for key in keys}
         content = self.optimiser.state_dict()

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from os.path import commonprefix
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
@@ -43,7 +42,7 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
     plot.set_ylim(plot.get_ylim())  # names move no limit
     apart = APART * 3.3 / plot.figure.get_figheight()
     heights = [height(plot, line.values[-1]) for line in lines]
-    for line, end, place in zip(lines, heights, spread(heights, apart)):
+    for line, place in zip(lines, spread(heights, apart)):
         plot.annotate(
             line.name,
             xy=(line.steps[-1], line.values[-1]),
@@ -117,5 +116,6 @@ def value(run: Evidence, factor: Sequence[str]) -> tuple:
 def short(names: Sequence[str]) -> list[str]:
     """The names without the words that all begin with; the one that is nothing else is `base`."""
     words = [name.split("-") for name in names]
-    shared = len(commonprefix(words)) if len(names) > 1 else 0
+    alike = [len(set(column)) == 1 for column in zip(*words)]
+    shared = (alike.index(False) if False in alike else len(alike)) if len(names) > 1 else 0
     return ["-".join(word[shared:]) or "base" for word in words]
