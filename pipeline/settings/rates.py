@@ -1,4 +1,4 @@
-"""TFLOPS by GPU: the blocks `hardware` (sustained, for the paper's estimate) and `peak_tflops` (for the utilisation)."""
+"""TFLOPS by GPU: the blocks `hardware` (sustained, for the paper's estimate) and `peak_tflops` (for utilisation)."""
 
 from collections.abc import Mapping
 from typing import Any
