@@ -2,10 +2,10 @@
 
     python -m pipeline.commands.compare SYSTEM SYSTEM [--metric bleu-13a]
 
-A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two is a
-run or a decoding: a run translates its corpus's own test set, a decoding the set that it names. The test is sacreBLEU's
-paired bootstrap resampling (Koehn 2004): p is the probability of a difference of this size if the systems were equally
-good.
+A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two must
+be a run or a decoding. A run translates the test set of its corpus. A decoding translates the set that it names. The
+test is sacreBLEU's paired bootstrap resampling (Koehn 2004): p is the probability of a difference of this size if the
+systems were equally good.
 
 Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
@@ -53,11 +53,14 @@ def common_set(params: Mapping, systems: list[str]) -> str:
 
 
 def paired(systems: Mapping[str, list[str]], references: list[str], measure: Measure, resamples: int) -> tuple:
-    """sacreBLEU's signature and its result (score, mean, ci, p_value) for each system, the first being the baseline."""
+    """Return sacreBLEU's signature, and its result (score, mean, ci, p_value) for each system.
+
+    The first system is the baseline.
+    """
     from sacrebleu.significance import PairedTest
 
     prepared = [(system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()]
-    if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
+    if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value here
         raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
     answers = [[measure.reference(line) for line in references]]
     signatures, results = PairedTest(prepared, {"": measure.metric}, answers, test_type="bs", n_samples=resamples)()
@@ -89,7 +92,7 @@ def main(arguments: argparse.Namespace) -> None:
     segments: dict[str, list[str]] = {}
     for system in systems:
         segments[system], references = aligned(translation(params, system), test.path("raw", "target"))
-    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # the only way in that PairedTest has
+    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # PairedTest reads its seed only from here
     signature, results = paired(segments, references, measures(target)[arguments.metric], settings.bootstrap)
     print(f"set {name}, {len(references):,} pairs, {signature}")
     print(table(arguments.metric, systems, results))
@@ -97,8 +100,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="compare", description=__doc__.split("\n\n")[0])
-    options.add_argument("first", help="a run, or a file of translations of the same test set")
-    options.add_argument("second", help="as the first")
+    options.add_argument("first", help="a run, a decoding, or a file of translations of the test set")
+    options.add_argument("second", help="the system to compare with it, in the same forms")
     options.add_argument("--metric", default=HEADLINE, help=f"a measure of the BLEU matrix ({HEADLINE})")
     return options
 
