@@ -1,4 +1,4 @@
-"""Adoption: what was made counts for the code of now only where it was made by the same code, or by the user's word."""
+"""Adoption: outputs are valid for the current code only if equal code made them or the user accepts the changes."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_chan
     append(project, "pipeline/scoring/bleu.py", "\n# a comment\n")
     stage, path = f"score@{RUN}", project.root / "dvc.lock"
     before, entries = path.read_text(), lock(project)
-    assert "stale by code alone, in comments, layout or names" in project.run(*ADOPT, RUN, "--dry-run")
+    assert "stale only because of code (comments, layout, names)" in project.run(*ADOPT, RUN, "--dry-run")
     assert path.read_text() == before
     project.run(*ADOPT, RUN)
     now = lock(project)
@@ -185,9 +185,9 @@ def changed_command(project):
         (edited_output, "scores/demo-tiny/training.json is modified"),
         (removed_output, "models/demo-tiny/checkpoints is deleted"),
         (changed_data, "data/demo/vocabulary.model is modified"),
-        (changed_setting, "base.training is another setting"),
-        (changed_run, "runs.demo-tiny is another setting"),
-        (changed_command, "its command is another one"),
+        (changed_setting, "base.training has changed"),
+        (changed_run, "runs.demo-tiny has changed"),
+        (changed_command, "its command has changed"),
     ],
 )
 def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, change, says):
@@ -199,7 +199,7 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, c
 
 def test_a_stage_that_never_ran_is_refused_and_a_wrong_name_gets_the_right_one(project):
     project.edit("params.yaml", SELECTED, SELECTED.replace("\n\n", "\n  new: {corpus: demo, model: tiny}\n\n"))
-    assert "dvc.lock has no run of it" in refused(project, "train@new")
+    assert "dvc.lock has no entry for it" in refused(project, "train@new")
     assert f"did you mean '{RUN}'?" in refused(project, "demo-tony")
     assert "up to date" in project.run(*ADOPT, TRAIN)
 
@@ -265,7 +265,7 @@ def test_an_unfinished_training_goes_on_with_the_code_of_now_or_is_removed(proje
     project.run(*ADOPT, RUN, "--anew")
     assert not place.exists()
     assert "holds no unfinished training" in refused(project, RUN, "--anew")
-    assert "is no name" in refused(project, f"../work/{RUN}", "--anew")
+    assert "is not a valid name" in refused(project, f"../work/{RUN}", "--anew")
 
 
 # Long trainings
@@ -280,11 +280,11 @@ def took(project: StubProject, seconds: float) -> None:
 def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(project):
     took(project, 8040)
     append(project, "transformer/attention.py", "\nA = 1\n")
-    stale = f"{TRAIN} is stale by code alone (transformer/attention.py); it took 2 h 14 min."
+    stale = f"{TRAIN} is stale only because of code (transformer/attention.py); it took 2 h 14 min."
     printed = project.run("snakemake", "--cores", "2", status=1)
     (line,) = [line for line in printed.splitlines() if line.startswith(f"snakemake: {stale}")]
     last = printed.strip().splitlines()[-1]
-    assert last.startswith("snakemake: not begun: ") and "commands.adopt demo-tiny`" in last and "YES=1" in last
+    assert last.startswith("snakemake: not started: ") and "commands.adopt demo-tiny`" in last and "YES=1" in last
     assert project.ran() == [] and (project.root / f"models/{RUN}/checkpoints").exists() and "Traceback" not in printed
     assert line in project.run("snakemake", "--dry-run").splitlines()
     assert project.run("python", "-m", "pipeline.commands.check") == line.replace("snakemake:", "check:") + "\n"
@@ -304,7 +304,7 @@ def test_on_a_terminal_it_asks(project, answer, status):
     done = subprocess.run(**command, stdin=slave, capture_output=True, text=True, check=False)
     os.close(master)
     os.close(slave)
-    assert f"Make anew: {TRAIN} (2 h 14 min)? [y/N]" in done.stderr and "Traceback" not in done.stderr
+    assert f"Run again: {TRAIN} (2 h 14 min)? [y/N]" in done.stderr and "Traceback" not in done.stderr
     assert done.returncode == status and (TRAIN in project.ran()) == (answer == "y")
 
 
@@ -315,11 +315,11 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
     append(project, MODEL, "\nA = 1\n")
     project.run("dvc", "repro", "--single-item", TRAIN)
     script.write_bytes(before)
-    assert "by code alone" not in project.run("snakemake", "--dry-run"), "DVC's cache of runs has it"
+    assert "only because of code" not in project.run("snakemake", "--dry-run"), "DVC's run cache has it"
     append(project, MODEL, "\nB = 1\n")
-    assert "by code alone" in project.run("snakemake", "--dry-run")
+    assert "only because of code" in project.run("snakemake", "--dry-run")
     (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 1700}')
-    assert "by code alone" not in project.run("snakemake", "--dry-run")
+    assert "only because of code" not in project.run("snakemake", "--dry-run")
     (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 8040}')
     changed_setting(project)
-    assert "by code alone" not in project.run("snakemake", "--dry-run")
+    assert "only because of code" not in project.run("snakemake", "--dry-run")

@@ -233,22 +233,26 @@ def test_every_key_of_base_must_be_there(params):
         (
             "studies.demo.decodings",
             {"d": {"model": "demo-h1/average", "set": "demo-test"}},
-            "there are demo-tiny/average",
+            "the models are demo-tiny/average",
         ),
-        ("sets.demo-test", {"corpus": "demo", "source": "text/a", "target": "text/b"}, "the corpus demo's own"),
+        (
+            "sets.demo-test",
+            {"corpus": "demo", "source": "text/a", "target": "text/b"},
+            "the corpus demo has a set of this name",
+        ),
         ("sets.new", {"corpus": "dmo", "source": "text/a", "target": "text/b"}, "did you mean 'demo'?"),
         ("sets.new", {"source": "text/a", "target": "text/b"}, "sets.new.corpus: None is not possible"),
-        ("sets.new", {"corpus": "demo", "hold_out": 3}, "nothing is held out for a set"),
+        ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: not possible for a set"),
         ("sets.new", {"corpus": "demo", "archive": "dev", "source": "text/a", "target": "text/b"}, "dev: unknown key"),
-        ("decodings.d", {"model": "demo-tiny", "set": "demo-test"}, "there are demo-tiny/average"),
-        ("decodings.d", {"model": "demo-tiny/average", "set": "test"}, "there are demo-dev, demo-test"),
+        ("decodings.d", {"model": "demo-tiny", "set": "demo-test"}, "the models are demo-tiny/average"),
+        ("decodings.d", {"model": "demo-tiny/average", "set": "test"}, "the sets are demo-dev, demo-test"),
         ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set: None is not possible"),
         ("decodings.d", {"model": "demo-tiny/average", "set": "demo-test", "beam": 0}, "decodings.d.beam: 0"),
         ("decodings.d", {"model": "demo-tiny/average", "set": "demo-test", "bean": 2}, "did you mean 'beam'?"),
         ("runs", {}, "runs is empty"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
-        ("corpora_in_use", ["demo", "demo"], "remove 'demo', which stands there twice"),
+        ("corpora_in_use", ["demo", "demo"], "remove 'demo', which is listed twice"),
         ("corpora_in_use", "demo", "a list"),
     ],
 )
@@ -372,7 +376,7 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
         (str(2**31), "2147483648 is not possible; a whole number of at most 2147483647"),
         ("*all", "cannot be read"),
         ("{[{b: 1}]: 2}", "unhashable"),
-        ("!!omap [{b: 1}, {b: 2}]", "a key stands twice"),
+        ("!!omap [{b: 1}, {b: 2}]", "a key occurs twice"),
     ],
 )
 def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
@@ -380,7 +384,7 @@ def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
         parse(f"base:\n  first: &all\n    steps: {value}\n")
     message = str(raised.value)
     assert message.startswith("params.yaml cannot be read: ") and "\n" not in message and len(message) < 400
-    assert "line 3" in message or expected in ("unhashable", "a key stands twice", "cannot be read")
+    assert "line 3" in message or expected in ("unhashable", "a key occurs twice", "cannot be read")
 
 
 def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
@@ -434,7 +438,7 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):
     assert {key: value for key, value in after.items() if key not in SELECTED} == {
         key: value for key, value in before.items() if key not in SELECTED
     }
-    head, tail = text[: text.index("\nruns:")], text[text.index("\n# Where the work is done") :]
+    head, tail = text[: text.index("\nruns:")], text[text.index("\n# The hardware and its use") :]
     assert selected.startswith(head)
     assert selected.endswith(tail)
     assert study.select(selected, "demo") == text

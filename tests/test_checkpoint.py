@@ -117,7 +117,7 @@ def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is
         assert trainer.store.log.read_bytes() == whole
     lines = whole.splitlines(keepends=True)
     trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", *lines[2:]]))
-    with pytest.raises(UserError, match=r"training\.jsonl, line 2, is no record"):
+    with pytest.raises(UserError, match=r"training\.jsonl, line 2, is not a record"):
         build(tmp_path, training_settings(log_every=2), settings())
 
 

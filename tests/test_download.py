@@ -470,7 +470,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"archives": {"a": {"url": "http://host/a.zip"}}}, "not the name of an archive"),
         ({"archives": {"a": {"url": "file:///a.tgz"}}}, "file: is refused"),
         ({"archives": {"a": {"url": "text/a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; 32 hexadecimal"),
-        ({"archives": {"a": {"url": "text/a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one sum is enough"),
+        ({"archives": {"a": {"url": "text/a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one checksum is expected"),
         ({"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}, "excludes these"),
         ({"dev": {"hold_out": 5, "first": 3}}, "first, hold_out is not a part"),
         ({"train": {"first": 3}}, "first is not a part"),

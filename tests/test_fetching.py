@@ -329,7 +329,7 @@ def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held
 
 def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
     site.faults[NAME] = [Fault(tells_length=False, after=1000), Fault(tells_length=False)]
-    with pytest.raises(UserError, match="states no length and no sum is known"):
+    with pytest.raises(UserError, match="states no length and no checksum is known"):
         fetcher().fetch(site.url(NAME), None)
     assert not fetcher().checksums.exists()
     assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum shows a truncation

@@ -19,7 +19,7 @@ from transformer.files import read_json, sha256, write_json
 
 SIDES = ("source", "target")
 DESCRIPTION = "binarised.json"
-CHUNK = 1 << 20  # offsets that are checked at a time
+CHUNK = 1 << 20  # the number of offsets that are checked at a time
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class BinarisedSet:
 def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha256: str = "") -> BinarisedSet:
     """The set `name` ("train", "dev" or "test") in `folder`.
 
-    `verify` compares the sha256 of each file, which reads all of it. `vocabulary_sha256`, where given, is the
-    vocabulary that the data must have been encoded with. Raises UserError, which names the file, where a file is
-    missing, truncated, damaged or belongs to another set or vocabulary.
+    `verify` compares the sha256 of each file, which reads the whole file. `vocabulary_sha256`, if given, is the sha256
+    of the vocabulary with which the data must have been encoded. Raises UserError, which names the file, if a file is
+    missing, truncated or damaged, or belongs to another set or vocabulary.
     """
     folder = Path(folder)
     description = describe(folder)
@@ -78,7 +78,7 @@ def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha2
 def describe(folder: Path) -> dict[str, Any]:
     """The content of binarised.json: vocabulary_size, vocabulary_sha256, languages, sets, sha256 and sum.
 
-    Raises UserError where the file is missing or damaged.
+    Raises UserError if the file is missing or damaged.
     """
     path = Path(folder) / DESCRIPTION
     try:
@@ -86,7 +86,7 @@ def describe(folder: Path) -> dict[str, Any]:
         sums = description["sha256"]
         for name, counts in description["sets"].items():
             if not all(isinstance(counts[key], int) for key in ("pairs", "source_tokens", "target_tokens")):
-                raise ValueError(f"the counts of {name} are no numbers")
+                raise ValueError(f"the counts of {name} are not numbers")
         if description["sum"] != sum_of(sums) or not isinstance(description["vocabulary_size"], int):
             raise ValueError("its checksums do not agree")
         str(description["vocabulary_sha256"])
@@ -100,7 +100,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
-    """The array in `path`, memory-mapped. Raises UserError where it has another type or length."""
+    """The array in `path`, memory-mapped. Raises UserError if it has another type or length."""
     try:
         array = np.load(path, mmap_mode="r")
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
 
 
 def check_sum(path: Path, sums: dict[str, str]) -> None:
-    """Raises UserError where the file's sha256 is not the one in `sums`."""
+    """Raises UserError if the file's sha256 is not the one in `sums`."""
     if sha256(path) != sums.get(path.name):
         raise UserError(f"{path} is not the file that binarise wrote (its sha256 differs); run binarise again")
 

@@ -1,7 +1,7 @@
-"""Weights and training states in safetensors files, from which no code is ever executed.
+"""Weights and training states in safetensors files. Loading such a file cannot execute code.
 
-Everything but the tensors is JSON under one metadata key, since the order of several keys would vary between files. It
-includes a CRC-32 of the whole content, which detects damage such as a flipped bit in a weight.
+Everything except the tensors is JSON under one metadata key, because the order of several keys would vary between
+files. The JSON includes a CRC-32 of the whole content, which detects damage such as a flipped bit in a weight.
 """
 
 import json
@@ -21,7 +21,7 @@ from transformer.files import atomic, read_json, write_json
 from transformer.model import Transformer
 
 WEIGHTS, SETTINGS = "model.safetensors", "settings.json"
-MOST_PIECES = 10_000_000  # in a vocabulary; a larger number in settings.json would exhaust the memory
+MOST_PIECES = 10_000_000  # the largest vocabulary; a larger number in settings.json would exhaust the memory
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise UserError(f"{path} is missing") from None
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"{path} is damaged or is no checkpoint of this project ({error}); remove it or restore it"
+            f"{path} is damaged or is not a checkpoint of this project ({error}); remove it or restore it"
         ) from None
     return tensors, description
 
@@ -65,7 +65,7 @@ def crc32(tensors: dict[str, Tensor], description: dict[str, Any]) -> int:
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    """Load `tensors` into `model`. Raises UserError where a name or a shape differs or a value is not finite.
+    """Load `tensors` into `model`. Raises UserError if a name or a shape differs or a value is not finite.
 
     `path` is the file of the tensors, for the error message.
     """
@@ -92,8 +92,8 @@ def write_settings(folder: Path, config: ModelConfig, vocabulary_size: int, voca
 def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
     """The model's settings, the vocabulary size and the sha256 of the vocabulary, from settings.json.
 
-    A setting that did not exist when the file was written has its value in `ModelConfig.ABSENT`. Raises UserError for a
-    file that is missing, damaged or written by newer code.
+    A setting that did not exist when the file was written gets its value from `ModelConfig.ABSENT`. Raises UserError
+    for a file that is missing, damaged or written by newer code.
     """
     path = folder / SETTINGS
     try:
@@ -110,7 +110,8 @@ def read_settings(folder: Path) -> tuple[ModelConfig, int, str]:
 def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[str, Any]]:
     """The model with these weights, in evaluation mode, and the description in their file.
 
-    settings.json is read from the same folder. Raises UserError as `read_settings`, `read_tensors` and `load_weights`.
+    settings.json is read from the same folder. Raises UserError in the cases of `read_settings`, `read_tensors` and
+    `load_weights`.
     """
     config, vocabulary_size, _ = read_settings(weights.parent)
     model = Transformer(config, vocabulary_size)
@@ -120,9 +121,9 @@ def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[s
 
 
 def average(checkpoints: list[tuple[int, Path]]) -> dict[str, Tensor]:
-    """The mean of the weights in these checkpoints (6.1), in float32; summed in float64.
+    """The mean of the weights in these checkpoints (6.1), summed in float64 and returned in float32.
 
-    `checkpoints` are steps with their files. Raises UserError where a file holds another step or other weights.
+    `checkpoints` are steps with their files. Raises UserError if a file holds another step or weights of other shapes.
     """
     total: dict[str, Tensor] = {}
     for step, path in checkpoints:

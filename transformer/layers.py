@@ -27,7 +27,8 @@ def sinusoids(positions: int, d_model: int) -> Tensor:
 class Positions(nn.Module):
     """The position encodings that are added to the embeddings: sinusoids (3.5) or a learned table (Table 3, row E).
 
-    The table of sinusoids grows with the longest sentence. Positions beyond the learned table use its last row.
+    The table of sinusoids grows with the longest sentence. Positions beyond the end of the learned table use its last
+    row.
     """
 
     table: Tensor  # a parameter if `learned`, else a buffer
@@ -81,8 +82,8 @@ class Residual(nn.Module):
 class Masks:
     """The attention masks of a batch. None masks nothing."""
 
-    source: Tensor | None  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
-    encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and false outside the neighbourhood
+    source: Tensor | None  # [B, 1, 1 or T, S], for cross-attention: false at padding and other sentences
+    encoder: Tensor | None  # [B, 1, 1 or S, S]: false at padding, other sentences and outside the neighbourhood
     decoder: Tensor | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
 
 
@@ -130,7 +131,7 @@ class DecoderLayer(nn.Module):
         return self.residuals[2](x_BTD, self.feed_forward)
 
     def step(self, x_BKD: Tensor, cache: "LayerCache", own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
-        """One new position of each hypothesis, [B, K, D]. A sentence's K hypotheses are K queries on shared keys."""
+        """One new position of each hypothesis, [B, K, D]. The K hypotheses of a sentence are queries on shared keys."""
         attend, cross = self.self_attention, self.cross_attention
 
         def attend_self(x: Tensor) -> Tensor:
@@ -146,9 +147,9 @@ class DecoderLayer(nn.Module):
 
 
 class LayerCache:
-    """The keys and values of one decoder layer: of the source, computed once, and of the target positions so far.
+    """The keys and values of one decoder layer: those of the source, computed once, and those of the target so far.
 
-    Each step appends the keys of all K hypotheses, and none are moved or copied when a hypothesis continues another. A
+    Each step appends the keys of all K hypotheses. No keys are moved or copied when a hypothesis continues another. A
     mask (`DecoderCache.mask_BKN`) selects the keys of each hypothesis and its ancestors. The capacity doubles when it
     is exhausted.
     """
@@ -161,7 +162,7 @@ class LayerCache:
         self.length = 0
 
     def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the keys and values of the newest position; returns all so far, each [B, H, N, E]."""
+        """Store the keys and values of the newest position. Returns those of all positions, each [B, H, N, E]."""
         start, self.length = self.length, self.length + k_BHKE.shape[2]
         if self.length > self.k.shape[2]:
             self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)

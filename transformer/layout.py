@@ -12,10 +12,11 @@ EOS is 3. Positions without a sentence are 0 in every table.
     source.sentence_BS    1 1 1 2 2          target.sentence_BS    1 1 2 2 2
                           1 1 1 1 1                                1 1 1 0 0
 
-    real_N                0 1 2 3 4 5 6 7     the positions of the target that are no padding, in the flattened table
+    real_N                0 1 2 3 4 5 6 7     the positions of the target without padding, in the flattened table
     labels_N              8 3 9 10 3 8 9 3    the id that follows each of them
 
-Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences (BOS and EOS excluded).
+Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences (without BOS and
+EOS).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +29,8 @@ from torch import Tensor
 
 from transformer.config.vocabulary import BOS, EOS
 
-# The maximum widths of packed rows that are tried. A row is wider only where one sentence needs it. Attention costs less
-# in narrow rows; wide rows leave fewer positions empty.
+# The maximum widths of packed rows that are tried. A row is wider only if one sentence needs it. Narrow rows cost less
+# attention; wide rows leave fewer positions empty.
 WIDTHS = (128, 256)
 STEP = 16  # the width of packed rows is rounded up to a multiple of this
 
@@ -48,7 +49,7 @@ class Rows:
 
     ids_BS: Tensor
     position_BS: Tensor | None = None  # within the sentence, from 0
-    sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; a pair has one number on both sides
+    sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; equal on both sides of a pair
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
         tensors = (self.ids_BS, self.position_BS, self.sentence_BS)
@@ -57,7 +58,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Batch:
-    """The source ids end with EOS, the target ids begin with BOS, and the labels are the target ids that follow."""
+    """The source ids end with EOS and the target ids begin with BOS. A label is the next target id, or EOS."""
 
     source: Rows
     target: Rows
@@ -70,7 +71,7 @@ class Batch:
         )
 
     def pinned_for(self, device: torch.device) -> "Batch":
-        """For a GPU, a copy in pinned memory, from which `to` copies asynchronously; for a CPU, the batch itself."""
+        """For a GPU, a copy in pinned memory, which `to` copies asynchronously. For a CPU, the batch itself."""
         return self.map(Tensor.pin_memory) if device.type == "cuda" else self
 
     def to(self, device: torch.device) -> "Batch":
@@ -81,9 +82,9 @@ Layout = Callable[[Pairs, np.ndarray], Batch]
 
 
 def layout_for(device: torch.device) -> Layout:
-    """`packed` on a GPU; `padded` on a CPU, where the mask of packed rows costs more than their padding saves.
+    """`packed` on a GPU; `padded` on a CPU, where the mask of packed rows costs more than packing saves.
 
-    The layout is no setting: it follows from the device, which a resumed training has to keep.
+    The layout is not a setting. It follows from the device, which cannot change when a training is resumed.
     """
     return packed if device.type == "cuda" else padded
 
@@ -151,7 +152,7 @@ class Places:
 
     @classmethod
     def of(cls, row_P: np.ndarray, length_P: np.ndarray, multiple: int) -> "Places":
-        """Sentence p is behind those before it in row `row_P[p]`; the rows are in ascending order."""
+        """Place sentence p in row `row_P[p]`, after the earlier sentences of that row. `row_P` must be ascending."""
         start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
         first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
         column_P = start_P - start_P[first_P]
@@ -166,16 +167,16 @@ class Places:
         return Rows(*map(self.table, values))
 
     def table(self, value_N: np.ndarray) -> Tensor:
-        """The values in their cells, [B, S]; 0, which is PAD, in all others."""
+        """The values in their cells, and 0, which is PAD, in all other cells: [B, S]."""
         table_BS = np.zeros(self.shape, dtype=np.int64)
         table_BS.flat[self.cell_N] = value_N
         return torch.from_numpy(table_BS)
 
 
 def packed_rows(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
-    """The row of each pair, given its lengths; of the possible widths, the one with the smallest tables is taken.
+    """The row of each pair, given the lengths of its sides, at the width that gives the smallest tables.
 
-    A pair begins the next row where either side of it no longer fits.
+    A pair begins the next row if one of its sides does not fit into the current row.
     """
     longest = max(source_P.max(), target_P.max())
     choices = []
@@ -188,9 +189,9 @@ def packed_rows(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
 
 
 def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
-    """The pairs with these lengths in parts of at most `tokens` on either side, but of one pair at least.
+    """Split pairs with these lengths into parts of at most `tokens` on either side. A part has at least one pair.
 
-    Returns the first pair of each part, and the number of pairs.
+    Returns the first pair of each part, followed by the number of pairs.
     """
     ends = [np.concatenate([[0], np.cumsum(side)]) for side in (source, target)]
     starts = [0]

@@ -1,10 +1,10 @@
 """The Transformer (section 3).
 
-Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K hypotheses a sentence, N keys.
+Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary, K hypotheses per sentence, N keys.
 
 Initialisation, as in the authors' tensor2tensor of 2017 (the paper does not state it):
     matrices                        Glorot-uniform. W^Q, W^K and W^V of all heads are one matrix, as in
-                                    torch.nn.MultiheadAttention (tensor2tensor's cross-attention has W^Q apart).
+                                    torch.nn.MultiheadAttention (in tensor2tensor's cross-attention, W^Q is separate).
     embeddings, learned positions   normal, standard deviation d_model^-0.5
     biases                          0
     layer norms                     gain 1, bias 0
@@ -39,7 +39,7 @@ class DecoderCache:
     ends: list[int]  # for each position, the number of keys up to and including it
 
     def advance(self, parent_BK: Tensor, neighbourhood: int) -> None:
-        """Extend the mask by a position, at which each hypothesis continues hypothesis `parent_BK` of its sentence."""
+        """Extend the mask by one position. Each hypothesis continues hypothesis `parent_BK` of its sentence."""
         mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
         if neighbourhood and len(self.ends) > neighbourhood:
             mask_BKN[..., : self.ends[-1 - neighbourhood]] = float("-inf")
@@ -57,7 +57,10 @@ class DecoderCache:
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder of N layers (3.1). Source, target and pre-softmax projection share one matrix (3.4)."""
+    """Encoder and decoder of N layers (3.1).
+
+    Source embedding, target embedding and pre-softmax projection share one matrix (3.4).
+    """
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
         super().__init__()
@@ -95,7 +98,7 @@ class Transformer(nn.Module):
     def compile_layers(self, backend: str | Callable = "inductor") -> None:
         """Compile the layers in place by torch.compile, for any number of rows of any width.
 
-        All layers of a kind share one program, so compilation takes a sixth of the time of the whole model's.
+        All layers of a kind share one program, so this takes a sixth of the time of compiling the whole model.
         """
         specialise_floats()
         for layer in [*self.encoder, *self.decoder]:
@@ -119,7 +122,7 @@ class Transformer(nn.Module):
         return F.linear(hidden, self.embedding)
 
     def masks(self, source: Rows, target: Rows | None = None) -> Masks:
-        """The masks of a batch; without a `target`, those of the encoder and of incremental decoding."""
+        """The masks of a batch. Without a `target`, the masks of the encoder and of incremental decoding."""
         near = self.config.neighbourhood
         if source.sentence_BS is not None:
             assert target is not None, "rows are packed for training only"
@@ -152,7 +155,7 @@ class Transformer(nn.Module):
         return self.encoder_norm(x_BSD)
 
     def start(self, source_BS: Tensor) -> DecoderCache:
-        """Encode the sources; returns the cache for the first `step`, with one hypothesis of each sentence."""
+        """Encode the sources. Returns the cache for the first `step`, with one hypothesis of each sentence."""
         source = Rows(source_BS)
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
@@ -161,10 +164,10 @@ class Transformer(nn.Module):
         return DecoderCache(layers, source_mask, memory_BSD.new_empty(len(source_BS), 1, 0), [])
 
     def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor]:
-        """Decode one position. Returns the decoder's output there, [B, K, D], and the next token's logits, [B, K, V].
+        """Decode one position. Returns the decoder's output, [B, K, D], and the logits of the next token, [B, K, V].
 
-        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis of the same sentence at the
-        last step that it continues; at the first step each sentence has one, numbered 0.
+        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis that it continues: its number
+        among those of the same sentence at the previous step. At the first step it is 0.
         """
         position = len(cache.ends)
         cache.advance(parent_BK, self.config.neighbourhood)
@@ -179,9 +182,9 @@ class Transformer(nn.Module):
 
 
 def attention_weights_of(model: Transformer, source: Rows, target: Rows) -> dict[str, list[Tensor]]:
-    """The attention weights where `model` reads `source` and predicts what follows each position of `target`.
+    """The attention weights of `model` for `source` and `target`.
 
-    Under "encoder", "decoder" and "cross" is a tensor [B, H, Q, K] for each layer.
+    The keys are "encoder", "decoder" and "cross". Each value has one tensor [B, H, Q, K] per layer.
     """
     modules = {
         "encoder": [layer.self_attention for layer in model.encoder],
@@ -205,7 +208,7 @@ def attention_weights_of(model: Transformer, source: Rows, target: Rows) -> dict
 def keep_weights(
     kept: list[Tensor], attention: MultiHeadAttention, inputs: tuple, options: dict[str, Any], output: Tensor
 ) -> Tensor:
-    """A forward hook that appends the weights of `attention` to `kept`. Returns the output that these weights give."""
+    """A forward hook that appends the weights of `attention` to `kept` and returns the output computed from them."""
     q_BHQE, k_BHKE, v_BHKE, mask = inputs
     kept.append(attention.weights(q_BHQE, k_BHKE, mask, **options))
     return attention.attended(kept[-1], v_BHKE)

@@ -1,7 +1,7 @@
-"""Data parallel training: each worker takes a share of every batch, and their gradients are added.
+"""Data parallel training: each worker takes a part of every batch, and the workers sum their gradients.
 
-Each worker divides its loss by the target tokens of the whole batch, so gradients are summed, never averaged. Flags and
-losses, which the host needs, are exchanged through a second group over gloo: no step has to wait for a GPU.
+Each worker divides its loss by the target tokens of the whole batch, so gradients are summed, never averaged. The host
+needs the flags and losses. They are exchanged through a second process group, over gloo, so no step waits for a GPU.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class WorkerLost(ConnectionError):
 def connected() -> Iterator[None]:
     """Wraps each operation of `torch.distributed`.
 
-    Raises WorkerLost where the connection to another worker fails, and UserError where memory runs out: one worker
+    Raises WorkerLost if the connection to another worker fails. Raises UserError if memory runs out, because one worker
     alone cannot repeat the operation.
     """
     with enough_memory("while the workers exchanged gradients or losses", REMEDY):
@@ -41,12 +41,12 @@ def connected() -> Iterator[None]:
 
 
 def connection_failed(error: RuntimeError) -> bool:
-    """NCCL and the store raise subclasses of DistError. Gloo raises RuntimeError, which begins with its source file."""
+    """NCCL and the store raise subclasses of DistError. Gloo raises RuntimeError with the path of its source file."""
     return isinstance(error, dist.DistError) or "gloo/" in str(error)
 
 
 class Workers(Protocol):
-    """The processes that share a training, as one of them sees them. Process 0 writes the files."""
+    """The processes that share a training, from the view of one of them. Process 0 writes the files."""
 
     rank: int
     number: int
@@ -55,7 +55,7 @@ class Workers(Protocol):
         """Give every process the weights of process 0, and sum the gradients of `model` from now on."""
 
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """This process's part of `numbers`: consecutive ones, with about as large a sum of `sizes` as every other's."""
+        """Return the consecutive part of `numbers` for this process. All parts have about the same sum of `sizes`."""
 
     def begin(self) -> None:
         """Called before the first part of a step, and before the step is repeated because memory ran out."""
@@ -67,10 +67,10 @@ class Workers(Protocol):
         """Called after the last part. Each `grad` then holds the sum over all processes."""
 
     def total(self, *values: float) -> tuple[float, ...]:
-        """The sum of each value over all processes, with the same bits in every process."""
+        """Return the sum of each value over all processes. It is bitwise equal in every process."""
 
     def highest(self, *values: float) -> tuple[float, ...]:
-        """The maximum of each value over all processes; of flags, whether any process has set it."""
+        """Return the maximum of each value over all processes. For a flag, this is whether any process has set it."""
 
     def collect(self, tensor: Tensor) -> None:
         """Replace a scalar by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
@@ -80,7 +80,7 @@ class Workers(Protocol):
 
 
 class SingleProcess:
-    """A training in one process: nothing to share, nothing to exchange."""
+    """A training in one process, which exchanges nothing."""
 
     rank, number = 0, 1
 
@@ -156,10 +156,10 @@ class ProcessGroup:
 
 
 class GradientSum:
-    """Sums gradients over the workers in buckets, each sent during the backward pass as soon as it is complete.
+    """Sums gradients over the workers in buckets. Each bucket is sent during the backward pass when it is complete.
 
-    Buckets begin with the last layers' parameters, whose gradients come first. They are sent in a fixed order, because
-    every worker has to add up the same ones.
+    The first bucket holds the parameters of the last layers, whose gradients are computed first. All workers send their
+    buckets in the same fixed order, so that equal buckets are summed.
     """
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
@@ -174,13 +174,13 @@ class GradientSum:
         self.under_way: list[tuple[Tensor, dist.Work]] = []
 
     def begin(self) -> None:
-        """Begin a step, or repeat it. Raises UserError if a bucket was sent: the other workers have added it."""
+        """Begin a step, or repeat it. Raises UserError if a bucket was sent, because other workers have added it."""
         if self.under_way:
             raise UserError(f"out of memory after the workers began to add up the gradients of a step: {REMEDY}")
         self.missing = None
 
     def expect(self) -> None:
-        """From now on, a gradient that arrives is complete."""
+        """Mark the last backward pass: gradients that arrive after this call are complete."""
         self.missing = [len(bucket) for bucket in self.buckets]
 
     def arrived(self, parameter: nn.Parameter) -> None:
@@ -199,7 +199,7 @@ class GradientSum:
             self.under_way.append((flat, dist.all_reduce(flat, async_op=True)))
 
     def finish(self) -> None:
-        """Send what is left, wait for all buckets, and put the sums into the parameters' `grad`."""
+        """Send the remaining buckets, wait for all of them, and put the sums into the parameters' `grad`."""
         while len(self.under_way) < len(self.buckets):
             self.send()
         for bucket, (flat, work) in zip(self.buckets, self.under_way):

@@ -24,14 +24,14 @@ from transformer.model import Transformer
 
 @dataclass
 class TrainingState:
-    """All that changes during a training; `state.safetensors` holds exactly this.
+    """Everything that changes during a training. `state.safetensors` holds exactly this.
 
     Random numbers and the position in the data are functions of the seed and `step`, so neither is saved.
     """
 
     model: Transformer
     optimiser: torch.optim.Optimizer
-    loss_sum: Tensor  # since the last record; float64, and on the device, so that no step waits for it
+    loss_sum: Tensor  # since the last record, in float64; on the device, so that no step waits for it
     micro_batch_tokens: int  # as in the settings, or lower once memory has run out
     step: int = 0
     loss_tokens: int = 0
@@ -56,7 +56,7 @@ class TrainingState:
         return bool(torch.stack([torch.isfinite(tensor).all() for tensor in self.tensors().values()]).all())
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any], path: Path) -> None:
-        """Take over the state that was read from `path`."""
+        """Load the state that was read from `path`."""
         weights = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
         load_weights(self.model, weights, path)
         moments: dict[int, dict[str, Tensor]] = {}
@@ -66,7 +66,8 @@ class TrainingState:
         content = self.optimiser.state_dict()
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
-        # Older state files lack the joules (then unknown) or micro_batch_tokens (then as in the settings).
+        # Older state files may lack `joules`, which is then unknown, and `micro_batch_tokens`, which is then as in the
+        # settings.
         known = {"joules": None, "micro_batch_tokens": self.micro_batch_tokens, **numbers}
         for key in self.NUMBERS:
             setattr(self, key, known[key])
@@ -91,7 +92,10 @@ class Store:
         self.prune()
 
     def resume(self, state: TrainingState) -> bool:
-        """Restore the saved state, if there is one, and remove what is newer than it. False if training starts anew."""
+        """Restore the saved state, if there is one, and remove records and weights of later steps.
+
+        Returns False if the training starts from step 0.
+        """
         if self.state.exists():
             tensors, description = read_tensors(self.state)
             for key, now in self.identity.items():
@@ -115,7 +119,7 @@ class Store:
                 path.unlink()
 
     def whole_records(self) -> Iterator[tuple[int, bytes]]:
-        """The step and the line of each record. A damaged end of the file, left by a power failure, is skipped.
+        """Yield the step and the line of each record. A damaged end of the file, left by a power failure, is skipped.
 
         Raises UserError for a damaged line with a record after it.
         """
@@ -128,12 +132,12 @@ class Store:
                 continue
             if damaged:
                 raise UserError(
-                    f"{self.log}, line {damaged}, is no record of a step; restore the file, or remove its folder"
+                    f"{self.log}, line {damaged}, is not a record of a step; restore the file or remove its folder"
                 )
             yield step, line
 
     def records(self) -> Iterator[bytes]:
-        """The complete lines of the log. A killed process may have left an incomplete one."""
+        """Yield the complete lines of the log. A killed process may have left an incomplete one."""
         if self.log.exists():
             with open(self.log, "rb") as file:
                 yield from (line for line in file if line.endswith(b"\n"))
@@ -143,7 +147,7 @@ class Store:
             file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:
-        """Save the weights for averaging."""
+        """Save the weights for averaging. Only the last `keep` files of weights are kept."""
         path = self.checkpoints / f"step-{state.step:08d}.safetensors"
         write_tensors(path, state.model.state_dict(), {"step": state.step})
         self.prune()
@@ -160,11 +164,11 @@ class Store:
 
 
 class Reader(Store):
-    """The folder for the workers other than the first: it reads the state and writes nothing."""
+    """The store of every worker but the first. It reads the state and writes nothing."""
 
     def resume(self, state: TrainingState) -> bool:
         resumed = super().resume(state)
-        state.loss_sum.zero_()  # the first worker has the sum of all
+        state.loss_sum.zero_()  # the first worker has the sum over all workers
         return resumed
 
     def save(self, state: TrainingState) -> None: ...

@@ -1,9 +1,9 @@
 """The shared vocabulary of source and target (section 5.1): byte-pair encoding, learnt and applied by SentencePiece.
 
-Decoding the ids of normalised text gives the text back, with two exceptions. U+2581, which SentencePiece uses for a
-space, becomes a space. Where params.yaml says `unknown: unk`, a character too rare to be a piece becomes ` ⁇ `; with
-`byte_fallback` it is encoded as up to four byte pieces and comes back. The names of special pieces (`<s>`, `<0x41>`)
-are ordinary text where they occur in a line.
+Decoding the ids of normalised text restores the text, with two exceptions. U+2581, which SentencePiece uses for a
+space, becomes a space. With `unknown: unk` in params.yaml, a character too rare to be a piece becomes ` ⁇ `; with
+`byte_fallback` it is encoded as up to four byte pieces and restored. In a line of text, the names of special pieces
+(`<s>`, `<0x41>`) are ordinary text.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class Vocabulary:
     """Encodes text as ids and decodes ids. `sha256` identifies the vocabulary in data, models and checkpoints."""
 
     def __init__(self, path: Path) -> None:
-        """Read a model file of SentencePiece. Raises UserError where it is missing or unusable."""
+        """Read a model file of SentencePiece. Raises UserError if it is missing or unusable."""
         try:
             model = Path(path).read_bytes()
         except FileNotFoundError:
@@ -45,13 +45,13 @@ class Vocabulary:
         return vocabulary
 
     def load(self, model: bytes, name: str) -> None:
-        """Raises UserError where `model` is no SentencePiece model or its special pieces have other ids."""
+        """Raises UserError if `model` is not a SentencePiece model or its special pieces have other ids."""
         processor = sentencepiece.SentencePieceProcessor()
         try:
             processor.LoadFromSerializedProto(model)
         except (RuntimeError, ValueError):
             raise UserError(
-                f"{name} is no SentencePiece model or is damaged; restore it, or make it with learn_bpe"
+                f"{name} is not a SentencePiece model or is damaged; restore it, or make it with learn_bpe"
             ) from None
         ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
@@ -76,9 +76,10 @@ class Vocabulary:
 class WordTable(dict):
     """Encodes blocks of text, each distinct word once.
 
-    No piece contains an inner space, so the ids of a line are the concatenated ids of its words, and a table of words
-    gives the same ids as `Vocabulary.encode` in a fraction of its time. The table maps each word to its number w; its
-    ids are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than `distinct_words`.
+    No piece contains an inner space, so the ids of a line are the concatenated ids of its words. A table of words
+    therefore gives the same ids as `Vocabulary.encode`, in a fraction of the time. The table maps each word to a number
+    w. The ids of word w are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than
+    `distinct_words`.
     """
 
     def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
@@ -133,10 +134,10 @@ class WordTable(dict):
 
 
 def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
-    """The model file of a vocabulary learnt from `text`, blocks of whole lines. The same words give the same bytes.
+    """Learn a vocabulary from `text`, blocks of whole lines. Returns the model file. Equal words give equal bytes.
 
-    SentencePiece receives each distinct word with its count, from which it learns the same pieces as from the lines, in
-    a fraction of the memory. Raises UserError where no vocabulary of this size can be learnt from the text.
+    SentencePiece receives each distinct word with its count. From these it learns the same pieces as from the lines, in
+    a fraction of the memory. Raises UserError if no vocabulary of this size can be learnt from the text.
     """
     counts = count_words(text)
     if not counts:
@@ -188,7 +189,7 @@ def table(counts: Counter[bytes]) -> Iterator[bytes]:
 
 
 def reason(message: str) -> str:
-    """The size that an error message of SentencePiece asks for, or else the message in one line."""
+    """Return the size that an error message of SentencePiece asks for, or else the message in one line."""
     if most := re.search(r"set it to a value <= (\d+)", message):
         return f"at most {most[1]} pieces can be learnt from it"
     if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def listing(folder: Path) -> str:
-    """Each command of the folder with the first line of its docstring."""
+    """Return one line for each command in `folder`: how to call it, and the first line of its docstring."""
     commands = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
     width = max(map(len, commands))
     return "\n".join(

@@ -1,12 +1,13 @@
-"""Adopt what a run has made for the code of now, instead of making it anew.
+"""Keep the outputs of a run after a change of code, instead of making them again.
 
     python -m pipeline.commands.adopt RUN|STAGE [--dry-run] [--accept-code-changes]
     python -m pipeline.commands.adopt RUN --anew
 
-A stage is adopted only where nothing but code differs from what made its outputs. Modules may differ in comments,
-layout and docstrings, or be renamed; every other change of code is listed, and needs --accept-code-changes.
-work/adopted.json keeps what was accepted. Only dvc.lock's entries of the adopted stages are rewritten. An unfinished
-training of RUN goes on with the code of now at the next start; --anew removes it.
+A stage can be adopted if nothing but code has changed since it made its outputs. Changes of comments, layout and
+docstrings and renamed modules are accepted. Every other change of code is listed and needs --accept-code-changes;
+work/adopted.json records what was accepted. adopt rewrites only the entries of the adopted stages in dvc.lock.
+
+If RUN has an unfinished training, the next start resumes it with the current code. --anew removes it instead.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def locked_repo() -> Iterator[Repo]:
 
 
 def named(repo: Repo, name: str) -> list[PipelineStage]:
-    """The stage `name`, or all of the run or corpus `name`, each after those that it needs."""
+    """Return the stage `name`, or all stages of the run or corpus `name`, in topological order."""
     graph = repo.index.graph
     stages = [stage for stage in reversed(list(topological_sort(graph))) if name in (stage.name, *keys(stage))]
     if not stages:
@@ -54,28 +55,31 @@ def keys(stage: PipelineStage) -> list[str]:
 
 
 def adoptable(stages: list[PipelineStage]) -> dict[PipelineStage, list[Change]]:
-    """The stages that are stale by code alone, with the changes that need the user's word; says why others are not."""
+    """Return the stages that are stale only because of code, with the changes that the user must accept.
+
+    Prints why each of the other stages cannot be adopted.
+    """
     found = {}
     for stage in stages:
         if not stage.status():
             print(f"{stage.name}: up to date")
         elif reasons := hindrances(stage):
             if len(stages) == 1:
-                raise UserError(f"{stage.name} is stale by more than code: {'; '.join(reasons)}")
-            print(f"{stage.name}: stays stale, by more than code: {'; '.join(reasons)}")
+                raise UserError(f"{stage.name} cannot be adopted, more than code has changed: {'; '.join(reasons)}")
+            print(f"{stage.name}: remains stale, more than code has changed: {'; '.join(reasons)}")
         else:
             found[stage] = code_changes(stage)
     return found
 
 
 def note(stage: PipelineStage, changes: list[Change]) -> None:
-    """Keep the user's word in work/adopted.json, with the outputs that it is about."""
+    """Record the accepted changes in work/adopted.json, with the outputs that they apply to."""
     known = read_json(ADOPTED) if ADOPTED.exists() else {}
     outs, before, now = {out.def_path: out.hash_info.value for out in stage.outs}, code_before(stage), code_now(stage)
     code = [vars(c) | {"old_md5": c.old and before.get(c.old), "new_md5": c.new and now.get(c.new)} for c in changes]
     accepted = {"accepted_by": "the user", "date": datetime.now(UTC).isoformat(timespec="seconds"), "code": code}
     earlier = known.get(stage.name, {"outs": None})
-    history = earlier["accepted"] if earlier["outs"] == outs else []  # else those outputs were made anew since
+    history = earlier["accepted"] if earlier["outs"] == outs else []  # otherwise the outputs were made again
     write_json(ADOPTED, known | {stage.name: {"outs": outs, "accepted": [*history, accepted]}})
 
 
@@ -85,7 +89,7 @@ def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
     if anew and not unfinished:
         raise UserError(f"{WORK / run} holds no unfinished training")
     if unfinished:
-        print(f"{WORK / run}: the unfinished training", "is removed" if anew else "goes on with the code of now")
+        print(f"{WORK / run}: the unfinished training", "is removed" if anew else "resumes with the current code")
         if not dry_run:
             with workspace.lock(run):
                 workspace.release(run) if anew else workspace.adopt(run)
@@ -95,13 +99,13 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
     with locked_repo() as repo:
         found = adoptable(named(repo, name))
         for stage, changes in found.items():
-            print(f"{stage.name}: stale by code alone", "" if changes else ", in comments, layout or names", sep="")
+            print(f"{stage.name}: stale only because of code", "" if changes else " (comments, layout, names)", sep="")
             for change in changes:
                 print(f"  {change}")
         if not accepted and (unproved := [stage.name for stage, changes in found.items() if changes]):
             raise UserError(
                 f"the code of {', '.join(unproved)} has changed, which may change the result; nothing was adopted. "
-                "--accept-code-changes adopts it by your word, and work/adopted.json keeps that"
+                "--accept-code-changes adopts it and records that in work/adopted.json"
             )
         if dry_run or not found:
             return
@@ -123,7 +127,9 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="adopt", description=__doc__.split("\n\n")[0])
     parser.add_argument("name", metavar="RUN|STAGE", help="a run, or a stage such as train@RUN")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be adopted, and change nothing")
-    parser.add_argument("--accept-code-changes", action="store_true", help="adopt although the code has changed")
-    parser.add_argument("--anew", action="store_true", help="remove the run's unfinished training")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be adopted and change nothing")
+    parser.add_argument(
+        "--accept-code-changes", action="store_true", help="adopt although the code has changed, and record it"
+    )
+    parser.add_argument("--anew", action="store_true", help="remove the unfinished training of RUN")
     command_line.run(main, parser)

@@ -1,11 +1,11 @@
-"""Check the whole of params.yaml, so that nothing starts that a wrong setting would stop hours later.
+"""Check all of params.yaml, so that an invalid setting is found before any stage starts.
 
     python -m pipeline.commands.check
 
-Prints the first error in one line: what is wrong, where, and what would be valid. Snakemake calls it before it plans,
-and every stage before it works. Called by a person it also names the long trainings that a change of code alone has
-made stale, which `dvc repro` would begin without a question; Snakemake asks. It exits with status 0 unless there is an
-error.
+Prints the first error in one line: what is wrong, where, and what would be valid. Snakemake runs the check before it
+plans, and every stage runs it before it starts. When a user runs it, it also names the long trainings that are stale
+only because of a change of code. `dvc repro` would repeat them without asking; Snakemake asks. The exit status is 0
+unless there is an error.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pipeline.workflow import stage
 
 def main(_: argparse.Namespace) -> None:
     check(load())
-    if "DVC_STAGE" not in os.environ and Path(".dvc").is_dir():  # as the first command of a stage it has to be fast
+    if "DVC_STAGE" not in os.environ and Path(".dvc").is_dir():  # in a stage, the check has to be fast
         warn()
 
 
@@ -35,7 +35,7 @@ def warn() -> None:
             for training in costly(repo.index.graph, repo.status()):
                 print(f"check: {training}", file=sys.stderr)
     except DvcException as error:
-        print(f"check: which trainings are stale is unknown: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"check: cannot find out which trainings are stale: {' '.join(str(error).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

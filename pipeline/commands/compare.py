@@ -2,10 +2,10 @@
 
     python -m pipeline.commands.compare SYSTEM SYSTEM [--metric bleu-13a]
 
-A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two is a
-run or a decoding: a run translates its corpus's own test set, a decoding the set that it names. The test is sacreBLEU's
-paired bootstrap resampling (Koehn 2004): p is the probability of a difference of this size if the systems were equally
-good.
+A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two must
+be a run or a decoding. A run translates the test set of its corpus. A decoding translates the set that it names. The
+test is sacreBLEU's paired bootstrap resampling (Koehn 2004): p is the probability of a difference of this size if the
+systems were equally good.
 
 Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
@@ -81,8 +81,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="compare", description=__doc__.split("\n\n")[0])
-    options.add_argument("first", help="a run, or a file of translations of the same test set")
-    options.add_argument("second", help="as the first")
+    options.add_argument("first", help="a run, a decoding, or a file of translations of the test set")
+    options.add_argument("second", help="the system to compare with it, in the same forms")
     options.add_argument("--metric", default=HEADLINE, help=f"a measure of the BLEU matrix ({HEADLINE})")
     return options
 

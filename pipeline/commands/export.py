@@ -1,10 +1,10 @@
-"""Export a model folder, as written by average, for use without this project.
+"""Export a model folder, written by the stage average, for use without this project.
 
     python -m pipeline.commands.export MODEL_FOLDER OUT --format marian|ctranslate2
 
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
-ctranslate2.Translator, which takes pieces; vocabulary.model in the folder makes them. Both formats support the
-architecture of the paper and few of its variations.
+ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
+text as pieces. Both formats support the architecture of the paper and few of its variations.
 """
 
 import argparse
@@ -34,7 +34,7 @@ HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_prod
 
 
 def require_exportable(config: ModelConfig, folder: Path) -> None:
-    """Raises UserError if the formats cannot represent the model."""
+    """Raise UserError if the formats cannot represent the model."""
     for key, held in HELD.items():
         if getattr(config, key) != held:
             raise UserError(f"{folder}: {key} is {getattr(config, key)!r}; the export formats support only {held!r}")

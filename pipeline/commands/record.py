@@ -1,10 +1,10 @@
-"""Keep the scores of a run or of a decoding in git, where every later report finds them.
+"""Write the scores of a run or a decoding to one small file, to be committed, which every later report shows.
 
     python -m pipeline.commands.record NAME --scores scores --times work/times --results results   (make record RUN=...)
 
 Reads the entry of the run or decoding in params.yaml, its score files and its times, all of which must exist. Writes
-their contents into one small file, results/RUN.json or results/decodings/NAME.json, with fewer points of the loss
-curves. It holds no text of the corpus, so that a corpus's licence does not matter.
+their contents to results/RUN.json or results/decodings/NAME.json, with fewer points of the loss curves. The file holds
+no text of the corpus, so it can be committed whatever the licence of the corpus.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import write_json
 
-POINTS = 100  # at most, of each of the two curves
+POINTS = 100  # at most this many records of each of the two curves
 
 
 def thinned(records: list[dict], points: int) -> list[dict]:
-    """At most `points` of the records, evenly spread, including the first and the last."""
+    """Return at most `points` of the records, evenly spread, including the first and the last."""
     if len(records) <= points:
         return records
     places = {round(number * (len(records) - 1) / (points - 1)) for number in range(points)}
@@ -31,7 +31,7 @@ def thinned(records: list[dict], points: int) -> list[dict]:
 
 
 def thinned_curve(curve: list[dict]) -> list[dict]:
-    """Both curves thinned out, in the order of their steps."""
+    """Return both loss curves with at most POINTS records each, in the order of their steps."""
     kept = [thinned([record for record in curve if key in record], POINTS) for key in ("loss", "dev_loss")]
     return sorted((record for records in kept for record in records), key=lambda record: record["step"])
 
@@ -51,7 +51,7 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> di
 
 
 def decoding_record(name: str, scores: Path, times: Path) -> dict[str, Any]:
-    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set, and its scores."""
+    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set; its scores."""
     folder = scores / "decodings" / name
     parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
     parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         path, content = arguments.results / f"{name}.json", record(params, name, arguments.scores, arguments.times)
     write_json(path, content)
-    print(f"{path} written; commit it, and the report shows it from now on")
+    print(f"{path} written; commit it. Every later report shows it")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Select a study of params.yaml's catalogue: its runs, their corpora, its sets and its decodings become what is built.
+"""Select a study of params.yaml, so that its runs, their corpora, its sets and its decodings are built.
 
 python -m pipeline.commands.study            lists the studies
-python -m pipeline.commands.study NAME       rewrites the blocks runs, corpora_in_use, sets and decodings, nothing else
+python -m pipeline.commands.study NAME       selects a study
+
+Selecting rewrites the blocks runs, corpora_in_use, sets and decodings, and changes nothing else in params.yaml.
 """
 
 import argparse
@@ -19,12 +21,13 @@ from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
-# A block is its key's line and, after it, lines that are set in, with blank lines and comments only between them.
+# A block is the line of its key and the indented lines or list items that follow. Blank lines and comments between
+# these lines are part of the block; those after its last line are not.
 BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]*(?:\n|\Z))*"
 
 
 def select(text: str, name: str) -> str:
-    """The text of params.yaml with the study `name` selected."""
+    """Return the text of params.yaml with the study `name` selected."""
     for key, value in study(params.parse(text), name).items():
         blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
         if len(blocks) != 1:
@@ -35,7 +38,7 @@ def select(text: str, name: str) -> str:
 
 
 def block(key: str, value: Mapping | list) -> str:
-    """A block as it is written by hand: a line a run; a list on the key's own line."""
+    """Return a block in the style of params.yaml: one line per run, and a list on the line of its key."""
     yaml, out = YAML(typ="safe"), io.StringIO()
     yaml.default_flow_style = None  # only what is innermost stands on one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
@@ -45,7 +48,7 @@ def block(key: str, value: Mapping | list) -> str:
 
 
 def listing(settings: Mapping) -> str:
-    """The studies with their runs, the selected one marked."""
+    """Return the studies with their runs. The selected study is marked."""
     shown = []
     for name in settings.get("studies", {}):
         chosen = study(settings, name)

@@ -1,7 +1,7 @@
-"""Read named members of untrusted packed files, as streams of limited size.
+"""Reads compressed files and named members of archives, which are not trusted, as streams of limited size.
 
-No file is written under a name from an archive, so such a name can do no harm. An archive is refused nevertheless if
-it holds a path, a link or a device that leads out of it, because a published corpus holds none.
+No file is written under a name from an archive, so such a name can do no harm. An archive is still refused if it holds
+a device or a path or link that leads out of it, because a published corpus holds none.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ OPENERS: dict[str, Callable[[IO[bytes]], Readable]] = {".gz": gzip.open, ".xz": 
 
 
 class Unpacked:
-    """The unpacked bytes of the stream `packed`, which `suffix` says how to unpack.
+    """The decompressed bytes of the stream `packed`. `suffix` names the compression.
 
-    Raises UserError if the stream is damaged or unpacks to an implausible size.
+    Raises UserError if the stream is damaged or if its decompressed size is not plausible.
     """
 
     def __init__(self, packed: IO[bytes], suffix: str, label: str):
@@ -65,7 +65,7 @@ def refuse_bomb(unpacked: int, packed: int, label: str) -> None:
 
 @contextlib.contextmanager
 def unpacked(path: Path) -> Iterator[Unpacked]:
-    """Open a plain, .gz or .xz file as a stream of its unpacked bytes, with a progress bar."""
+    """Open a plain, .gz or .xz file as a stream of its decompressed bytes, with a progress bar."""
     with reading(path) as packed:
         yield Unpacked(packed, path.suffix, str(path))
 
@@ -73,8 +73,8 @@ def unpacked(path: Path) -> Iterator[Unpacked]:
 def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked]]:
     """Yield each member of `names`, in the archive's order, as a stream that is valid until the next one is yielded.
 
-    A member that is itself packed (.gz, .xz) is unpacked. The archive is read to its end, so that its own checksums
-    are tested. Raises UserError if the archive is damaged, holds anything unsafe or lacks a name.
+    A compressed member (.gz, .xz) is decompressed. The archive is read to its end, so that its own checksums are
+    tested. Raises UserError if the archive is damaged, holds anything unsafe or lacks one of `names`.
     """
     seen: list[str] = []
     wanted = set(names)
@@ -86,7 +86,7 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
                 for member in tar:
                     name = safe_name(member, archive)
                     seen.append(name)
-                    # tarfile would skip an impossibly large member in small steps, and never finish
+                    # tarfile would skip a member of a false, huge size in small steps and never finish
                     refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {name}")
                     if name in wanted:
                         wanted.remove(name)

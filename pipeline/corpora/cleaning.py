@@ -1,12 +1,12 @@
-"""The cleaning of text, which unifies characters that look alike and removes invisible ones.
+"""Cleans text: unifies characters that look alike and removes invisible ones.
 
-The steps, in this order, because each step works on the result of the step before:
+Each step works on the result of the step before:
 
 1. character references (`&quot;`, `&#233;`) become their characters, in one pass: `&amp;quot;` becomes `&quot;`;
 2. control characters, the soft hyphen, the zero-width space and the byte order mark are removed;
 3. tabs, carriage returns, the Unicode line separators and every other Unicode space become a plain space;
 4. Unicode normalisation form C;
-5. Moses' normalize-punctuation, which needs the no-break spaces; they become plain spaces after it;
+5. Moses' normalize-punctuation, which needs the no-break spaces; after it they become plain spaces;
 6. runs of spaces become one space, and spaces at both ends of a line are removed.
 
 Joiners, direction marks and other characters that change the rendering of a script are kept. Only "\\n" ends a line.
@@ -31,9 +31,9 @@ Step = Callable[[str], str]
 
 
 def cleaner(*, entities: bool, nfc: bool, punctuation: bool, language: str) -> Step:
-    """Return a function from text to clean text. Both consist of whole lines with "\\n", equally many."""
+    """Return a function from text to clean text. Both consist of the same number of lines, each ended by "\\n"."""
     steps: list[Step] = [resolve_references] if entities else []
-    # A hundred searches for rare characters take a tenth of the time of one regular expression.
+    # A hundred searches for rare characters take a tenth of the time that one regular expression takes.
     steps.append(replacing({**dict.fromkeys(REMOVED, ""), **dict.fromkeys(LINE_ENDS + SPACES, " ")}))
     if nfc:
         steps.append(lambda text: unicodedata.normalize("NFC", text))
@@ -65,7 +65,7 @@ def character(reference: re.Match) -> str:
 def replacing(characters: dict[str, str]) -> Step:
     def replace(text: str) -> str:
         for old, new in characters.items():
-            if old in text:  # memchr; replace() counts first, which is twenty times slower
+            if old in text:  # uses memchr; replace() counts first, which is twenty times slower
                 text = text.replace(old, new)
         return text
 

@@ -1,4 +1,4 @@
-"""The sets of a corpus, made of their parts: the parts in the given order, both sides with equally many lines."""
+"""Writes the sets of a corpus from their parts, in the given order. Both sides of a set have equally many lines."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ def collect(
 ) -> dict[str, int]:
     """Write every set's parts into `folder`. Returns the number of pairs in each set.
 
-    Raises UserError for a file that cannot be obtained, a damaged one, and sides of different length.
+    Raises UserError for a file that cannot be obtained, a damaged file, and sides of different length.
     """
     pairs = {}
     held = {name: parts[0].hold_out for name, parts in sets.items() if parts[0].hold_out}
@@ -46,7 +46,7 @@ def collect(
 
 
 def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fetcher: Fetcher, files: Files) -> int:
-    """Append one part to the set's two files. Returns the number of its pairs."""
+    """Append one part to the two files of the set. Returns the number of pairs in the part."""
     if part.parquet:
         label, lines = ", ".join(part.parquet), [append_parquet(part, languages, fetcher, files)] * 2
         names = (label, label)
@@ -100,9 +100,9 @@ def all_pairs(addresses: Iterable[str], languages: Languages, fetcher: Fetcher) 
 
 
 def append_lines(chunks: Iterable[bytes], file: IO[bytes], first: int | None) -> int:
-    """Append the bytes unchanged, only the `first` lines where that is given. Returns the number of lines.
+    """Append the bytes unchanged, or only the first lines if `first` is their number. Returns the number of lines.
 
-    A missing line feed at the end is added, because the next part's first line would otherwise continue the line.
+    A missing line feed at the end is added, because otherwise the first line of the next part would continue the line.
     """
     lines, last = 0, b"\n"
     for chunk in chunks if first is None else head(chunks, first):
@@ -115,7 +115,7 @@ def append_lines(chunks: Iterable[bytes], file: IO[bytes], first: int | None) ->
 
 
 def head(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
-    """Yield the chunks up to the end of the last of so many lines. What follows is not read."""
+    """Yield the chunks of the first `lines` lines. The rest is not read."""
     for chunk in chunks:
         found = chunk.count(b"\n")
         if found >= lines:

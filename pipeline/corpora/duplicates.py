@@ -1,4 +1,4 @@
-"""Exact de-duplication in little memory: find the pairs that occurred earlier in the corpus."""
+"""De-duplication in little memory: finds the pairs that occurred earlier in the corpus."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,16 +7,17 @@ import numpy as np
 
 
 class Seen:
-    """The pairs so far, as 64-bit digests in sorted arrays: 8 bytes a pair, and 16 while two arrays are merged.
+    """The pairs so far, as 64-bit digests in sorted arrays: 8 bytes per pair, and 16 while two arrays are merged.
 
-    The probability that any two different pairs among 40 million have the same digest is 4 in 100,000.
+    Two different pairs with the same digest would count as equal. Among 40 million pairs, the probability of any such
+    two is 4 in 100,000.
     """
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []  # each is at least twice as long as the next
 
     def new(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        """Return for each pair whether it occurs neither earlier in these pairs nor in those of earlier calls."""
+        """Return for each pair whether it is new, in this call and in all earlier calls."""
         digests = np.array([digest(*pair) for pair in zip(sources, targets, strict=True)], dtype=np.uint64)
         distinct, first = np.unique(digests, return_index=True)
         fresh = np.ones(len(distinct), dtype=bool)

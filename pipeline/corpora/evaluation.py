@@ -1,9 +1,9 @@
-"""Evaluation sets: the text that models translate and are scored on, one folder a set.
+"""Evaluation sets: the text that models translate and are scored on, one folder per set.
 
-data/sets/NAME holds, line by line, raw.LANGUAGE (as the source has it: the references), normalised.LANGUAGE (what is
-translated) and set.json. A corpus's own sets are CORPUS-dev and CORPUS-test, written by normalise; the sets under
-`sets` in params.yaml are written by fetch_set. A test set of WMT14 also holds filtered.LANGUAGE, a part of its raw
-lines.
+data/sets/NAME holds raw.LANGUAGE (the unchanged text; its target side has the references), normalised.LANGUAGE (the
+text to translate) and set.json. The files match line by line. normalise writes the sets of a corpus, CORPUS-dev and
+CORPUS-test. fetch_set writes the sets under `sets` in params.yaml. A test set of WMT14 also holds filtered.LANGUAGE, a
+part of its raw lines.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DESCRIPTION = "set.json"
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """A set in its folder. Sides are "source" and "target"."""
+    """A set in its folder. A side is "source" or "target"."""
 
     folder: Path
     corpus: str
@@ -27,7 +27,7 @@ class EvaluationSet:
 
     @classmethod
     def open(cls, folder: Path) -> "EvaluationSet":
-        """Raises UserError if the folder holds no set."""
+        """Return the set in `folder`. Raises UserError if the folder holds no set."""
         path = folder / DESCRIPTION
         try:
             description = read_json(path)
@@ -37,11 +37,11 @@ class EvaluationSet:
         return cls(folder, entry(description, "corpus", str, str(path)), languages)
 
     def path(self, form: str, side: str) -> Path:
-        """The file of a side; `form` is "raw", "normalised" or "filtered"."""
+        """Return the file of a side. `form` is "raw", "normalised" or "filtered"."""
         return self.folder / f"{form}.{self.languages[side == 'target']}"
 
     def lines(self, form: str) -> tuple[list[str], list[str]]:
-        """Both sides' lines. Raises UserError unless they match line by line."""
+        """Return the lines of both sides. Raises UserError unless they match line by line."""
         paths = [self.path(form, side) for side in ("source", "target")]
         source, target = map(read_lines, paths)
         require_aligned(paths[0], len(source), paths[1], len(target))
@@ -53,9 +53,9 @@ class EvaluationSet:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, which end at "\\n" only: any other line separator is part of a line."""
+    """Return the lines of a text file. Only "\\n" ends a line; any other line separator is part of it."""
     try:
         lines = path.read_bytes().decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is not UTF-8; the file is to be UTF-8 text") from None
+        raise UserError(f"{path}: byte {error.start} is not UTF-8; UTF-8 text is expected") from None
     return lines if lines[-1] else lines[:-1]

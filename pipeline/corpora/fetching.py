@@ -1,8 +1,8 @@
-"""Files by path or http(s) URL. Each file is checked against its sum, and each URL is downloaded only once.
+"""Obtains files by path or http(s) URL. Each file is compared with its checksum. Each URL is downloaded only once.
 
-Downloads lie in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. A download gets
-its name only after its sum was checked. Where no sum was ever published, the sum of the first download is recorded in
-`checksums.json`.
+Downloads are in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. A download gets
+its final name only after its checksum was compared. If no checksum was published, the checksum of the first download
+is recorded in `checksums.json`.
 """
 
 import contextlib
@@ -25,14 +25,15 @@ from transformer.files import read_json, sync_folder, write_json
 @dataclass(frozen=True)
 class Fetcher:
     downloads: Path  # the folder of all downloads
-    checksums: Path  # the file of recorded sums, which git tracks
+    checksums: Path  # the file of recorded checksums, which git tracks
     mirror: str | None  # a folder or a URL prefix, tried before the URL itself
     patience: Patience
 
     def fetch(self, address: str, expected: Sum | None) -> Path:
-        """Return a file on this machine with the content of `address`. A URL is downloaded only if it has to be.
+        """Return a file on this machine with the content of `address`. A URL is downloaded only if necessary.
 
-        Raises UserError for a missing file and for a wrong sum. A download with a wrong sum is kept under another name.
+        Raises UserError for a missing file and for a wrong checksum. A download with a wrong checksum is renamed and
+        kept.
         """
         if not is_url(address):
             return local(address, expected)
@@ -41,7 +42,7 @@ class Fetcher:
             expected = expected or self.recorded(address)
             if not kept(place, expected):
                 found = self.obtain(address, place, expected)
-                if found.parent != place.parent:  # a file in a mirror's folder is used where it lies
+                if found.parent != place.parent:  # a file in a mirror's folder is not copied
                     place = found
                 else:
                     os.replace(found, place)
@@ -52,9 +53,9 @@ class Fetcher:
         return place
 
     def obtain(self, url: str, place: Path, expected: Sum | None) -> Path:
-        """Return the file, with the right sum: a partial file beside `place`, or a file in a mirror's folder.
+        """Return the file, with the right checksum: a partial file beside `place`, or a file in a mirror's folder.
 
-        A mirror that lacks the file, fails or has a file with another sum is skipped with a line on stderr.
+        A mirror is skipped with a line on stderr if it lacks the file, fails or has a file with another checksum.
         """
         for address in mirrored(self.mirror, url):
             try:
@@ -69,12 +70,12 @@ class Fetcher:
         return self.download(url, place, expected)
 
     def download(self, url: str, place: Path, expected: Sum | None) -> Path:
-        """Download `url` into a partial file beside `place`. With a wrong sum the file is kept under another name."""
+        """Download `url` into a partial file beside `place`. If its checksum is wrong, the file is renamed and kept."""
         partial = place.with_name(place.name + ".partial")
         say(f"downloading {url}")
         if not transfer(url, partial, self.patience) and expected is None:
             raise UserError(
-                f"{url}: the server states no length and no sum is known, so a truncated file could not be noticed"
+                f"{url}: the server states no length and no checksum is known, so truncation could not be detected"
             )
         try:
             require_sum(partial, url, expected)
@@ -93,17 +94,17 @@ class Fetcher:
 
 
 class WrongSum(UserError):
-    """The file has not the sum that it must have."""
+    """The file does not have the expected checksum."""
 
 
 def folder_name(url: str) -> str:
-    """Return a short and safe name that differs for different URLs, because two sites may each have a `dev.tgz`."""
+    """Return a short and safe name that is unique to the URL, because two sites may each have a `dev.tgz`."""
     host = re.sub(r"[^A-Za-z0-9.-]", "", urllib.parse.urlsplit(url).hostname or "")
     return f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
 
 
 def mirrored(mirror: str | None, url: str) -> list[str]:
-    """Return the addresses at which a mirror may have the file: by the path of its URL, and by its name alone."""
+    """Return the addresses at which a mirror may have the file: under the path of its URL, and under its file name."""
     if mirror is None:
         return []
     if not on_the_web(mirror) and not Path(mirror).is_dir():
@@ -113,7 +114,7 @@ def mirrored(mirror: str | None, url: str) -> list[str]:
 
 
 def local(address: str, expected: Sum | None) -> Path:
-    """Return the user's own file, which may be a link. A linked folder is refused: DVC does not look into it."""
+    """Return the user's own file, which may be a link. A linked folder is refused: DVC notices no change in it."""
     path = Path(address)
     for folder in path.parents:
         if folder.is_symlink() and folder != Path(TEXT):
@@ -127,7 +128,7 @@ def local(address: str, expected: Sum | None) -> Path:
 
 
 def kept(place: Path, expected: Sum | None) -> bool:
-    """Return whether a download with the right sum is here. One that was damaged on disk gets another name."""
+    """Return whether `place` is a download with the right checksum. A damaged file is renamed."""
     if not place.exists():
         return False
     try:
@@ -139,7 +140,7 @@ def kept(place: Path, expected: Sum | None) -> bool:
 
 
 def require_sum(path: Path, address: str, expected: Sum | None) -> None:
-    """Raise WrongSum unless the file at `path`, which came from `address`, has the expected sum."""
+    """Raise WrongSum unless the file at `path`, which came from `address`, has the expected checksum."""
     if expected is None:
         return
     try:
@@ -151,7 +152,7 @@ def require_sum(path: Path, address: str, expected: Sum | None) -> None:
 
 
 def digest(path: Path, kind: str, unpack: bool = False) -> str:
-    """Return the sum of the file, or with `unpack` that of the bytes in it where its name ends in .gz or .xz."""
+    """Return the checksum of the file. With `unpack`, a .gz or .xz file is decompressed first."""
     suffix = Path(path.name.removesuffix(".partial")).suffix if unpack else ""
     result = hashlib.new(kind)
     with reading(path) as file:
@@ -179,7 +180,7 @@ def read_sums(path: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock `path` against other processes. The lock ends with its process, so a kill leaves nothing to remove."""
+    """Lock `path` against other processes. The lock ends with its process, so a killed process leaves no lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         try:

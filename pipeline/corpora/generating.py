@@ -10,7 +10,7 @@ from transformer.config.reading import UserError
 
 
 def make(config: GeneratorConfig, languages: tuple[str, str], folder: Path) -> dict[str, int]:
-    """Generate the corpus of the project's own grammar. Returns the number of pairs in each set."""
+    """Generate the corpus from the project's grammar. Returns the number of pairs in each set."""
     if languages != ("en", "de"):
         raise UserError(f"generate makes English and German; languages is {list(languages)}, but [en, de] is expected")
     pairs: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Hold dev and test out of train, for a corpus without a dev or test set of its own."""
+"""Holds dev and test out of train, for a corpus without its own dev or test set."""
 
 import os
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ Pair = tuple[bytes, bytes]
 
 
 def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> int:
-    """Move pairs, evenly spread, from train's `pairs` in `folder` into new sets of these `sizes`.
+    """Move pairs from train into new sets of these `sizes`. `pairs` is the number of pairs in train.
 
-    No source is taken twice and no empty one. Every pair of train with a source that was taken is removed from train,
-    so that no source is in two of the sets. Returns the number of pairs left in train.
-    Raises UserError if train would not keep half of its pairs or has too few different ones.
+    The pairs are evenly spread over train. Their sources are all different and not empty. Every pair of train with one
+    of these sources is removed from train, so that no source is in two sets. Returns the number of pairs left in train.
+    Raises UserError if `sizes` ask for more than half of train, or if train has too few different sources.
     """
     wanted = sum(sizes.values())
     if 2 * wanted > pairs:
@@ -25,7 +25,7 @@ def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[s
 
 
 def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> set[bytes]:
-    """Write the new sets. Returns the sources in them."""
+    """Write the new sets. Returns their sources."""
     turns, held = order(sizes), set()
     with ExitStack() as stack:
         files = {
@@ -44,7 +44,7 @@ def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, 
 def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) -> Iterator[Pair]:
     """Yield up to `wanted` pairs without an empty side and with different sources.
 
-    They are evenly spread. Where train repeats itself too often for that, the rest is taken from its start.
+    The pairs are evenly spread. If repeated sources leave too few, the other pairs are taken from the start of train.
     """
     sources: set[bytes] = set()
     for spread in (True, False):
@@ -58,7 +58,7 @@ def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) ->
 
 
 def order(sizes: dict[str, int]) -> list[str]:
-    """Return the set of each pair held out, in order, such that every set is spread evenly."""
+    """Return the name of the set of each pair held out, in order, so that every set is spread evenly."""
     turns = [((i + 0.5) / size, name) for name, size in sizes.items() for i in range(size)]
     return [name for _, name in sorted(turns)]
 

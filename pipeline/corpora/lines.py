@@ -1,4 +1,4 @@
-"""The lines of long files, a block at a time. Only "\\n" ends a line; other line separators are text."""
+"""Reads the lines of long files, one block at a time. Only "\\n" ends a line; other line separators are text."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ BLOCK = 1 << 20  # bytes of a file in memory at a time
 
 
 def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
-    """Yield lists of whole lines with their line feeds, about BLOCK bytes each. The last line may lack it."""
+    """Yield lists of whole lines with their line feeds, about BLOCK bytes each. The last line may lack a line feed."""
     with open(path, "rb", buffering=BLOCK) as file:
         while lines := file.readlines(BLOCK):
             yield lines
@@ -20,7 +20,7 @@ def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
 
 
 def clean_blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
-    """Yield the `blocks` of text that normalise wrote. Raises UserError at a line that is not UTF-8."""
+    """Yield the `blocks` of a file that normalise wrote. Raises UserError at a line that is not UTF-8."""
     before = 0
     for lines in blocks(path, bar):
         block = b"".join(lines)

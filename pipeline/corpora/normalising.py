@@ -1,6 +1,6 @@
-"""Normalising: cleaning the lines of a set, and filtering training pairs.
+"""Normalises a set: cleans its lines, and filters the pairs of a training set.
 
-Memory does not grow with the corpus; de-duplication, if it is on, takes 16 bytes a pair.
+Memory does not grow with the corpus. De-duplication, if it is on, takes up to 16 bytes per pair.
 """
 
 import itertools
@@ -21,11 +21,11 @@ from pipeline.settings.normalise import NormaliseConfig
 from transformer.config.reading import UserError
 from transformer.files import write_json
 
-COUNTS = ("changed", "empty", "invalid")  # what is counted of each side's lines
+COUNTS = ("changed", "empty", "invalid")  # the kinds of lines that are counted on each side
 
 
 class Side:
-    """One file of a set on its way: bytes in, clean lines out, and the count of lines that this changed."""
+    """Decodes and cleans the lines of one file of a set, and counts the lines that this changes."""
 
     def __init__(self, path: Path, language: str, config: NormaliseConfig) -> None:
         self.path, self.replace = path, config.invalid_utf8 == "replace"
@@ -34,7 +34,7 @@ class Side:
         self.read = self.changed = self.invalid = self.empty = 0
 
     def lines(self, raw: list[bytes]) -> list[str]:
-        """The clean lines that follow those given before."""
+        """Return the clean lines of the next block of the file."""
         if not raw:
             return []
         text = self.decode(b"".join(raw).removesuffix(b"\n") + b"\n")
@@ -64,7 +64,7 @@ class Side:
 
 
 class Filter:
-    """Which training pairs are kept, and how many were dropped for which reason."""
+    """Selects the training pairs to keep, and counts the dropped pairs by reason."""
 
     def __init__(self, config: NormaliseConfig) -> None:
         self.max_words, self.max_ratio = config.max_words, config.max_ratio
@@ -87,7 +87,7 @@ class Filter:
         return sources, targets
 
     def reason(self, source: str, target: str) -> str | None:
-        """Why this pair is dropped, if it is."""
+        """Return why this pair is dropped, or None if it is kept."""
         if not source or not target:
             return "empty"
         shorter, longer = sorted((source.count(" ") + 1, target.count(" ") + 1))
@@ -101,7 +101,7 @@ def selected(sources: list[str], targets: list[str], keep) -> tuple[list[str], l
 
 
 def paired_blocks(paths: list[Path], bar: tqdm) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Lines of both files, the same number of them, a block at a time; UserError where one file ends first."""
+    """Yield blocks with the same number of lines from each file. Raises UserError if one file ends before the other."""
     first, second = paths
     sources, read = blocks(first, bar), 0
     with open(second, "rb") as targets:
@@ -126,7 +126,7 @@ def normalise_set(
 ) -> dict:
     """Clean the two files of a set into the two files `out`. Returns the counts for the report.
 
-    Only a `training` set loses pairs: line numbers of the others are those of the references.
+    Only a `training` set loses pairs. The lines of other sets must keep the numbers of their references.
     """
     sides = [Side(path, language, config) for path, language in zip(paths, languages)]
     select = Filter(config) if training else None
@@ -141,7 +141,7 @@ def normalise_set(
             for output, lines in zip(outputs, (sources, targets)):
                 output.write("\n".join([*lines, ""]).encode())
     if not kept:
-        raise UserError(f"{paths[0]} and {paths[1]}: no pair in them, or none that is kept")
+        raise UserError(f"{paths[0]} and {paths[1]}: no pair is in them, or no pair is kept")
     counts = {key: {la: getattr(side, key) for la, side in zip(languages, sides)} for key in COUNTS}
     return {"read": sides[0].read, "kept": kept, **({"dropped": dict(select.dropped)} if select else {}), **counts}
 
@@ -155,7 +155,7 @@ def write_set(
     bar: tqdm,
     filtered: list[Path] | tuple[()] = (),
 ) -> dict:
-    """Write the evaluation set of two `raw` files into `folder`. Returns the counts of its normalisation."""
+    """Write the two `raw` files as an evaluation set into `folder`. Returns the counts of its normalisation."""
     for form, paths in (("raw", raw), ("filtered", filtered)):
         for path, language in zip(paths, languages):
             if path != folder / f"{form}.{language}":

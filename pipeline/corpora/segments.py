@@ -1,4 +1,4 @@
-"""Segments, one a line, from formats other than plain text: the .sgm of WMT's test sets and the hub's parquet."""
+"""Reads segments from the .sgm files of WMT's test sets and the parquet files of the Hugging Face hub, one per line."""
 
 import html
 import re
@@ -8,12 +8,12 @@ from pathlib import Path
 from pipeline.corpora.archives import Unpacked, refuse_bomb
 from transformer.config.reading import UserError
 
-LARGEST_SGM = 1 << 28  # bytes; a test set has about one million
+LARGEST_SGM = 1 << 28  # bytes; the .sgm file of a test set has about one million
 BATCH = 10_000  # pairs in memory at a time
 
 
 def text(stream: Unpacked, name: str) -> Iterator[bytes]:
-    """Return the text of a file or member called `name`: the segments of an .sgm, and any other bytes unchanged."""
+    """Return the text of a file or member `name`: the segments of an .sgm file, or the unchanged bytes of any other."""
     if re.search(r"\.sgm(\.gz|\.xz)?$", name):
         return sgm_segments(stream)
     return iter(stream)
@@ -41,9 +41,10 @@ def sgm_segments(stream: Unpacked) -> Iterator[bytes]:
 
 
 def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pairs of a data set of the Hugging Face hub: column `translation`, a struct with a text per language.
+    """Yield the pairs of a data set of the Hugging Face hub.
 
-    Bytes that are not UTF-8 are passed on, as those of a text file are: `normalise` refuses or replaces them.
+    They are in the column `translation`, a struct with a text per language. Bytes that are not UTF-8 are passed on, as
+    from a text file; `normalise` refuses or replaces them.
     """
     import pyarrow
     import pyarrow.compute
@@ -63,7 +64,7 @@ def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[byte
                 size += len(source) + len(target)
                 yield source, target
             refuse_bomb(size, packed, str(path))
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: of a column's name
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: in a column's name
         raise UserError(f"{path} is damaged or not a parquet file: {' '.join(str(error).split())}") from None
 
 

@@ -7,7 +7,7 @@ from transformer.config.reading import UserError
 
 
 def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...]) -> dict[str, list[Path]]:
-    """Both sides' files of each set in `folder`, the `required` ones first.
+    """Return both files of each set in `folder`, the `required` sets first.
 
     Raises UserError if a required set or one side of a set is missing.
     """
@@ -24,6 +24,6 @@ def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...
 
 
 def require_aligned(first: Path | str, lines: int, second: Path | str, others: int) -> None:
-    """Raise UserError unless both have equally many lines."""
+    """Raise UserError unless both files have the same number of lines."""
     if lines != others:
         raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")

@@ -1,7 +1,7 @@
-"""Download one URL into one partial file over HTTP, with resuming, retries with back-off and a timeout.
+"""Downloads one URL into one partial file over HTTP, with resuming, retries with back-off and a timeout.
 
-A small record beside the partial file holds what the server stated about the file (its size, ETag or date), so that a
-later process resumes only if the server still has the same file.
+A small record beside the partial file holds what the server stated about the file (its size, and its ETag or date). A
+later process uses it to resume only if the server still has the same file.
 """
 
 import email.utils
@@ -19,19 +19,19 @@ from typing import Any
 from transformer.config.reading import UserError
 from transformer.files import read_json, write_json
 
-CHUNK = 1 << 14  # bytes; a lost connection loses at most so many
-LONGEST_WAIT = 60.0  # seconds, of the back-off
-LONGEST_RETRY_AFTER = 600.0  # seconds, where the server states a time
+CHUNK = 1 << 14  # bytes; a lost connection loses at most this many
+LONGEST_WAIT = 60.0  # seconds; the longest back-off
+LONGEST_RETRY_AFTER = 600.0  # seconds; the longest time that is waited if the server states one
 NUMBER = "[0-9]{1,19}"  # a number of bytes in a header
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
 class Unavailable(UserError):
-    """The file cannot be downloaded from this address. It may be available at another."""
+    """The file cannot be downloaded from this address. Another address may have it."""
 
 
 class Interrupted(Exception):
-    """An attempt failed and the next one may succeed. `wait` is in seconds; None if the server stated no time."""
+    """An attempt failed, but the next may succeed. `wait` is in seconds, or None if the server stated no time."""
 
     def __init__(self, reason: str, wait: float | None = None):
         super().__init__(reason)
@@ -40,8 +40,8 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    attempts: int  # in a row without a new byte
-    timeout: float  # seconds without a byte
+    attempts: int  # give up after this many in a row without a new byte
+    timeout: float  # seconds without a byte after which an attempt fails
     sleep: Callable[[float], None]
 
 
@@ -53,9 +53,9 @@ def say(message: str) -> None:
 
 
 def transfer(url: str, partial: Path, patience: Patience) -> bool:
-    """Complete `partial` from `url`. Returns whether the server stated a length, so that a truncation was noticed.
+    """Complete `partial` from `url`. Returns whether truncation could be detected, because the server stated a length.
 
-    Raises Unavailable if the server refuses, redirects to anything but http(s), or fails too often in a row.
+    Raises Unavailable if the server refuses, redirects to a URL that is not http(s), or fails too often in a row.
     """
     failures = 0
     while True:
@@ -83,7 +83,7 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
     have = size_of(partial) if record else 0
     if have and have == record["size"]:
         return True
-    # identity: the bytes of a .tgz must not be decoded in transit
+    # identity: a .tgz must arrive as the bytes of the file
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": record["validator"]} if record["validator"] else {})
@@ -142,7 +142,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
     """Write the body into `partial` from byte `start` on."""
     from pipeline.workflow.progress import Progress
 
-    if start == 0:  # emptied before the record is written, so that a record never describes an older part
+    if start == 0:  # emptied before the record is written, so that the record never describes older bytes
         partial.write_bytes(b"")
         validator = response.headers.get("ETag", "W/")
         validator = response.headers.get("Last-Modified") if validator.startswith("W/") else validator
@@ -162,7 +162,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
 
 
 def retry_after(value: str | None) -> float | None:
-    """Return the seconds to wait by a Retry-After header, which is a number or a date; None without a valid one."""
+    """Return the seconds to wait that a Retry-After header (a number or a date) states, or None if it is not valid."""
     if value is None:
         return None
     if re.fullmatch(NUMBER, value.strip()):
@@ -192,5 +192,5 @@ def size_of(path: Path) -> int:
 
 
 def brief(error: BaseException) -> str:
-    """Return the last cause of an error of requests, without the object representations in it."""
+    """Return the innermost cause of an error of requests, without the object representations in it."""
     return re.sub(r"<[^>]*>:? ?", "", str(error.args[-1] if error.args else error))[-200:]

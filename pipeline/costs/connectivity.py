@@ -1,4 +1,4 @@
-"""Which positions of a layer read which others, and the path lengths and sequential operations that follow (4).
+"""Which positions of a layer read which others, and the resulting path lengths and sequential operations (section 4).
 
 A boolean matrix [n, n] is true at [i, j] if position i reads position j.
 """
@@ -8,15 +8,15 @@ from torch import Tensor
 
 
 def distances(n: int) -> Tensor:
-    """i - j for all positions, [n, n]."""
+    """Return i - j for all positions i and j, [n, n]."""
     return torch.arange(n)[:, None] - torch.arange(n)
 
 
 def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
-    """Which positions each one reads in one step: one layer of a stack, or one position of the recurrent layer.
+    """Return which positions each position reads in one step.
 
-    The step-th convolution of a stack is dilated by k^step, as in ByteNet, and by at most n - 1. Without dilation its
-    paths have length n / k.
+    A step is one layer of a stack, or one position of the recurrent layer. The convolution of step `step` is dilated by
+    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be n / k.
     """
     distance = distances(n)
     if kind == "self-attention":
@@ -31,7 +31,7 @@ def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
 
 
 def path_length(kind: str, n: int, k: int, r: int) -> int:
-    """The longest of the shortest paths between two positions: the number of steps until no step connects more."""
+    """Return the length of the longest of the shortest paths between two positions, in steps."""
     reached, steps = torch.eye(n, dtype=torch.bool), 0
     while True:
         further = (reads(kind, n, k, r, steps).float() @ reached.float()) > 0
@@ -41,7 +41,7 @@ def path_length(kind: str, n: int, k: int, r: int) -> int:
 
 
 def sequential_operations(kind: str, n: int) -> int:
-    """The rounds needed if each round computes all positions of the output that wait for no other position."""
+    """Return the number of rounds if each round computes every position that waits for no unfinished position."""
     waits = distances(n) == 1 if kind == "recurrent" else torch.zeros(n, n, dtype=torch.bool)
     done, rounds = torch.zeros(n, dtype=torch.bool), 0
     while not done.all():

@@ -1,11 +1,11 @@
-"""What layers cost: the grid on which it is measured, and the content of scores/layer-costs.json (Table 1)."""
+"""The cost of layers: how it grows with n and d, and the content of scores/layer-costs.json (Table 1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 
 def upper(sizes: Sequence[int]) -> Sequence[int]:
-    """The upper half of the sizes, on which powers are fitted: at smaller sizes constant costs hide the growth."""
+    """Return the upper half of the sizes, which powers are fitted on. Constant costs hide the growth at small sizes."""
     return sizes[len(sizes) // 2 :]
 
 
@@ -24,7 +24,7 @@ class PowerLaw:
 
 @dataclass(frozen=True)
 class Growth:
-    """How a cost grows over the upper half of the lengths and widths: as counted, and as measured."""
+    """The growth of a cost over the upper half of the lengths and widths, as counted and as measured."""
 
     expected: PowerLaw
     measured: PowerLaw
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A row of Table 1, measured. Sequential operations and path length are those of the shortest n."""
+    """A measured row of Table 1. Sequential operations and path length are those of the smallest n."""
 
     seconds: Growth | None
     bytes: Growth
@@ -63,5 +63,5 @@ class LayerCost:
         return self.seconds.measured
 
     def without_times(self) -> "LayerCost":
-        """The part that is equal in every run."""
+        """Return the entries that are equal in every run."""
         return replace(self, seconds=None, points=tuple(replace(point, seconds=None) for point in self.points))

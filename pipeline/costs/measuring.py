@@ -12,9 +12,9 @@ from pipeline.costs.growth import PowerLaw
 
 
 def seconds(layer: nn.Module, x_BND: Tensor) -> float:
-    """The time of a forward and a backward pass, on one CPU thread or on the GPU.
+    """Return the time of a forward and a backward pass, on one CPU thread or on the GPU.
 
-    On a CPU it is the CPU time of this process, so that other processes do not count.
+    On a CPU this is the CPU time of this process, which excludes other processes.
     """
     gradient, inputs = torch.ones_like(x_BND), [x_BND, *layer.parameters()]
     start = clock(x_BND.device)
@@ -30,7 +30,7 @@ def clock(device: torch.device) -> float:
 
 
 def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
-    """The memory that the forward pass keeps for the backward pass, without the weights: exact on any device."""
+    """Return the memory that the forward pass keeps for the backward pass, without the weights. Exact on any device."""
     kept: dict[int, int] = {}  # by address, because two tensors may share memory
 
     def keep(tensor: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
 
 
 def power_law(places: Sequence[tuple[int, int]], costs: Iterable[float]) -> PowerLaw:
-    """The powers of n and d with which the costs at these (n, d) grow, by least squares on the logarithms."""
+    """Fit powers of n and d to the costs at these (n, d), by least squares on the logarithms."""
     logs, (lengths, widths) = np.log(np.array(list(costs), dtype=np.float64)), np.log(np.array(places, np.float64)).T
     factors = np.stack([np.ones_like(lengths), lengths, widths], axis=1)
     solution, *_ = np.linalg.lstsq(factors, logs, rcond=None)

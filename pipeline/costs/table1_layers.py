@@ -1,7 +1,7 @@
-"""The four layers of Table 1 (4). Each maps a sequence of n positions to a sequence of n positions.
+"""The four layers of Table 1 (section 4). Each maps a sequence of n positions to a sequence of n positions.
 
-Both kinds of self-attention attend with one head from x to x. The projections around them, n d^2 each, are left out, as
-in the paper's count.
+Both kinds of self-attention have one head, and x is query, key and value. They leave out the projections, n d^2
+operations each, as the paper's count does.
 
 Shapes: B sentences, N positions, D dimensions; G blocks of R positions, and a window of W = 3 R around each.
 """
@@ -21,8 +21,9 @@ from transformer.attention import attention_weights
 class Counts:
     """The expected cost of a layer for one sentence, as functions of n, d, k and r.
 
-    operations: those of the matrix products, forward and backward. kept: the numbers that the backward pass needs from
-    the forward pass, without the weights: the input, the states, the attention weights (and their mask, one byte each).
+    operations: those of the matrix products, forward and backward.
+    kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
+    states and the attention weights (and their mask, one byte each).
     """
 
     operations: Callable[[int, int, int, int], float]
@@ -47,10 +48,10 @@ class SelfAttention(nn.Module):
 
 
 class RestrictedSelfAttention(nn.Module):
-    """Self-attention of every position to those at most r away, in r n d operations.
+    """Self-attention of every position to the positions at most r away, in r n d operations.
 
-    Each block of r positions attends to itself and the two blocks around it. (The model's setting `neighbourhood` masks
-    full attention instead, at the cost of full attention.)
+    Each block of r positions attends to itself and to the two blocks around it. The model's setting `neighbourhood`
+    instead masks full attention, and costs as much as full attention.
     """
 
     def __init__(self, r: int) -> None:
@@ -66,7 +67,10 @@ class RestrictedSelfAttention(nn.Module):
         return (weights_BGRW @ k_BGWD).flatten(1, 2)[:, :n]
 
     def mask(self, n: int, device: torch.device) -> Tensor:
-        """Whether a position attends to another: at most r away and not padding, [G, R, W]. Padding sees the last."""
+        """True where a position attends to another: at most r away and not padding, [G, R, W].
+
+        A query that is padding attends to the last real positions, so that every query has a key.
+        """
         r = self.r
         query_R1, key_W = torch.arange(r, device=device)[:, None], torch.arange(-r, 2 * r, device=device)
         near_RW = (query_R1 - key_W).abs() <= r

@@ -1,7 +1,7 @@
-"""What a training cost in operations and energy, from its time: the paper's estimate (6.1) and the utilisation.
+"""The cost of a training in operations and energy, computed from its time: the paper's estimate (6.1) and utilisation.
 
-The keys of params.yaml's `hardware` and `peak_tflops` are part of the GPU's name as torch gives it (`P100` for `Tesla
-P100-SXM2-16GB`; the longest key that fits counts), followed by the precision unless that is float32: `H200 bfloat16`.
+A key of `hardware` and `peak_tflops` in params.yaml is a part of the GPU's name in torch: `P100` matches `Tesla
+P100-SXM2-16GB`. The longest matching key counts. The precision follows unless it is float32: `H200 bfloat16`.
 """
 
 import re
@@ -18,7 +18,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Timing:
-    """The entries of a training's times that its cost follows from. Only some GPUs report the energy."""
+    """The entries of a times file from which the cost is computed. Only some GPUs report the energy."""
 
     seconds: float
     gpus: int
@@ -33,11 +33,11 @@ class Timing:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a training cost; None where it is not known.
+    """The cost of a training. None means that a value is not known; `reason` says why there is no estimate.
 
-    `reason` says why there is no estimate. The utilisations are the counted operations divided by what the GPUs could
-    have done at their peak in the training time, evaluations included. The model's (MFU) counts the operations without
-    the scores that the causal mask hides, the hardware's (HFU) counts all of them. Padding counts in neither.
+    The utilisations are the counted operations divided by the operations at the GPUs' peak rate in the training time.
+    This time includes evaluations. The model's utilisation (MFU) excludes the attention scores that the causal mask
+    hides; the hardware's (HFU) includes them. Both exclude padding.
     """
 
     flops: float | None = None
@@ -49,12 +49,12 @@ class Cost:
 
 
 def timing_of(times: Any, where: str) -> Timing:
-    """The entries of a times file that are needed here; `where` names the file."""
+    """Return the entries of a times file that are needed here. `where` names the file."""
     return read(Timing, {key: within(times, key) for key in keys(Timing)}, where)
 
 
 def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mapping[str, Any]) -> Cost:
-    """The cost of a training; `counted` is what flops.json holds."""
+    """Return the cost of a training. `counted` is the content of flops.json."""
     if timing is None:
         return Cost()
     sustained, reason = sustained_rate(timing, rates(params, "hardware"))
@@ -77,7 +77,7 @@ def estimate(seconds: float, gpus: int, tflops: float) -> float:
 
 
 def sustained_rate(timing: Timing, table: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """The sustained TFLOPS of the hardware, or why they are not known."""
+    """Return the sustained TFLOPS of the hardware, or the reason why they are not known."""
     if not timing.gpus:
         return None, f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time"
     tflops = rate(table, timing.hardware, timing.precision)
@@ -88,7 +88,7 @@ def sustained_rate(timing: Timing, table: Mapping[str, float]) -> tuple[float | 
 
 
 def rate(table: Mapping[str, float], hardware: str, precision: str) -> float | None:
-    """A GPU's entry in a table by name and precision, the longest name that fits; None if there is none."""
+    """Return the rate of a GPU in a precision, or None if the table has none. The longest matching name counts."""
     fitting = []
     for key in table:
         name, _, last = key.rpartition(" ")

@@ -1,4 +1,4 @@
-"""The BLEU matrix: one hypothesis file scored by every variant of BLEU that the literature uses, and by chrF.
+"""The BLEU matrix: the scores of one hypothesis file by every variant of BLEU that the literature uses, and by chrF.
 
 Variants of BLEU differ mostly in the tokeniser, so each score has a signature. The paper reports tokenised BLEU
 (section 6.1): it replaces typographic punctuation, tokenises with Moses, splits German compounds at hyphens, and runs
@@ -36,28 +36,29 @@ def normaliser():
 
 
 def replace_unicode_punctuation(line: str) -> str:
-    """The output of replace-unicode-punctuation.perl: quotes and ellipses become ASCII, except the low quote „."""
+    """The output of replace-unicode-punctuation.perl. Quotes and ellipses become ASCII, except the low quote „."""
     return normaliser().replace_unicode_punct(line)
 
 
 def tokenise(line: str, language: str) -> str:
     """The output of Moses' tokenizer.perl -q -l `language`: hyphens stay, special characters are escaped."""
     tokens = moses(language).tokenize(line, return_str=True)
-    # The current script splits off the last full stop even after an abbreviation ("at 10 p.m."); sacremoses is a port
-    # of an older version. With this substitution no line of newstest2014 differs, in German, French or English.
+    # The current script splits off the last full stop even after an abbreviation ("at 10 p.m."). sacremoses is a port
+    # of an older version. With this substitution, every line of newstest2014 is equal in German, French and English.
     return re.sub(r"(?<=[^ .])\.$", " .", tokens)
 
 
 def split_compounds(line: str) -> str:
-    """`rich-text` becomes `rich ##AT##-##AT## text`. One pass from the left splits only the first hyphen of `a-b-c`.
+    """Turn `rich-text` into `rich ##AT##-##AT## text`.
 
-    The pattern matches bytes, as in `perl -ple`. It splits both hyphens of `vis-à-vis`, because à is two bytes.
+    The one pass from the left splits only the first hyphen of `a-b-c`. The pattern matches bytes, as in `perl -ple`. It
+    splits both hyphens of `vis-à-vis`, because à is two bytes.
     """
     return re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode()).decode()
 
 
 def paper_text(line: str, language: str, replace: bool) -> str:
-    """`line` as the paper's BLEU counts it. `replace` applies replace-unicode-punctuation first."""
+    """Prepare `line` for the paper's BLEU. `replace` applies replace-unicode-punctuation first."""
     line = tokenise(replace_unicode_punctuation(line) if replace else line, language)
     return split_compounds(line) if language in COMPOUNDS_SPLIT else line
 
@@ -68,9 +69,9 @@ def unchanged(line: str) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A cell of the matrix: the metric, and the preparation of the lines on either side.
+    """A cell of the matrix: the metric, and the preparation of hypotheses and references.
 
-    `steps` are entries of the signature for preparation that sacreBLEU does not do.
+    `steps` are the signature's entries for the preparation that sacreBLEU does not do.
     """
 
     metric: BLEU | CHRF
@@ -129,14 +130,14 @@ def multi_bleu(lowercase: bool) -> BLEU:
 
 
 def resampling(pairs: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each bootstrap resample draws each segment: [resamples, pairs]. sacreBLEU draws the same for `seed`."""
+    """How often each bootstrap resample draws each segment, [resamples, pairs]. sacreBLEU draws the same for `seed`."""
     drawn = np.random.default_rng(seed).choice(pairs, size=(resamples, pairs), replace=True)
     of_resample = np.arange(resamples)[:, None] * pairs
     return np.bincount((drawn + of_resample).ravel(), minlength=resamples * pairs).reshape(resamples, pairs)
 
 
 def interval(scores: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval: the sorted scores without a fortieth of them at either end."""
+    """The 95% interval: the lowest and the highest score after removal of one fortieth of the scores at either end."""
     left_out = len(scores) // 40
     ordered = sorted(scores)
     return ordered[left_out], ordered[len(scores) - left_out - 1]

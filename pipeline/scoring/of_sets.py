@@ -12,7 +12,7 @@ from transformer.config.reading import UserError
 
 
 def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
-    """The segments of both files, of which there must be as many in one as in the other."""
+    """The segments of both files. Raises UserError unless both have the same number of segments, at least one."""
     hypotheses, references = read_lines(translation), read_lines(reference)
     require_aligned(translation, len(hypotheses), reference, len(references))
     if not references:
@@ -22,7 +22,7 @@ def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
 
 def scores(hypotheses: Sequence[str], references: Sequence[str], language: str, settings: ScoringConfig) -> dict:
     """{"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}."""
-    from pipeline.scoring.bleu import matrix  # numpy and sacreBLEU, which a reader of the settings does without
+    from pipeline.scoring.bleu import matrix  # imports numpy and sacreBLEU, only when scoring
 
     metrics = matrix(hypotheses, references, language, settings.bootstrap, settings.seed)
     return {"pairs": len(references), "metrics": metrics}
@@ -31,8 +31,7 @@ def scores(hypotheses: Sequence[str], references: Sequence[str], language: str, 
 def set_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
     """The scores of the translation of a whole set.
 
-    An empty reference is scored like any other, as one of length 0: leaving it out would give another test set the same
-    name.
+    An empty reference is scored as a reference of length 0. Without it, a different test set would have the same name.
     """
     reference = chosen.path("raw", "target")
     hypotheses, references = aligned(translation, reference)
@@ -42,7 +41,7 @@ def set_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig
 
 
 def filtered_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
-    """The scores on the set's filtered part, whose segments are picked out of the translation of the whole set."""
+    """The scores on the filtered part of the set. Its segments are selected from the translation of the whole set."""
     hypotheses = read_lines(translation)
     _, references = chosen.lines("filtered")
     numbers = places(chosen.path("filtered", "source"), chosen.path("raw", "source"))
@@ -50,7 +49,7 @@ def filtered_scores(translation: Path, chosen: EvaluationSet, settings: ScoringC
 
 
 def places(filtered: Path, full: Path) -> list[int]:
-    """Where each segment of the filtered test set's source stands in the full one's, equal segments in their order."""
+    """The line number, from 0, of each segment of `filtered` in `full`. Equal segments are matched in their order."""
     numbers: dict[str, deque[int]] = defaultdict(deque)
     for number, segment in enumerate(read_lines(full)):
         numbers[" ".join(segment.split())].append(number)
@@ -58,6 +57,6 @@ def places(filtered: Path, full: Path) -> list[int]:
     for number, segment in enumerate(read_lines(filtered), 1):
         candidates = numbers[" ".join(segment.split())]
         if not candidates:
-            raise UserError(f"{filtered}, line {number}: {segment!r} is not in {full}, or not as often")
+            raise UserError(f"{filtered}, line {number}: {segment!r} is not in {full}, or occurs there less often")
         found.append(candidates.popleft())
     return found

@@ -1,4 +1,4 @@
-"""The addresses of files: http(s) URLs and paths below text/, the sums of files, and the names of archives."""
+"""Addresses of files (http(s) URLs and paths below text/), checksums of files and names of archives."""
 
 import re
 import urllib.parse
@@ -13,12 +13,12 @@ TARS = {".tar": "", ".tgz": ".gz", ".tar.gz": ".gz", ".txz": ".xz", ".tar.xz": "
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum that a file must have."""
+    """The checksum that a file must have."""
 
     kind: str  # sha256 or md5
     value: str
-    origin: str  # the file that states the sum
-    unpacked: bool = False  # the sum of the bytes in a .gz or .xz file, and not of the file itself
+    origin: str  # the file that states the checksum
+    unpacked: bool = False  # the checksum is that of the decompressed content of a .gz or .xz file
 
 
 def require_address(address: str) -> None:
@@ -32,7 +32,7 @@ def require_address(address: str) -> None:
     if path.is_absolute() or path.parts[:1] != (TEXT,) or len(path.parts) < 2 or ".." in path.parts:
         raise UserError(
             f"{address!r} is refused; put the file or a link to it into the folder {TEXT}/ and name it "
-            f"{TEXT}/{path.name or 'my.en'}, or give an http(s) URL (DVC notices no change of a file elsewhere)"
+            f"{TEXT}/{path.name or 'my.en'}, or give an http(s) URL (DVC does not notice changes elsewhere)"
         )
 
 
@@ -73,7 +73,7 @@ def file_name(url: str) -> str:
 
 
 def tar_suffix(name: str) -> str:
-    """Return how the tar file `name` is packed: ".gz", ".xz", or "" for a plain tar file."""
+    """Return the compression of the tar file `name`: ".gz", ".xz", or "" for none."""
     for ending, suffix in TARS.items():
         if name.endswith(ending):
             return suffix

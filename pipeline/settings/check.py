@@ -1,4 +1,4 @@
-"""The check of the whole of params.yaml. It can refuse but changes no result, so no stage depends on it."""
+"""Checks all of params.yaml. The check can stop a stage but cannot change its result, so no stage depends on it."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -45,14 +45,14 @@ BLOCKS = (
 
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
-    "decodings": "scores/decodings holds those of `decodings`",
-    "downloads": "work/downloads holds the archives",
-    "times": "work/times holds what was timed",
+    "decodings": "scores/decodings holds the scores of `decodings`",
+    "downloads": "work/downloads holds the downloaded files",
+    "times": "work/times holds the times of stages",
 }
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Refuse, by a UserError, the first thing of params.yaml that cannot be right."""
+    """Raise UserError for the first invalid setting in params.yaml."""
     exactly(params, BLOCKS, "params.yaml")
     check_machine(params)
     check_base(params)
@@ -74,7 +74,7 @@ def check(params: Mapping[str, Any]) -> None:
 
 
 def exactly(values: Mapping, valid: Collection[str], where: str) -> None:
-    """Refuse a key that is not `valid`, then a valid one that is not there."""
+    """Raise UserError for an unknown key, or else for a missing key."""
     for key in values:
         if key not in valid:
             raise UserError(unknown(key, list(valid), where))
@@ -85,19 +85,19 @@ def exactly(values: Mapping, valid: Collection[str], where: str) -> None:
 
 def mapping(params: Mapping, block: str) -> Mapping:
     if not isinstance(params[block], Mapping):
-        raise UserError(f"params.yaml: {block}: {shown(params[block])} is no mapping")
+        raise UserError(f"params.yaml: {block}: {shown(params[block])} is not a mapping")
     return params[block]
 
 
 def names(params: Mapping, block: str) -> Iterable[str]:
-    """The keys of a block, each of them fit to name a folder, a stage and a word of a command."""
+    """Yield the keys of a block. Raises UserError if a key cannot be used as the name of a folder or a stage."""
     for name in mapping(params, block):
         require_name(name, f"params.yaml: {block}")
         yield name
 
 
 def check_machine(params: Mapping) -> None:
-    """The block `machine`; a mirror's folder need not be there before something is downloaded."""
+    """Check the block `machine`. The folder of a mirror need not exist until something is downloaded."""
     mirror = machine(params).mirror
     try:
         on_the_web(mirror or "")
@@ -130,7 +130,7 @@ def check_model(params: Mapping, name: str) -> None:
 
 
 def check_runs(params: Mapping) -> None:
-    """The block `runs`; a run's averaging must find the checkpoints that its training keeps."""
+    """Check the block `runs`. A run must keep at least as many checkpoints as it averages."""
     if not mapping(params, "runs"):
         raise UserError("params.yaml: runs is empty; a run is a line like `demo-tiny: {corpus: demo, model: tiny}`")
     for name in names(params, "runs"):
@@ -144,12 +144,12 @@ def check_runs(params: Mapping) -> None:
             raise UserError(
                 f"params.yaml: runs.{name}: averaging.checkpoints {wanted} is not possible with training.keep "
                 f"{training.keep} and the {written} checkpoints that {training.steps} steps write, one every "
-                f"{training.checkpoint_every}; at most {min(training.keep, written)} is"
+                f"{training.checkpoint_every} steps; at most {min(training.keep, written)} is expected"
             )
 
 
 def check_corpora_in_use(params: Mapping) -> None:
-    """DVC cannot tell from `runs` which corpora to make, so that they stand beside it."""
+    """Check that `corpora_in_use` lists the corpora of `runs`. DVC cannot derive this list from `runs`."""
     in_use, needed = params["corpora_in_use"], {run["corpus"]: name for name, run in params["runs"].items()}
     convert(tuple[str, ...], in_use, "params.yaml: corpora_in_use")
     for name, run in needed.items():
@@ -159,28 +159,32 @@ def check_corpora_in_use(params: Mapping) -> None:
             )
     for place, name in enumerate(in_use):
         if name not in needed or name in in_use[:place]:
-            why = "which stands there twice" if name in needed else "which no run uses"
+            why = "which is listed twice" if name in needed else "which no run uses"
             raise UserError(f"params.yaml: corpora_in_use: remove {shown(name)}, {why} (`make study` does it)")
 
 
 def check_set(params: Mapping, name: str) -> None:
-    """A set must not have the name of a corpus's own set, whose folder it would overwrite."""
+    """Check a set. It must not have the name of a corpus's own dev or test set, whose folder it would overwrite."""
     set_config(params, name)
     own = {f"{corpus}-{part}": corpus for corpus in params["corpora"] for part in OWN}
     if name in own:
-        raise UserError(f"params.yaml: sets: a set cannot be named {name!r}: it is the corpus {own[name]}'s own")
+        raise UserError(
+            f"params.yaml: sets: a set cannot be named {name!r}: the corpus {own[name]} has a set of this name"
+        )
 
 
 def check_decoding(params: Mapping, name: str) -> None:
-    """A decoding needs a run that is selected, and a set in the languages of that run's corpus."""
+    """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
     models = [f"{run}/average" for run in params["runs"]]
     if decoding.model not in models:
-        raise UserError(f"{where}.model: {shown(decoding.model)} is no model of `runs`; there are {', '.join(models)}")
+        raise UserError(
+            f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
+        )
     corpora = {set_name: entry(params, "sets", set_name)["corpus"] for set_name in params["sets"]}
     corpora |= {f"{corpus}-{part}": corpus for corpus in params["corpora_in_use"] for part in OWN}
     if decoding.set not in corpora:
-        raise UserError(f"{where}.set: {shown(decoding.set)} is no set; there are {', '.join(corpora)}")
+        raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
     of_run = languages(params, params["runs"][decoding.run]["corpus"])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
@@ -189,7 +193,7 @@ def check_decoding(params: Mapping, name: str) -> None:
 
 
 def check_study(params: Mapping, name: str) -> None:
-    """A study is checked as what it would be once it is selected."""
+    """Check a study as if it were selected."""
     try:
         chosen = study(params, name)
         selected = {**params, **chosen}

@@ -30,7 +30,10 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class Archive:
-    """A tar file, plain or packed, and its published sum. Without one, the sum of the first download is recorded."""
+    """A tar file, plain or compressed, and its published checksum.
+
+    If no checksum was published, the checksum of the first download is recorded.
+    """
 
     url: str  # or a path below text/
     sha256: str | None
@@ -40,7 +43,7 @@ class Archive:
         tar_suffix(file_name(self.url) if is_url(self.url) else self.url)
         require_address(self.url)
         check_sums(self, "sha256", "md5")
-        require(not (self.sha256 and self.md5), "md5", self.md5, "one sum is enough, sha256 or md5")
+        require(not (self.sha256 and self.md5), "md5", self.md5, "one checksum is expected, sha256 or md5")
 
     @property
     def sum(self) -> Sum | None:
@@ -52,13 +55,13 @@ class Part:
     """A part of a set: two files, two members of an archive, parquet files, or pairs held out of train."""
 
     archive: str | None
-    source: str | None  # a URL, a path below text/, or a member of the archive; .gz, .xz and .sgm are unpacked
+    source: str | None  # a URL, a path below text/, or a member of the archive; .gz, .xz and .sgm are decoded
     target: str | None
-    source_sha256: str | None  # of the unpacked file
+    source_sha256: str | None  # of the decompressed file
     target_sha256: str | None
     parquet: tuple[str, ...] | None  # URLs or paths; `a-*-of-00003.parquet` stands for three files
-    first: int | None  # use only the first pairs, this many
-    hold_out: int | None
+    first: int | None  # use only this many pairs, from the start
+    hold_out: int | None  # take this many pairs out of train
 
     def __post_init__(self) -> None:
         given = {field.name for field in fields(self) if getattr(self, field.name) is not None}
@@ -86,7 +89,10 @@ class Part:
 
     @property
     def parquet_files(self) -> list[str]:
-        """All files, in order. The hub splits a large table, and each file name states the number of files."""
+        """All parquet files, in order.
+
+        The Hugging Face hub splits a large table, and each file name states the number of files.
+        """
         return [file for address in self.parquet or () for file in pieces(address)]
 
 
@@ -135,5 +141,5 @@ def check_sums(config: Any, *names: str) -> None:
 
 
 def pinned(kind: str, value: str | None, unpacked: bool = False) -> Sum | None:
-    """Return the sum that params.yaml states, or None."""
+    """Return the checksum that params.yaml states, or None."""
     return None if value is None else Sum(kind, value.lower(), "params.yaml", unpacked)

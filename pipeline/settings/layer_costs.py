@@ -28,7 +28,7 @@ class LayerCostsConfig:
         for key in ("neighbourhood", "batch", "repeats"):
             require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
         odd = self.kernel > 1 and self.kernel % 2 == 1
-        require(odd, "kernel", self.kernel, "an odd number above 1 is expected, as many positions on either side")
+        require(odd, "kernel", self.kernel, "an odd number above 1 is expected")
         require(self.seed >= 0, "seed", self.seed, "a whole number, 0 or more, is expected")
 
 

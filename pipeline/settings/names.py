@@ -1,4 +1,4 @@
-"""The names in params.yaml. Each is used as a folder, a part of a stage's name and a word of a command."""
+"""The names in params.yaml. A name is used in the names of folders and stages and in commands."""
 
 import re
 from typing import Any
@@ -10,5 +10,5 @@ def require_name(name: Any, where: str) -> None:
     """Refuse a name that could lead out of a folder, has a meaning in a shell or splits a key of params.yaml."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise UserError(
-            f"{where}: {shown(name)} is not a valid name; a name has letters, digits, - and _, a letter or digit first"
+            f"{where}: {shown(name)} is not a valid name; a letter or digit is expected, then letters, digits, - and _"
         )

@@ -1,4 +1,4 @@
-"""Reading of params.yaml. A corpus, a model and a run are `base` with differences."""
+"""Reads params.yaml. A corpus, a model or a run lists only its differences from `base`."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ def parse(text: str) -> dict[str, Any]:
         yaml.Constructor = Constructor
         params = yaml.load(text)
     except (YAMLError, TypeError, AssertionError) as error:  # the last two are for invalid keys
-        why = str(error) or "a key stands twice in !!omap"
+        why = str(error) or "a key occurs twice in !!omap"
         raise UserError(f"{PARAMS} cannot be read: {' '.join(why.split())}") from None
     if not isinstance(params, dict):
         raise UserError(f"{PARAMS} is not a mapping; its blocks are runs, corpora_in_use, machine, base, ...")
@@ -109,7 +109,7 @@ def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings
     """Return section `key` of a corpus or model: `base`, changed by the entry, then by the run `run`."""
     base, differences = entry(params, "base", key), entry(params, block, name).get(key)
     if not isinstance(differences, Mapping):
-        raise UserError(f"params.yaml: {block}.{name}.{key}: a mapping is expected, {{}} where nothing differs")
+        raise UserError(f"params.yaml: {block}.{name}.{key}: a mapping is expected, {{}} if nothing differs")
     merged, where = dict(base), f"params.yaml: base.{key}"
     read(cls, merged, where)
     of_entry = f"params.yaml: {block}.{name}.{key}"
@@ -133,7 +133,7 @@ OWNERS = {
 
 
 def require_known(given: Iterable, valid: list[str], params: Mapping, where: str) -> None:
-    """Refuse a key that is not `valid`. For a key of another section the message says where it belongs."""
+    """Raise UserError for an unknown key. If the key is one of another section, the message names that section."""
     for key in given:
         if key not in valid:
             sections = [name for name in OWNERS if isinstance(key, str) and key in entry(params, "base", name)]

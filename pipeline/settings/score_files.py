@@ -1,6 +1,6 @@
-"""Typed entries of a JSON file that another stage wrote. A wrong entry is a UserError of one line.
+"""Reads typed entries of a JSON file that another stage wrote. Raises a one-line UserError for a wrong entry.
 
-A file may hold more entries than a stage needs.
+Entries that a stage does not need are ignored.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,10 @@ def within(value: Any, *keys: str) -> Any:
 
 
 def entry(value: Any, key: str, kind: Any, where: str) -> Any:
-    """Return the value under `key` (`settings.model` for a nested one) of a file's content, as the annotation `kind`.
+    """Return the value under `key` in the content of a file, converted to the type `kind`.
 
-    `where` names the file. Raises UserError for a wrong type, and for a missing value unless `kind` is optional.
+    A dot separates the parts of a nested key, as in `settings.model`. `where` names the file in error messages.
+    Raises UserError for a wrong type, and for a missing value unless `kind` is optional.
     """
     found = within(value, *key.split("."))
     if found is None and not optional(kind):
@@ -28,7 +29,7 @@ def entry(value: Any, key: str, kind: Any, where: str) -> Any:
 
 
 def count(value: Any, key: str, where: str) -> int:
-    """Return the `entry` of a whole number above 0."""
+    """Return an `entry` that must be a whole number above 0."""
     number = entry(value, key, int, where)
     if number <= 0:
         raise UserError(f"{where}: {key}: {number} is not possible; a whole number above 0 is expected")
@@ -36,7 +37,7 @@ def count(value: Any, key: str, where: str) -> int:
 
 
 def mapping(value: Any, where: str) -> Mapping[str, Any]:
-    """Return `value` if it is a mapping."""
+    """Return `value`. Raises UserError if it is not a mapping."""
     if not isinstance(value, Mapping):
         raise UserError(f"{where}: a mapping is expected, not {value!r}")
     return value

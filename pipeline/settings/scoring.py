@@ -1,4 +1,4 @@
-"""How scores are taken: `base.scoring`."""
+"""How translations are scored: `base.scoring`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class ScoringConfig:
 
     def __post_init__(self) -> None:
         require(self.bootstrap >= 0, "bootstrap", self.bootstrap, "a number of resamples, or 0 for none, is expected")
-        # sacreBLEU's paired test takes a seed of 0 for none at all
+        # sacreBLEU's paired test treats a seed of 0 as no seed
         require(self.seed > 0, "seed", self.seed, "a whole number above 0 is expected")
 
 

@@ -7,7 +7,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
-STUDY = ("runs", "sets", "decodings")  # what a study holds; the last two may be left out
+STUDY = ("runs", "sets", "decodings")  # the keys of a study; the last two are optional
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
@@ -27,7 +27,7 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
 
 
 def study(params: Mapping, name: str) -> dict:
-    """The blocks that the study `name` selects: its runs with their corpora, its sets and its decodings."""
+    """Return the blocks that the study `name` selects: its runs with their corpora, its sets and its decodings."""
     where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
     require_known(chosen, list(STUDY), params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}

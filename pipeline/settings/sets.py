@@ -1,4 +1,7 @@
-"""The blocks `sets` and `decodings`: what is evaluated beside the runs' own dev and test sets. They train nothing."""
+"""The blocks `sets` and `decodings`: evaluations besides those of the runs' own dev and test sets.
+
+Neither block causes a training.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 
 @dataclass(frozen=True)
 class SetConfig:
-    """A test set: parallel text that is normalised as its corpus is."""
+    """A test set: parallel text, normalised with the settings of its corpus."""
 
     corpus: str
     part: Part
@@ -30,12 +33,12 @@ class DecodingRun:
 
     @property
     def run(self) -> str:
-        """The run whose model it is."""
+        """The name of the run that made the model."""
         return self.model.partition("/")[0]
 
 
 def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
-    """The set `name` of params.yaml. Its archive, if it has one, is one of its corpus's."""
+    """Return the set `name` of params.yaml. Its archive, if any, must be an archive of its corpus."""
     where, values = f"params.yaml: sets.{name}", entry(params, "sets", name)
     corpus = values.get("corpus")
     if not isinstance(corpus, str):
@@ -43,7 +46,7 @@ def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
     download = entry(params, "corpora", corpus).get("download") or {}
     part = read(Part, {key: value for key, value in values.items() if key != "corpus"}, where)
     if part.hold_out is not None:
-        raise UserError(f"{where}.hold_out: nothing is held out for a set; name its files")
+        raise UserError(f"{where}.hold_out: not possible for a set; name its files")
     archives = download.get("archives") or {}
     if part.archive is not None and part.archive not in archives:
         raise UserError(unknown(part.archive, list(archives), f"{where}: corpora.{corpus}.download.archives"))
@@ -51,7 +54,7 @@ def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
 
 
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
-    """The decoding `name` of params.yaml: `base.decoding` with what the entry changes."""
+    """Return the decoding `name` of params.yaml: `base.decoding`, changed by the entry."""
     where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
     require_known(values, ["model", "set", *keys(DecodingConfig)], params, where)
     for key, expected in (("model", "RUN/average"), ("set", "a set or CORPUS-test")):

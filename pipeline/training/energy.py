@@ -1,4 +1,4 @@
-"""The energy that GPUs use, read from their counters through NVML, part of NVIDIA's driver (Volta and later)."""
+"""The energy that GPUs use. Their counters (Volta and later) are read through NVML, a part of NVIDIA's driver."""
 
 import contextlib
 import ctypes
@@ -9,9 +9,10 @@ import torch
 
 
 def meter(device: torch.device, processes: int) -> Callable[[], float | None]:
-    """A function that returns how many joules the training's GPUs have used since this call, other work included.
+    """Return a function that returns the joules that the training's GPUs have used since this call.
 
-    It returns None on a CPU, if a GPU has no counter, and if some of the GPUs are in another machine.
+    The energy of other work on these GPUs is included. The function returns None on a CPU, if a GPU has no counter, and
+    if some of the GPUs are in another machine.
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
     if device.type != "cuda" or here != processes:
@@ -40,7 +41,7 @@ def gpu(nvml: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
 
 
 def joules(nvml: ctypes.CDLL, gpus: list[ctypes.c_void_p]) -> float:
-    """The energy the GPUs have used since the driver was loaded."""
+    """Return the sum of the energy counters, which start when the driver is loaded."""
     total, millijoules = 0, ctypes.c_ulonglong()
     for handle in gpus:
         require(nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules)))

@@ -1,7 +1,7 @@
-"""Starts the processes that train one model together, and joins this process to them.
+"""Starts the worker processes that train one model together, and joins this process to their process group.
 
-They get the environment that torchrun gives its own, so `torchrun --nproc-per-node N -m pipeline.train ...` works too,
-also on several machines that share a file system.
+The workers get the environment variables that torchrun sets. `torchrun --nproc-per-node N -m pipeline.train ...`
+therefore works too, also on several machines that share a file system.
 """
 
 import os
@@ -21,7 +21,7 @@ from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS, ProcessGroup, Workers
 
-LOST = 74  # exit status of a worker that ended because another one had
+LOST = 74  # exit status of a worker that ended because another worker had ended
 GRACE = 10  # seconds the other workers have to exit once one has failed
 
 
@@ -32,7 +32,7 @@ def launched() -> bool:
 
 @contextmanager
 def joined(device: str) -> Iterator[Workers]:
-    """Join the process group, if this process is a worker; `cuda` workers take a GPU each."""
+    """Join the process group if this process is a worker. On `cuda`, each worker uses its own GPU."""
     if not launched():
         yield SINGLE_PROCESS
         return
@@ -49,7 +49,7 @@ def joined(device: str) -> Iterator[Workers]:
 
 
 def start(processes: int) -> int:
-    """Run this command in `processes` workers, forward signals to them, and return the exit status of the whole."""
+    """Run this command in `processes` workers, forward signals to them, and return the exit status of the job."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
     place["LOCAL_WORLD_SIZE"] = str(processes)
@@ -73,7 +73,7 @@ def start(processes: int) -> int:
 
 
 def ends(workers: list[subprocess.Popen]) -> list[int | None]:
-    """The statuses once all workers have exited, or GRACE seconds after one has failed."""
+    """Wait until all workers have exited, or GRACE seconds after one has failed. Returns their exit statuses."""
     failed = None
     while None in (statuses := [worker.poll() for worker in workers]):
         if failed is None and any(status not in (None, 0, stage.INTERRUPTED) for status in statuses):
@@ -85,7 +85,7 @@ def ends(workers: list[subprocess.Popen]) -> list[int | None]:
 
 
 def outcome(statuses: list[int | None]) -> int:
-    """The exit status of the whole. Raises UserError for a failure that no worker could report itself."""
+    """Return the exit status of the job. Raises UserError for a failure that no worker could report."""
     for rank, status in enumerate(statuses):
         if status is not None and status < 0:
             raise UserError(

@@ -1,7 +1,7 @@
 """The folder of an unfinished training: `work/<run>/<key>/`, ignored by git and DVC.
 
-The key is a hash of the settings and the data. Another setting therefore starts another training, and an edit that is
-undone finds the old one again. If only code has changed, the user decides (pipeline/commands/adopt.py).
+The key is a hash of the settings and the data. A changed setting therefore starts another training, and undoing the
+change resumes the first one. If only code has changed, the user decides (pipeline/commands/adopt.py).
 """
 
 import fcntl
@@ -19,7 +19,7 @@ WORK = Path("work")
 
 
 def code_digest(modules: list[str]) -> str:
-    """A digest of these source files."""
+    """Return a digest of these source files."""
     return digest({Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in sorted(modules)})
 
 
@@ -29,7 +29,10 @@ def folder(run: str, key: str) -> Path:
 
 @contextmanager
 def lock(run: str) -> Iterator[None]:
-    """Lock the run's folder. A training may outlive the DVC that started it, and a second one must not write there."""
+    """Lock the run's folder, so that two trainings never write there.
+
+    DVC's own lock is not enough, because a training may outlive the DVC process that started it.
+    """
     (WORK / run).mkdir(parents=True, exist_ok=True)
     with open(WORK / run / "lock", "w") as file:
         try:
@@ -42,16 +45,16 @@ def lock(run: str) -> Iterator[None]:
 
 
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
-    """The training's folder, and the digests of other code that has worked in it.
+    """Return the folder of the training, and the digests of the other versions of the code that have trained in it.
 
-    Raises UserError if the last state was made by other code that the user has not adopted.
+    Raises UserError if another version of the code wrote the last state and the user has not adopted it.
     """
     place = folder(run, key)
     history = history_of(place) if (place / "code.json").exists() else []
     if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
-            f"{place} holds a state that other code made: `python -m pipeline.commands.adopt {run}` goes on from it "
-            f"with the code of now, `python -m pipeline.commands.adopt {run} --anew` removes it"
+            f"{place} holds a state of other code: `python -m pipeline.commands.adopt {run}` resumes it with the "
+            f"current code, `python -m pipeline.commands.adopt {run} --anew` removes it"
         )
     earlier = [entry for entry in history if entry not in (code, "adopt")]
     write_json(place / "code.json", [*earlier, code])
@@ -59,19 +62,22 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 
 
 def history_of(place: Path) -> list[str]:
-    """The digests of the code that has worked there, and `adopt` where the user chose that."""
+    """Return the digests of the versions of the code that have trained there, and "adopt" for each adoption."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
 
 
 def adopt(run: str) -> None:
-    """Let the next start go on from the run's unfinished trainings, whatever code made them."""
+    """Let the next start resume the run's unfinished trainings, whatever code made them."""
     for state in (WORK / run).glob("*/state.safetensors"):
         write_json(state.parent / "code.json", [*history_of(state.parent), "adopt"])
 
 
 def release(run: str) -> None:
-    """Remove the folders of the run's trainings once one is published, so that no edit resumes a finished one."""
+    """Remove the folders of the run's trainings.
+
+    A training that is published is removed here, so that a later edit does not resume a finished training.
+    """
     for path in (WORK / run).iterdir():
         if path.is_dir():
             shutil.rmtree(path)

@@ -1,6 +1,6 @@
-"""Whether a stage is stale by code alone, and how it becomes up to date for the code of now without a new run.
+"""Decides whether a stage is stale only because of code, and makes such a stage up to date without running it.
 
-Only dvc.lock says what made an output. Its entry of a stage is compared with the files and settings of now.
+dvc.lock alone records what made an output. Its entry for a stage is compared with the current files and settings.
 """
 
 import difflib
@@ -27,13 +27,13 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.files import atomic, read_json
 
-CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")  # it can refuse, but writes nothing
+CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")  # the check changes no output
 ABSENT = {"model": ModelConfig.ABSENT, "training": TrainingConfig.ABSENT}
-ALIKE = 0.5  # two modules that share so much of their lines are one module that was renamed, as in git
+ALIKE = 0.5  # at this similarity of its lines a module counts as renamed, as in git
 
 
 def entry(stage: PipelineStage) -> Mapping[str, Any] | None:
-    """What dvc.lock says of the stage; None where it never ran."""
+    """Return the stage's entry in dvc.lock, or None if the stage never ran."""
     return stage.dvcfile.lockfile_contents.get("stages", {}).get(stage.name)
 
 
@@ -42,7 +42,7 @@ def is_code(path: str) -> bool:
 
 
 def code_before(stage: PipelineStage) -> dict[str, str]:
-    """The md5 of each module that made the stage's outputs."""
+    """Return the md5 of each module that the stage depended on when it made its outputs."""
     return {dep["path"]: dep["md5"] for dep in (entry(stage) or {}).get("deps", []) if is_code(dep["path"])}
 
 
@@ -52,29 +52,29 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 @rwlocked(read=["deps", "outs"])
 def hindrances(stage: PipelineStage) -> list[str]:
-    """What differs from dvc.lock besides code; empty where the stage is up to date or stale by code alone."""
+    """Return the differences from dvc.lock other than code: none if the stage can be adopted or is up to date."""
     if (before := entry(stage)) is None:
-        return ["dvc.lock has no run of it"]
+        return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]
     gone = {dep["path"] for dep in before.get("deps", []) if not is_code(dep["path"])} - {dep.def_path for dep in data}
-    found = [] if own(before["cmd"]) == own(stage.cmd) else ["its command is another one"]
-    found += [f"{path} was a dependency" for path in sorted(gone)]
+    found = [] if own(before["cmd"]) == own(stage.cmd) else ["its command has changed"]
+    found += [f"{path} is no longer a dependency" for path in sorted(gone)]
     changed = {path: state for dep in data for path, state in dep.workspace_status().items()}
     found += [f"{path} is {state}" for path, state in changed.items() if not narrowed(stage, before, path)]
-    found += [f"{path} is another setting" for path in changed_settings(stage, before)]
+    found += [f"{path} has changed" for path in changed_settings(stage, before)]
     return found + [f"{path} is {state}" for out in stage.outs for path, state in out.workspace_status().items()]
 
 
 def own(command: str | list[str]) -> list[str]:
-    """A stage's commands without the check of params.yaml and without the file that times are written to."""
+    """Return the stage's commands without the check of params.yaml and without the path of the times file."""
     lines_ = [line for line in ([command] if isinstance(command, str) else command) if line not in CHECKS]
     return [re.sub(r" --times \S+", "", line) for line in lines_]
 
 
 def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool:
-    """Whether a folder of binarised data only lost sets: every array in it now was in it when the stage ran.
+    """Return whether a folder of binarised data has only lost sets: it already had all its arrays when the stage ran.
 
-    Binarised data once held the test set, too, which no training reads.
+    Earlier versions also binarised the test set, which no training reads.
     """
     (old,) = [dep["md5"] for dep in before["deps"] if dep["path"] == path] or [""]
     listing = Path(stage.repo.cache.local.path, old[:2], old[2:])
@@ -101,7 +101,10 @@ def changed_settings(stage: PipelineStage, before: Mapping[str, Any]) -> list[st
 
 
 def same_setting(path: str, old: Any, new: Any) -> bool:
-    """Whether a section of params.yaml has the same effect: a key may be new where its value says "as before"."""
+    """Return whether a section of params.yaml has the same effect.
+
+    A new key is accepted if its value is the one in `ABSENT`, which means the behaviour before the key existed.
+    """
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return old == new
     of_run = {key: value for section in ABSENT.values() for key, value in section.items()}
@@ -123,14 +126,17 @@ class Change:
 
 
 def code_changes(stage: PipelineStage) -> list[Change]:
-    """How the stage's code of now differs from the code that made its outputs. UserError where git lacks the latter."""
+    """Return the differences between the stage's current code and the code that made its outputs.
+
+    Raises UserError if git does not have the code that made the outputs.
+    """
     before, now = code_before(stage), code_now(stage)
     differing = {path: md5 for path, md5 in before.items() if now.get(path) != md5}
     known = history.modules(set(differing.values()))
     if missing := [path for path, md5 in differing.items() if md5 not in known]:
         raise UserError(
-            f"{stage.name}: the version of {', '.join(missing)} that made its outputs is not in git, so that nothing "
-            "can be compared; only a new run makes the stage up to date"
+            f"{stage.name}: the version of {', '.join(missing)} that made its outputs is not in git, so the code "
+            "cannot be compared; run the stage again"
         )
     old = {path: known[md5] for path, md5 in differing.items()}
     new = {path: Path(path).read_bytes() for path, md5 in now.items() if before.get(path) != md5}
@@ -144,7 +150,10 @@ def code_changes(stage: PipelineStage) -> list[Change]:
 
 
 def partners(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[tuple[str | None, str | None]]:
-    """Each module beside its new version: of the same path, else the most similar one. None stands for no partner."""
+    """Pair each module with its new version: the module of the same path, or else the most similar new module.
+
+    None means that a module was added or removed.
+    """
     pairs = [(path, path) for path in old if path in new]
     left, right = (sorted(one.keys() - other.keys()) for one, other in ((old, new), (new, old)))
     likeness = [
@@ -167,13 +176,13 @@ def lines(content: bytes) -> list[bytes]:
 
 
 def differing_lines(old: bytes, new: bytes) -> int:
-    """The lines that a diff shows with + or -; those of a replacement count once."""
+    """Return the number of lines that a diff shows with + or -. A replaced line counts once."""
     codes = difflib.SequenceMatcher(None, lines(old), lines(new), autojunk=False).get_opcodes()
     return sum(max(b - a, d - c) for tag, a, b, c, d in codes if tag != "equal")
 
 
 def rewrite(repo: Repo, stages: Iterable[PipelineStage]) -> None:
-    """Make dvc.lock's entries of these stages say that the code of now made the outputs. DVC's lock has to be held."""
+    """Record in dvc.lock that the current code made the outputs of these stages. The caller must hold DVC's lock."""
     content = parse_yaml_for_update(LOCK.read_text(encoding="utf-8"), str(LOCK))
     for stage in stages:
         fill_cache(stage)
@@ -186,7 +195,7 @@ def rewrite(repo: Repo, stages: Iterable[PipelineStage]) -> None:
 
 @rwlocked(write=["outs"])
 def fill_cache(stage: PipelineStage) -> None:
-    """Without its object in DVC's cache an output is stale, even where the file itself is unchanged."""
+    """Put the stage's outputs into DVC's cache. DVC treats an output that is not in its cache as stale."""
     for out in stage.outs:
         if out.use_cache and out.changed_cache():
             out.save()

@@ -1,4 +1,4 @@
-"""Trainings of many minutes that are whole on this machine and that a change of code alone has made stale."""
+"""Finds long trainings whose outputs are complete on this machine and which are stale only because of code."""
 
 import os
 import sys
@@ -27,22 +27,22 @@ class Costly:
     def __str__(self) -> str:
         more = f" and {len(self.modules) - 3} more" if len(self.modules) > 3 else ""
         return (
-            f"{self.stage} is stale by code alone ({', '.join(self.modules[:3])}{more}); it took "
-            f"{duration(self.seconds)}. `python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps what "
-            "it made"
+            f"{self.stage} is stale only because of code ({', '.join(self.modules[:3])}{more}); it took "
+            f"{duration(self.seconds)}. `python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps its "
+            "outputs"
         )
 
 
 def seconds_of(stage: str) -> float:
-    """How long a training took by its record; 0 for another stage, and where there is no record."""
+    """Return the recorded time of a training, or 0 for any other stage and if there is no record."""
     name, _, run = stage.partition("@")
-    earlier = Path("scores") / run / "timing.json"  # where times were written at first
+    earlier = Path("scores") / run / "timing.json"  # where earlier versions wrote the times
     paths = [path for path in (TIMES / run / "training.json", earlier) if name == "train" and path.is_file()]
     return read_json(paths[0]).get("seconds", 0) if paths else 0
 
 
 def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:
-    """Those of `stages` that DVC's status names in `stale`, that took long and that differ in code alone."""
+    """Return the long trainings that are stale only because of code. `stale` is the result of DVC's status."""
     found = []
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0
@@ -54,7 +54,7 @@ def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Co
 
 
 def remembered(stage: PipelineStage) -> bool:
-    """Whether DVC has the stage's outputs for the code of now in its cache of runs, and would not run it."""
+    """Return whether DVC would restore the stage's outputs for the current code from its run cache."""
     stage.save_deps()
     cache = stage.repo.stage_cache
     run = cache._load(stage)
@@ -62,7 +62,10 @@ def remembered(stage: PipelineStage) -> bool:
 
 
 def confirm(found: Iterable[Costly], running: Collection[str]) -> None:
-    """Ask whether the stages that are going to run may begin; YES=1 answers. Raises UserError where they may not."""
+    """Ask the user whether these trainings may run again. YES=1 in the environment means yes.
+
+    Raises UserError if the answer is no, and if there is no terminal to ask on.
+    """
     asked = [one for one in found if one.stage in running]
     if not asked or os.environ.get("YES") == "1":
         return
@@ -70,8 +73,8 @@ def confirm(found: Iterable[Costly], running: Collection[str]) -> None:
     if not sys.stdin.isatty():
         runs = ", ".join(f"`python -m pipeline.commands.adopt {one.stage.partition('@')[2]}`" for one in asked)
         raise UserError(
-            f"not begun: {what} would be made anew; {runs} keeps it, YES=1 in the environment makes it anew"
+            f"not started: {what} would run again; {runs} keeps the outputs, YES=1 in the environment runs it again"
         )
-    print(f"Make anew: {what}? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Run again: {what}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UserError("not begun, and nothing was changed")
+        raise UserError("not started; nothing was changed")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def torch_device(config: MachineConfig, threads: int) -> "torch.device":
-    """The device to work on, with the processor's threads set, on which results depend there."""
+    """Return the device, and set the number of CPU threads, on which results on a CPU depend."""
     import torch
 
     torch.set_num_threads(threads)
@@ -25,12 +25,14 @@ def device_type(config: MachineConfig) -> str:
     import torch
 
     if config.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is")
+        raise UserError(
+            "params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is expected"
+        )
     return "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
-    """What the work is done on, for the record beside every time that was measured; each process has a GPU."""
+    """Return the hardware and the versions that are recorded with every measured time. Each process has its own GPU."""
     import torch
 
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
@@ -46,7 +48,7 @@ def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The processor's name as the system gives it."""
+    """Return the name of the CPU that the system states."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n")
     except OSError:
@@ -56,9 +58,9 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """The git commit of the code, marked where the code was edited since; None outside git.
+    """Return the git commit of the code, with the suffix "-edited" if the code has changed since; None outside git.
 
-    params.yaml may differ from the commit's: what a run was made with is recorded beside it.
+    params.yaml may differ from the commit, because each run records its own settings.
     """
     try:
         head = git("rev-parse", "HEAD")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def modules(sums: Collection[str]) -> dict[str, bytes]:
-    """The contents of those Python files, of all that git has, whose md5 is one of `sums`, by their md5."""
+    """Return the contents of the Python files in git's history whose md5 is in `sums`, by md5."""
     try:
         listed = git("rev-list", "--objects", "--all").decode().splitlines()
         names = {line.split(" ")[0] for line in listed if line.endswith(".py")}

@@ -1,6 +1,6 @@
-"""dvc.lock, which DVC does not write in one piece: a whole copy of it is kept, and put back where a kill left a part.
+"""Keeps a copy of dvc.lock and restores it. DVC does not write dvc.lock atomically, so a kill can leave a part of it.
 
-The copy may lack what finished last; DVC finds that in its cache of runs, and does it again where it does not.
+The copy may lack the stages that finished last. DVC restores them from its run cache, or else runs them again.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # no name of a run starts
 
 
 def whole(content: bytes) -> bool:
-    """Whether DVC would take it; it takes an empty one, too, and then knows of nothing."""
+    """Return whether this is a complete lock file. DVC would also accept an empty one, and find every stage stale."""
     try:
         COMPILED_LOCKFILE_SCHEMA(lock := YAML(typ="safe").load(content))
     except (YAMLError, ValueError, Invalid):
@@ -25,9 +25,9 @@ def whole(content: bytes) -> bool:
 
 
 def keep_or_put_back() -> bool:
-    """Keep a copy of a whole lock file, or put the copy back in the place of one that is not; true where it did that.
+    """Copy a complete lock file, or restore a damaged one from the copy. Returns whether it was restored.
 
-    To be called while DVC's lock is held, so that no other process is writing.
+    The caller must hold DVC's lock, so that no other process is writing the file.
     """
     content = LOCK.read_bytes() if LOCK.exists() else None
     if content is None or ((damaged := not whole(content)) and not KEPT.exists()):

@@ -1,7 +1,7 @@
-"""`.dvc/tmp/rwlock`, DVC's list of the processes that read and write each path, after some of them were killed.
+"""Repairs `.dvc/tmp/rwlock`, DVC's list of the processes that read and write each path, after processes were killed.
 
-DVC removes the entries of a process that is gone. It refuses to work beside one that is being killed, or that is a
-zombie, and beside a list that was written in part.
+DVC itself removes the entries of a process that no longer exists. It refuses to start if the list names a process that
+is ending or a zombie, or if only a part of the list was written.
 """
 
 import json
@@ -14,11 +14,11 @@ from dvc.fs import localfs
 from dvc.rwlock import _edit_rwlock
 
 RWLOCK = Path(".dvc/tmp/rwlock")
-PATIENCE = 5.0  # seconds that a killed process may take to end; freeing much memory takes some
+PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing much memory takes time
 
 
 def clear(path: Path = RWLOCK) -> None:
-    """Remove what killed processes have left. Waits a few seconds for a process that may be ending."""
+    """Remove the entries of killed processes. Waits up to PATIENCE seconds for processes that may be ending."""
     remove_damaged(path)
     deadline = time.monotonic() + PATIENCE
     while (alive := [pid for pid in holders(path) if not gone(pid)]) and time.monotonic() < deadline:
@@ -28,14 +28,14 @@ def clear(path: Path = RWLOCK) -> None:
 
 
 def remove_damaged(path: Path) -> None:
-    """Remove a list that was written in part; DVC begins a new one."""
+    """Remove a list of which only a part was written. DVC then creates a new one."""
     for pause in (0.5, 0):
         try:
             json.loads(path.read_bytes())
         except FileNotFoundError:
             return
         except ValueError:
-            time.sleep(pause)  # unless another process is writing it just now
+            time.sleep(pause)  # another process may be writing the list
         else:
             return
     path.unlink(missing_ok=True)
@@ -49,7 +49,7 @@ def content(path: Path) -> dict[str, Any]:
 
 
 def holders(path: Path) -> set[int]:
-    """The processes that are in the list."""
+    """Return the ids of the processes in the list."""
     modes = content(path)
     readers = [info for infos in modes.get("read", {}).values() for info in infos]
     return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
@@ -62,7 +62,7 @@ def writing(path: Path = RWLOCK) -> dict[str, int]:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended; its parent may not have taken notice of it yet."""
+    """Return whether a process has ended. A zombie has ended, too: its parent has not yet read its exit status."""
     try:
         return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:

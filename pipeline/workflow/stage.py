@@ -1,4 +1,4 @@
-"""What every stage's command line shares: an error or an interrupt is one line and an exit status, no traceback."""
+"""The command line of every stage. An error or an interrupt ends with one line and an exit status, not a traceback."""
 
 import argparse
 import signal
@@ -9,15 +9,15 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from transformer.config.reading import UserError
 
-INTERRUPTED = 75  # stopped on purpose (a signal, the time limit) with a checkpoint; run again to go on
+INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
 def run(
     main: Callable[[argparse.Namespace], int | None], parser: argparse.ArgumentParser, checked: bool = True
 ) -> None:
-    """Parse the arguments, call `main` with them and exit with what it returns.
+    """Parse the arguments, call `main` with them and exit with the status that it returns.
 
-    `checked` refuses to start where anything in params.yaml is wrong, whether this stage uses it or not.
+    If `checked`, the stage does not start if any setting in params.yaml is invalid, even one that it does not use.
     """
     arguments = parser.parse_args()
     try:
@@ -27,9 +27,7 @@ def run(
     except (UserError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         status = 1
-    except KeyboardInterrupt:  # all but a training, which saves its state, begins anew
-        print(
-            f"{parser.prog}: interrupted; it published nothing, and the same command begins it again", file=sys.stderr
-        )
+    except KeyboardInterrupt:  # a training handles the signal itself and saves its state
+        print(f"{parser.prog}: interrupted; nothing was published, run the same command again", file=sys.stderr)
         status = 128 + signal.SIGINT
     sys.exit(status)

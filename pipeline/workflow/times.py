@@ -1,7 +1,7 @@
 """The times of a stage and the hardware it ran on, in files that neither DVC nor git tracks: work/times/.
 
-Equal results have equal outputs, whatever time they took. A times file names the output that was made in that time, by
-its content, so that the times of another result are not shown beside it.
+Outputs that DVC tracks do not contain times, so equal results have equal outputs. A times file records the sha256 of
+the output that it belongs to, so the times of another result are not shown beside it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
 
 
 def read_times(path: Path, output: Path) -> dict[str, Any] | None:
-    """The times of the stage that made the file `output`; None if there are none, or those of another output."""
+    """Return the times of the stage that made the file `output`, or None if there are none for its content."""
     if not path.exists() or not output.exists():
         return None
     times = dict(mapping(read_json(path), str(path)))
