@@ -132,7 +132,7 @@ def test_a_file_that_is_no_vocabulary_is_refused_by_name(tmp_path):
         Vocabulary(path)
     for content in (b"", b"no model", learn([TEXT], CONFIG)[:-1000]):
         path.write_bytes(content)
-        with pytest.raises(UserError, match="vocabulary.model is not a SentencePiece model"):
+        with pytest.raises(UserError, match=r"vocabulary.model is not a SentencePiece model"):
             Vocabulary(path)
     path.write_bytes(trained_by_sentencepiece(LINES, pad_id=-1, unk_id=0, bos_id=1, eos_id=2))
     with pytest.raises(UserError, match=r"pad, unk, bos and eos are \(-1, 0, 1, 2\)"):
