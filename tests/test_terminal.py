@@ -208,7 +208,7 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
 
 # What would run, and what it would take
 
-POINT = Point(work=4e6, seconds_per_token=1e-5, seconds_per_update=0.01, bytes_per_token=1e4)
+POINT = Point(work=4e6, seconds_per_token=1e-5, seconds_per_weight=1e-8, bytes_per_token=1e4)
 
 
 def planned(project: StubProject, monkeypatch, capsys, study: str | None = None) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.
 BYTES_OF_PAIR = 850  # text and ids: the plan for WMT14 in docs
 COPIES = 2  # DVC's cache holds outputs once more where the file system cannot share blocks
 WEIGHT = 4  # bytes
+PROCESS = 330e6  # bytes of a training of a small model (benchmarks.long_run)
 TRAINED_WEIGHT = 16  # bytes: a weight, its gradient and Adam's two moments
 
 
@@ -97,7 +98,7 @@ class Training:
     def memory(self, bytes_per_token: float) -> float:
         """At the peak, of which `bytes_per_token` is kept for the backward pass."""
         part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
-        return self.parameters * TRAINED_WEIGHT + part * self.tokens_per_longer * bytes_per_token
+        return PROCESS + self.parameters * TRAINED_WEIGHT + part * self.tokens_per_longer * bytes_per_token
 
     @property
     def tokens_per_longer(self) -> float:

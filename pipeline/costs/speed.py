@@ -19,8 +19,8 @@ from transformer.perplexity import batch_loss
 from transformer.precision import autocast, precision_of
 
 MODELS = 3  # measured at most
-SECONDS = 9.0  # of timed steps for all of them together; making them and warming up come to about as much
-LIMIT = 30.0  # seconds for all; a larger model is left out where it would take longer
+SECONDS = 6.0  # of timed steps for all of them together; making them and warming up come to about as much
+LIMIT = 20.0  # seconds for all; a larger model is left out where it would take longer
 FIRST = (
     256,
     4e10,
@@ -30,22 +30,26 @@ PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured of one model. `work` is its operations a token; the others are found between by it."""
+    """What was measured of one model. `work` is its operations a token."""
 
     work: float
     seconds_per_token: float  # forward and backward pass
-    seconds_per_update: float  # of the weights
+    seconds_per_weight: float  # of an update
     bytes_per_token: float  # kept for the backward pass
 
 
 @dataclass(frozen=True)
 class Speed:
-    """A machine's points, by rising work."""
+    """A machine's points, by rising work. Of models between two points and outside them the rates are assumed:
+
+    operations a second; seconds an update of a weight; and the kept bytes, as numbers of the width of a layer, whose
+    square the operations follow.
+    """
 
     points: Sequence[Point]
 
     def at(self, training: Training) -> Point:
-        """The point of a training's model: rates between two measured ones, and those of the nearest outside."""
+        """The point of a training's model: rates between those of two points, or outside the nearest one's."""
         work = training.flops / training.tokens
         places = np.log([point.work for point in self.points])
 
@@ -55,14 +59,15 @@ class Speed:
         return Point(
             work,
             work / between([point.work / point.seconds_per_token for point in self.points]),
-            between([point.seconds_per_update for point in self.points]),
-            between([point.bytes_per_token for point in self.points]),
+            between([point.seconds_per_weight for point in self.points]),
+            between([point.bytes_per_token / point.work**0.5 for point in self.points]) * work**0.5,
         )
 
     def seconds(self, training: Training) -> float:
         """Of all steps, without evaluations."""
         point = self.at(training)
-        return training.tokens * point.seconds_per_token + training.config.steps * point.seconds_per_update
+        updates = training.config.steps * training.parameters
+        return training.tokens * point.seconds_per_token + updates * point.seconds_per_weight
 
 
 def of_paper(base: Training, big: Training) -> Speed:
@@ -164,4 +169,4 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     while time.perf_counter() - started < seconds or len(times) < 2:
         times.append(timed(passes, batch))
         updates.append(timed(optimiser.step))
-    return Point(work, float(np.median(times)) / tokens, float(np.median(updates)), kept / tokens)
+    return Point(work, float(np.median(times)) / tokens, float(np.median(updates)) / training.parameters, kept / tokens)
