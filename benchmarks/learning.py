@@ -85,7 +85,7 @@ class Study(NamedTuple):
 
     @property
     def precision(self) -> str:
-        return precision_of(self.config.precision, self.device)
+        return precision_of(self.config.precision, self.device, new_shapes=True)
 
     def over(self, seconds: float) -> bool:
         """Whether the time is up. Called at each dev loss."""
@@ -153,7 +153,7 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
 def dev_loss(model: nn.Module, study: Study) -> float:
     total = tokens = 0.0
     model.eval()
-    with torch.no_grad(), autocast(study.device, study.precision):
+    with torch.no_grad():
         for numbers in in_order(study.dev, study.config.micro_batch_tokens):
             batch = padded(study.dev, numbers).to(study.device)
             total += torch_loss(model, batch, 0.0).item()

@@ -58,7 +58,7 @@ class EncodedPairs:
 def perplexity(translator: Translator, source: list[str], target: list[str]) -> dict[str, float]:
     """The unsmoothed loss and perplexity a piece of the references, in float32 whatever the precision of decoding."""
     pairs = EncodedPairs(translator.encode(source), translator.encode(target))
-    loss = mean_loss(translator.model, pairs, translator.config.batch_tokens, translator.device, "float32")
+    loss = mean_loss(translator.model, pairs, translator.config.batch_tokens, translator.device)
     return {"loss": round(loss, 6), "perplexity": round(math.exp(loss), 6)}
 
 

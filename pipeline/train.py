@@ -35,14 +35,13 @@ from transformer.compilation import hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches
 from transformer.divergence import Diverged
 from transformer.files import atomic, atomic_folder, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
 from transformer.precision import precision_of
 from transformer.store import Reader, Store
-from transformer.training import Trainer, new_state
+from transformer.training import Trainer, batches_of, new_state
 
 # The modules that compute the result. Taken here, because what is imported later depends on who starts the training.
 CODE = [module.__file__ for name, module in sys.modules.items() if name.startswith("transformer.") and module.__file__]
@@ -60,7 +59,7 @@ def trainer(
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
     device = hardware.torch_device(options, config.threads)
-    precision = precision_of(config.precision, device)
+    precision = precision_of(config.precision, device, config.batching == "by_length")
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
     longest = max(int(dev_set.lengths(side).max()) for side in SIDES)
     if longest > config.micro_batch_tokens:
@@ -68,7 +67,7 @@ def trainer(
             f"{data}: a dev line is {longest:,} pieces long, and micro_batch_tokens is {config.micro_batch_tokens:,}; "
             "split the line"
         )
-    batches = Batches(train_set, config.seed, config.batch_tokens, config.max_length)
+    batches = batches_of(train_set, config)
     if not len(batches):
         raise UserError(
             f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)"

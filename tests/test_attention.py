@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.attention import MultiHeadAttention, attention_weights, position_mask
+from transformer.precision import autocast
 
 
 def random_heads(queries=5, keys=7, d_k=8, d_v=8):
@@ -21,6 +22,32 @@ def test_attention_equals_scaled_dot_product_attention(masked, d_v):
         mask[..., 0] = True
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     torch.testing.assert_close(attention_weights(q, k, mask, 8**-0.5) @ v, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_a_query_without_keys_spoils_neither_output_nor_gradients():
+    q, k, v = (tensor.requires_grad_() for tensor in random_heads())
+    mask = torch.ones(2, 1, 5, 7, dtype=torch.bool)
+    mask[:, :, 3] = False
+    output = attention_weights(q, k, mask, 8**-0.5) @ v
+    output.sum().backward()
+    assert all(tensor.isfinite().all() for tensor in (output, q.grad, k.grad, v.grad))
+
+
+def test_on_a_cpu_no_fused_attention_is_trained_in_bfloat16(settings, monkeypatch):
+    """Its backward pass would take a multiple of the time. The softmax is computed in float32."""
+    seen, softmax = [], torch.Tensor.softmax
+    monkeypatch.setattr(torch.Tensor, "softmax", lambda x, dim: seen.append(x.dtype) or softmax(x, dim))
+    fused = F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *q, **k: seen.append("fused") or fused(*q, **k))
+    module, x = MultiHeadAttention(settings()), torch.randn(2, 6, 32)
+    torch.nn.init.normal_(module.projection, std=0.3)
+    outputs = {}
+    for precision in ("bfloat16", "float32"):
+        with autocast(torch.device("cpu"), precision):
+            outputs[precision] = module(*module.self_projections(x), None, causal=True)
+    assert seen == [torch.float32, "fused"]
+    assert outputs["bfloat16"].dtype == torch.bfloat16
+    torch.testing.assert_close(outputs["bfloat16"].float(), outputs["float32"], atol=0.02, rtol=0.02)
 
 
 @pytest.mark.parametrize("kind", ["scaled_dot_product", "dot_product", "additive"])

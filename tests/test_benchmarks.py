@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 from tqdm import tqdm
 
-from benchmarks import decoding, learning
+from benchmarks import decoding, epoch, learning
 from benchmarks.corpus import extended
 from benchmarks.text import OURS, Cost, growth
 from pipeline.binarise import binarise_set
@@ -59,6 +59,13 @@ def output_of(benchmark, capsys, *words) -> str:
 
 
 @pytest.mark.slow
+def test_an_epoch_is_timed_for_every_system(corpus, monkeypatch, capsys):
+    monkeypatch.setattr(epoch, "WARM_UP", 1)
+    said = output_of(epoch.main, monkeypatch, capsys, corpus / "binarised", "--batches", 1, "--turn", 1, "--threads", 1)
+    rows = re.findall(r"^\| ([^|]+) \| (\w+) \| (\w+) \| [\d,]+ \| \d+\.\d\d \(", said, re.MULTILINE)
+    assert rows == epoch.SYSTEMS and len(set(rows)) == len(rows)
+
+
 def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch, capsys):
     text, reference = corpus / "text.en", corpus / "text.de"
     once = ("--model", "tiny", "--minutes", "0", "--every", "2", "--out", corpus / "curves.svg")

@@ -1,11 +1,14 @@
 """Batches: every pair occurs once per epoch, lengths within a batch are similar, and the step determines the batch."""
 
 import threading
+from collections import Counter
 from itertools import chain
 
 import numpy as np
+import pytest
+import torch
 
-from transformer.data import Batches, in_order
+from transformer.data import Batches, MixedBatches, first_fit, in_order
 from transformer.layout import padded
 
 
@@ -26,8 +29,9 @@ class Pairs:
         return self.sides[0][number], self.sides[1][number]
 
 
-def test_an_epoch_takes_every_pair_once_and_epochs_differ():
-    batches = Batches(Pairs(), 1, 200, 100)
+@pytest.mark.parametrize("kind", [Batches, MixedBatches])
+def test_an_epoch_takes_every_pair_once_and_epochs_differ(kind):
+    batches = kind(Pairs(), 1, 200, 100)
     epochs = [
         [batches.batch(step).tolist() for step in range(e * len(batches), (e + 1) * len(batches))] for e in (0, 1)
     ]
@@ -55,20 +59,22 @@ def test_the_next_epoch_is_ordered_in_a_thread_during_this_one(monkeypatch):
     assert made == [(3, False), (4, False)]
 
 
-def test_a_batch_depends_only_on_step_and_seed():
-    walked, jumped, other = (Batches(Pairs(), seed, 200, 100) for seed in (1, 1, 2))
+@pytest.mark.parametrize("kind", [Batches, MixedBatches])
+def test_a_batch_depends_only_on_step_and_seed(kind):
+    walked, jumped, other = (kind(Pairs(), seed, 200, 100) for seed in (1, 1, 2))
     steps = [3 * len(walked) + 2, 0, 5, len(walked) + 1]
     seen = {step: walked.batch(step).tolist() for step in range(4 * len(walked))}
     assert all(jumped.batch(step).tolist() == seen[step] for step in steps)
     assert any(other.batch(step).tolist() != seen[step] for step in steps)
 
 
-def test_no_batch_exceeds_the_token_limit_and_most_are_nearly_full():
-    batches = Batches(Pairs(5000), 1, 300, 100)
+@pytest.mark.parametrize("kind, full", [(Batches, 0.9), (MixedBatches, 0.8)])
+def test_no_batch_exceeds_the_token_limit_and_most_are_nearly_full(kind, full):
+    batches = kind(Pairs(5000), 1, 300, 100)
     sums = [batches.sums(batches.batch(step)) for step in range(len(batches))]
     assert all(max(s["source_tokens"], s["target_tokens"]) <= 300 for s in sums)
     fullest = [max(s["source_tokens"], s["target_tokens"]) for s in sums]
-    assert np.mean(fullest) > 0.9 * 300
+    assert np.mean(fullest) > full * 300
 
 
 def test_a_batch_has_pairs_of_similar_lengths():
@@ -83,13 +89,52 @@ def test_a_batch_has_pairs_of_similar_lengths():
     assert real / total > 0.85
 
 
-def test_pairs_that_are_too_long_are_counted_and_skipped():
+@pytest.mark.parametrize("kind", [Batches, MixedBatches])
+def test_pairs_that_are_too_long_are_counted_and_skipped(kind):
     pairs = Pairs(longest=40)
-    batches = Batches(pairs, 1, 200, 21)
+    batches = kind(pairs, 1, 200, 21)
     short = [n for n in range(500) if max(map(len, pairs.pair(n))) + 1 <= 21]
     assert batches.left_out == 500 - len(short)
     assert sorted(chain(*(batches.batch(step).tolist() for step in range(len(batches))))) == short
-    assert len(Batches(pairs, 1, 200, 1)) == 0
+    assert len(kind(pairs, 1, 200, 1)) == 0
+
+
+@pytest.mark.parametrize("tokens", [400, 100, 20])
+def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(tokens):
+    """Also in parts. A batch has 12 rows of 32 positions, or 5 of 80; the parts of a batch have equally many."""
+    pairs = Pairs(5000)
+    for side in pairs.sides:
+        side[7] = side[8] = np.full(70, 5)
+    batches = MixedBatches(pairs, 1, 400, 100)
+    shapes = Counter()
+    for step in range(len(batches)):
+        parts = list(batches.micro_batches(batches.batch(step), tokens))
+        tables = [batches.lay_out(part, tokens, torch.device("cpu")) for part in parts]
+        shapes.update({(table.source.ids_BS.shape, table.target.ids_BS.shape) for table in tables})
+        assert np.concatenate(parts).tolist() == batches.batch(step).tolist()
+    usual, wide = {400: [(12, 32), (5, 80)], 100: [(3, 32), (1, 80)], 20: [(1, 32), (1, 80)]}[tokens]
+    assert shapes == {(usual, usual): len(batches) - 1, (wide, wide): 1}
+
+
+def test_mixed_batches_have_pairs_of_all_lengths():
+    batches = MixedBatches(Pairs(5000), 1, 1000, 100)
+    for step in range(len(batches)):
+        lengths = batches.source[batches.batch(step)]
+        assert lengths.min() < 8 and lengths.max() > 24
+
+
+@pytest.mark.parametrize("width", [12, 40])
+def test_first_fit_fills_rows_that_no_longer_pair_could_have_used(width):
+    """A pair would not fit into an earlier row beside the pairs there that are as long as it or longer."""
+    source, target = np.random.default_rng(1).integers(1, 13, (2, 200))
+    row_P = first_fit(source, target, width)
+    longest = np.maximum(source, target)
+    for side in (source, target):
+        assert np.bincount(row_P, side).max() <= width
+    for pair, row in enumerate(row_P):
+        for earlier in range(row):
+            others = (row_P == earlier) & (longest >= longest[pair])
+            assert max(side[others].sum() + side[pair] for side in (source, target)) > width
 
 
 def test_micro_batches_are_the_batch_in_parts():

@@ -1,6 +1,7 @@
 """The loss and the gradients of a batch do not depend on its layout, and sentences in one row are independent."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
-from transformer.layout import layout_for, packed, pad, padded, split
+from transformer.layout import layout_for, packed, pad, padded, split, tabled
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 
@@ -93,6 +94,15 @@ def test_packing_keeps_every_pair_once_whole_and_beside_its_other_side():
     assert (labels[:-1][inside] == following[inside]).all()
 
 
+def test_a_table_has_its_shape_whatever_is_in_it():
+    pairs = Pairs(100, 12)
+    for numbers in (np.arange(3), np.arange(30)):
+        batch = tabled(pairs, numbers, 18, 24)
+        for rows in (batch.source, batch.target):
+            assert {tensor.shape for tensor in (rows.ids_BS, rows.position_BS, rows.sentence_BS)} == {(18, 24)}
+        assert len(list(sentences(batch.source))) == len(numbers)
+
+
 def test_a_sentence_wider_than_any_row_has_one():
     pairs = Pairs(20, 90)
     batch = packed(pairs, np.arange(20))
@@ -116,11 +126,12 @@ def loss_and_gradients(model, batch, precision):
 
 
 @pytest.mark.parametrize("precision, loss_error, error", [("float32", 1e-5, 1e-5), ("bfloat16", 1e-3, 5e-2)])
+@pytest.mark.parametrize("layout", [packed, partial(tabled, rows=24, width=32)], ids=["packed", "tabled"])
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
-def test_both_layouts_give_the_same_loss_and_gradients(settings, variation, precision, loss_error, error):
+def test_all_layouts_give_the_same_loss_and_gradients(settings, variation, layout, precision, loss_error, error):
     model, pairs, numbers = build(settings(**variation), 90).train(), Pairs(40, 15), np.arange(40)
     loss, gradients = loss_and_gradients(model, padded(pairs, numbers), precision)
-    other_loss, other_gradients = loss_and_gradients(model, packed(pairs, numbers), precision)
+    other_loss, other_gradients = loss_and_gradients(model, layout(pairs, numbers), precision)
     assert other_loss == pytest.approx(loss, rel=loss_error)
     assert (other_gradients - gradients).norm() < error * gradients.norm()
 

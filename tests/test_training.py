@@ -1,6 +1,7 @@
 """Training: the paper's loss and schedule, gradient accumulation, and exact resumption."""
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import os
@@ -14,7 +15,6 @@ from test_data import Pairs
 from transformer import compilation, loss, perplexity, store, training
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
-from transformer.data import Batches
 from transformer.dropout import dropout
 from transformer.layout import padded
 from transformer.memory import out_of_memory
@@ -22,9 +22,9 @@ from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 from transformer.parallel import SINGLE_PROCESS
 from transformer.perplexity import mean_loss
-from transformer.precision import precision_of
+from transformer.precision import autocast, precision_of
 from transformer.store import Reader, Store
-from transformer.training import Trainer, new_state
+from transformer.training import Trainer, batches_of, new_state
 
 CPU = torch.device("cpu")
 
@@ -33,7 +33,7 @@ def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
     torch.manual_seed(config.seed)
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)
-    batches = Batches(pairs, config.seed, config.batch_tokens, config.max_length)
+    batches = batches_of(pairs, config)
     place = (Reader if group.rank else Store)(
         folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1}
     )
@@ -75,9 +75,11 @@ def weights(trainer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stops", [[5], [1, 2, 7], [4, 8], [11]])
-def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops):
-    config, model = training_settings(), settings(dropout=0.3, attention_dropout=0.1)
+@pytest.mark.parametrize(
+    "stops, batching", [([5], "by_length"), ([1, 2, 7], "mixed"), ([4, 8], "by_length"), ([11], "mixed")]
+)
+def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops, batching):
+    config, model = training_settings(batching=batching), settings(dropout=0.3, attention_dropout=0.1)
     whole = build(tmp_path / "whole", config, model)
     assert run(whole)
     for stop in stops:
@@ -190,11 +192,12 @@ def test_only_the_checkpoints_that_averaging_needs_are_kept(tmp_path, settings, 
     assert [step for step, _ in trainer.store.weights()] == [11, 15], "counted back from the last step"
 
 
-def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, training_settings):
-    config = training_settings(batch_tokens=200, max_length=20, micro_batch_tokens=200)
+@pytest.mark.parametrize("batching", ["by_length", "mixed"])
+def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, training_settings, batching):
+    config = training_settings(batch_tokens=200, max_length=20, micro_batch_tokens=200, batching=batching)
     pairs = Pairs(60, 12)
     whole = build(tmp_path / "a", config, settings(), pairs)
-    parts = build(tmp_path / "b", training_settings(batch_tokens=200, micro_batch_tokens=20), settings(), pairs)
+    parts = build(tmp_path / "b", dataclasses.replace(config, micro_batch_tokens=20), settings(), pairs)
     for trainer in (whole, parts):
         trainer.state.model.train()
         trainer.advance()
@@ -252,10 +255,11 @@ def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, s
     assert undisturbed.state.sums == short.state.sums
 
 
+@pytest.mark.parametrize("batching", ["by_length", "mixed"])
 def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
-    tmp_path, monkeypatch, settings, training_settings
+    tmp_path, monkeypatch, settings, training_settings, batching
 ):
-    config = training_settings(batch_tokens=200, micro_batch_tokens=200)
+    config = training_settings(batch_tokens=200, micro_batch_tokens=200, batching=batching)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     short.accumulation.warn = print
     _, parts = undisturbed.prepare(0)
@@ -347,9 +351,9 @@ def test_it_learns_to_copy(tmp_path, settings, training_settings):
         steps=150, batch_tokens=400, micro_batch_tokens=400, warmup=40, lr_scale=2.0, log_every=50
     )
     trainer = build(tmp_path, config, settings(dropout=0.0), pairs)
-    before = mean_loss(trainer.state.model, pairs, 400, CPU, "float32")
+    before = mean_loss(trainer.state.model, pairs, 400, CPU)
     run(trainer)
-    assert mean_loss(trainer.state.model, pairs, 400, CPU, "float32") < 0.4 * before
+    assert mean_loss(trainer.state.model, pairs, 400, CPU) < 0.4 * before
 
 
 def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
@@ -462,7 +466,7 @@ def test_dev_loss_is_the_mean_over_all_pieces(settings):
         labels = torch.cat([target, torch.tensor([3])])
         total += torch.nn.functional.cross_entropy(logits[0], labels, reduction="sum").item()
         pieces += len(labels)
-    assert mean_loss(model.train(), pairs, 50, CPU, "float32") == pytest.approx(total / pieces, rel=1e-5)
+    assert mean_loss(model.train(), pairs, 50, CPU) == pytest.approx(total / pieces, rel=1e-5)
     assert model.training, "the mode is restored"
 
 
@@ -482,6 +486,21 @@ def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled
     torch.testing.assert_close(result, expected)
     gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
     torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-5)
+
+
+def test_a_loss_in_bfloat16_has_the_sum_and_the_gradients_of_float32():
+    """More rows than a block. Only the products, and the gradients by the logits, are rounded to bfloat16."""
+    torch.manual_seed(0)
+    rows = 2 * loss.BLOCK + 7
+    hidden, embedding = torch.randn(rows, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
+    labels = torch.randint(0, 17, (rows,))
+    expected = F.cross_entropy(hidden @ embedding.T, labels, label_smoothing=0.1, reduction="sum")
+    with autocast(CPU, "bfloat16"):
+        result = loss.cross_entropy(hidden, embedding, labels, 0.1)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, expected, rtol=2e-3, atol=0)
+    for one, other in zip(*(torch.autograd.grad(value, [hidden, embedding]) for value in (result, expected))):
+        assert one.dtype == torch.float32 and (one - other).norm() < 0.02 * other.norm()
 
 
 def test_label_smoothing_is_the_paper_s():
@@ -524,12 +543,26 @@ def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(trainin
         assert learning_rate(step, 512, none) == learning_rate(step, 512, rise) < peak
 
 
-def test_precision(monkeypatch):
-    cuda = torch.device("cuda")
+@pytest.mark.parametrize("capabilities", [{"amx_bf16": True}, {"amx_bf16": False, "avx512_bf16": True}])
+def test_on_a_cpu_auto_is_bfloat16_where_it_has_units_and_shapes_recur(monkeypatch, capabilities):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert precision_of("auto", CPU) == "bfloat16"
+    assert precision_of("auto", CPU, new_shapes=True) == precision_of("float32", CPU) == "float32"
+    assert precision_of("bfloat16", CPU, new_shapes=True) == "bfloat16"
+
+
+def test_on_a_cpu_without_units_or_in_a_torch_that_cannot_tell_auto_is_float32(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False, "avx512_f": True}, raising=False)
     assert precision_of("auto", CPU) == "float32"
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert precision_of("auto", CPU) == "float32"
+
+
+def test_precision_on_a_gpu(monkeypatch):
+    cuda = torch.device("cuda")
     for capability, precision in (((6, 0), "float32"), ((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, capability=capability: capability)
-        assert precision_of("auto", cuda) == precision
+        assert precision_of("auto", cuda) == precision_of("auto", cuda, new_shapes=True) == precision
         assert precision_of("float32", cuda) == "float32"
 
 
@@ -548,12 +581,26 @@ def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
     assert not compilation.compiles("cpu")
 
 
+def test_a_dev_loss_is_in_float32_in_a_training_in_bfloat16(tmp_path, settings, training_settings):
+    config = training_settings()
+    trainer = dataclasses.replace(build(tmp_path, config, settings(dropout=0.3)), precision="bfloat16")
+    assert run(trainer)
+    recorded = [record["dev_loss"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
+    model, pairs = trainer.state.model, trainer.dev
+    batch = padded(pairs, np.arange(len(pairs)))
+    with torch.no_grad():
+        hidden = model.eval().hidden(batch.source, batch.target).flatten(0, 1)[batch.real_N]
+        expected = F.cross_entropy(hidden @ model.embedding.T, batch.labels_N).item()
+    assert hidden.dtype == torch.float32
+    assert recorded[-1] == pytest.approx(expected, abs=2e-6)
+
+
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
     """They would triple the time, and even in inference mode torch reports that they are needed."""
     asked, whole = [], loss.likelihood_and_gradient
     monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)
-    mean_loss(model, Pairs(4), 100, CPU, "float32")
+    mean_loss(model, Pairs(4), 100, CPU)
     perplexity.batch_loss(model, padded(Pairs(4), np.arange(4)), 0.1)
     assert asked[0] is False and asked[-1] is True
 

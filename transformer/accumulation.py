@@ -31,7 +31,7 @@ class Accumulation:
     def __init__(
         self,
         batches: Batches,
-        lay_out: Callable[[np.ndarray], Batch],
+        lay_out: Callable[[np.ndarray, int], Batch],
         state: TrainingState,
         warn: Callable[[str], None],
     ) -> None:
@@ -44,7 +44,7 @@ class Accumulation:
     def divide(self, numbers: np.ndarray) -> Parts:
         limit = self.limit  # read once: the prefetch thread calls this while a step may lower the limit
         with enough_memory("for the next batches", "lower training.batch_tokens"):
-            parts = [(part, self.lay_out(part)) for part in self.batches.micro_batches(numbers, limit)]
+            parts = [(part, self.lay_out(part, limit)) for part in self.batches.micro_batches(numbers, limit)]
         return Parts(numbers, limit, parts)
 
     def run(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> None:

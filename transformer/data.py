@@ -1,20 +1,25 @@
-"""Batches (section 5.1): pairs of similar length together, about N source and N target tokens each.
+"""Batches of about N source and N target tokens: of pairs of similar length (section 5.1), or of all lengths.
 
-A batch is an array of pair numbers and does not depend on the layout (layout.py). It is a function of the seed and the
-step, so a training needs only its step to resume exactly.
+A batch is an array of pair numbers. It is a function of the seed and the step, so a training needs only its step to
+resume exactly.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
+import torch
 
-from transformer.layout import Pairs, split
+from transformer.layout import Batch, Pairs, layout_for, rounded_up, split, tabled
 from transformer.prefetch import Prefetch
+
+WIDTH_STEP = 16  # the width of a table is a multiple of this
+USUAL = 0.995  # of the pairs fit into tables of the usual width
+POOL = 1000  # pairs that first_fit places at a time: more would fill the rows no better and take longer
 
 
 class Batches:
-    """The batches of a training, one a step.
+    """The batches of a training, one a step, of pairs of similar length.
 
     An epoch takes every pair once. Pairs are sorted by length. For each epoch, the order of equally long pairs and the
     order of the batches are drawn anew. The sequence of lengths is therefore the same in every epoch, batches are cut
@@ -31,7 +36,13 @@ class Batches:
         self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
         if len(self.used):
             in_order = self.used[self.by_length(np.zeros(len(self.used)))]
-            self.starts = split(self.source[in_order], self.target[in_order], batch_tokens)
+            self.arrangement, self.starts = self.cut(self.source[in_order], self.target[in_order], batch_tokens)
+
+    def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+        """The batches of pairs that are sorted and have these lengths: of all batches, one after the other, the places
+        of their pairs in the sorted order; and where each batch starts in that, ending with the number of pairs.
+        """
+        return np.arange(len(source)), split(source, target, tokens)
 
     def __len__(self) -> int:
         """Batches in an epoch."""
@@ -48,7 +59,7 @@ class Batches:
     def ordered(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """The pairs in the order of length, and the order of the batches."""
         random = np.random.default_rng([self.seed, epoch])
-        order = self.used[self.by_length(random.random(len(self.used)))]
+        order = self.used[self.by_length(random.random(len(self.used)))][self.arrangement]
         return order, random.permutation(len(self))
 
     def by_length(self, tie_break: np.ndarray) -> np.ndarray:
@@ -62,6 +73,10 @@ class Batches:
         starts = split(self.source[numbers], self.target[numbers], tokens)
         return (numbers[start:stop] for start, stop in pairwise(starts))
 
+    def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
+        """The tensors of a part that `micro_batches` made for the same number of `tokens`."""
+        return layout_for(device)(self.pairs, numbers)
+
     def sums(self, numbers: np.ndarray) -> dict[str, int]:
         """What counting operations needs: the tokens of each side, and the products of lengths that attention costs."""
         source, target = self.source[numbers], self.target[numbers]
@@ -72,6 +87,76 @@ class Batches:
             "target_squared": int((target**2).sum()),
             "source_target": int((source * target).sum()),
         }
+
+
+class MixedBatches(Batches):
+    """The batches of a training, one a step, of pairs of all lengths: every batch is a table of the same shape.
+
+    On a CPU in bfloat16, each new shape costs time, as oneDNN plans its kernels for it.
+
+    The rows are composed once: first-fit decreasing puts pairs that are drawn at random into rows, and rows that are
+    drawn at random form a batch. In every epoch other pairs of the same lengths take the places in these rows. The few
+    pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
+
+    The tables have room for a whole batch, or for equal parts of at most `micro_batch_tokens` positions. A worker that
+    shares batches fills them only if `micro_batch_tokens` is at most its share.
+    """
+
+    def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+        random, longest = np.random.default_rng(self.seed), np.maximum(source, target)
+        most = np.quantile(longest, USUAL, method="higher")
+        self.width, self.widest = (rounded_up(int(length), WIDTH_STEP) for length in (most, longest.max()))
+        self.rows = {width: max(1, tokens // width) for width in (self.width, self.widest)}
+        arrangement, starts = np.empty(0, np.int64), np.zeros(1, np.int64)
+        for width, kind in ((self.width, longest <= self.width), (self.widest, longest > self.width)):
+            places = random.permutation(np.flatnonzero(kind))
+            row_P = filled(source[places], target[places], width)
+            count = row_P.max(initial=-1) + 1
+            row_P = random.permutation(count)[row_P]
+            ends = np.cumsum(np.bincount(row_P, minlength=1))
+            batches = -(-count // self.rows[width])
+            last_rows = count * np.arange(1, batches + 1) // max(1, batches) - 1  # as many rows in each, or one less
+            starts = np.append(starts, len(arrangement) + ends[last_rows])
+            arrangement = np.append(arrangement, places[np.argsort(row_P, kind="stable")])
+        return arrangement, starts
+
+    def shape(self, numbers: np.ndarray, tokens: int) -> tuple[int, int]:
+        """The rows and the width of the tables for the pairs `numbers`, in parts of at most `tokens` positions."""
+        longest = max(self.source[numbers].max(initial=0), self.target[numbers].max(initial=0))
+        width = self.width if longest <= self.width else self.widest
+        parts = -(-self.rows[width] // max(1, tokens // width))
+        return -(-self.rows[width] // parts), width
+
+    def micro_batches(self, numbers: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
+        """The batch in parts of as many rows as a table has."""
+        rows, width = self.shape(numbers, tokens)
+        starts = split(self.source[numbers], self.target[numbers], min(width, tokens))
+        return (numbers[start:stop] for start, stop in pairwise([*starts[:-1:rows], len(numbers)]))
+
+    def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
+        return tabled(self.pairs, numbers, *self.shape(numbers, tokens))
+
+
+def filled(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray:
+    """The row of each pair: `first_fit` of `POOL` pairs at a time."""
+    row_P, rows = np.empty(len(source_P), np.int64), 0
+    for start in range(0, len(source_P), POOL):
+        pool = slice(start, start + POOL)
+        row_P[pool] = rows + first_fit(source_P[pool], target_P[pool], width)
+        rows = row_P[pool].max() + 1
+    return row_P
+
+
+def first_fit(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray:
+    """The row of each pair: the longest first, each goes into the first row in which both of its sides have room."""
+    row_P = np.empty(len(source_P), np.int64)
+    source_room, target_room = np.full((2, len(source_P)), width)
+    for pair in np.argsort(-np.maximum(source_P, target_P), kind="stable"):
+        row = np.argmax((source_room >= source_P[pair]) & (target_room >= target_P[pair]))
+        source_room[row] -= source_P[pair]
+        target_room[row] -= target_P[pair]
+        row_P[pair] = row
+    return row_P
 
 
 def in_order(

@@ -61,7 +61,7 @@ class FeedForward(nn.Module):
         self.dropout = config.relu_dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(dropout(F.relu(self.inner(x), inplace=True), self.dropout, self.training))
+        return self.outer(dropout(F.relu(self.inner(x)), self.dropout, self.training))
 
 
 class Residual(nn.Module):

@@ -1,6 +1,6 @@
-"""The layout of a batch in tensors: `padded` puts one pair in each row, `packed` puts several.
+"""The layout of a batch in tensors: `padded` puts one pair in each row, `packed` and `tabled` put several.
 
-A batch is a list of pair numbers, chosen without regard to its layout. Both layouts give the same loss.
+A batch is a list of pair numbers. All layouts give the same loss. `tabled` makes a table of a given shape.
 
 Example: the pairs (5 6, 8), (7, 9 10) and (4 5 6 7, 8 9), packed into two rows of at most five positions. BOS is 2 and
 EOS is 3. Positions without a sentence are 0 in every table.
@@ -82,9 +82,10 @@ Layout = Callable[[Pairs, np.ndarray], Batch]
 
 
 def layout_for(device: torch.device) -> Layout:
-    """`packed` on a GPU; `padded` on a CPU, where the mask of packed rows costs more than packing saves.
+    """The layout of batches by length: `packed` on a GPU, `padded` on a CPU.
 
-    The layout is not a setting. It follows from the device, which cannot change when a training is resumed.
+    On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is no setting: it
+    follows from the device, which a resumed training has to keep.
     """
     return packed if device.type == "cuda" else padded
 
@@ -92,14 +93,24 @@ def layout_for(device: torch.device) -> Layout:
 def padded(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, one in each row."""
     source, target = sentences(pairs, numbers)
-    return batch_of(source, target, np.arange(len(numbers)), multiple=1, numbered=False)
+    return batch_of(source, target, np.arange(len(numbers)), numbered=False)
 
 
 def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, as many in each row as fit. Both sides of a pair are in the same row."""
     source, target = sentences(pairs, numbers)
     row_P = packed_rows(source.length_P + 1, target.length_P + 1)
-    return batch_of(source, target, row_P, multiple=STEP, numbered=True)
+    return batch_of(source, target, row_P, numbered=True, multiple=STEP)
+
+
+def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
+    """The pairs `numbers` in their order, as many in each row as fit, in tables of `rows` rows of `width` positions.
+
+    The last rows may be empty. A table is larger only where the pairs do not fit.
+    """
+    source, target = sentences(pairs, numbers)
+    row_P = rows_of(split(source.length_P + 1, target.length_P + 1, width))
+    return batch_of(source, target, row_P, numbered=True, least=(rows, width))
 
 
 @dataclass(frozen=True)
@@ -126,13 +137,20 @@ def sentences(pairs: Pairs, numbers: np.ndarray) -> tuple[Sentences, Sentences]:
     return Sentences.of(sources), Sentences.of(targets)
 
 
-def batch_of(source: Sentences, target: Sentences, row_P: np.ndarray, multiple: int, numbered: bool) -> Batch:
-    """The batch with pair p in row `row_P[p]`, in rows whose width is a multiple of `multiple`.
+def batch_of(
+    source: Sentences,
+    target: Sentences,
+    row_P: np.ndarray,
+    numbered: bool,
+    multiple: int = 1,
+    least: tuple[int, int] = (0, 0),
+) -> Batch:
+    """The batch with pair p in row `row_P[p]`. `numbered` rows have positions and sentence numbers.
 
-    `numbered` rows have positions and sentence numbers.
+    The width of the rows is a multiple of `multiple`. The tables have at least `least` rows and positions in a row.
     """
-    source_places = Places.of(row_P, source.length_P + 1, multiple)
-    target_places = Places.of(row_P, target.length_P + 1, multiple)
+    source_places = Places.of(row_P, source.length_P + 1, multiple, least)
+    target_places = Places.of(row_P, target.length_P + 1, multiple, least)
     return Batch(
         source_places.rows(source.with_eos(), numbered),
         target_places.rows(target.with_bos(), numbered),
@@ -151,16 +169,16 @@ class Places:
     sentence_N: np.ndarray  # the number of its sentence within the row
 
     @classmethod
-    def of(cls, row_P: np.ndarray, length_P: np.ndarray, multiple: int) -> "Places":
-        """Place sentence p in row `row_P[p]`, after the earlier sentences of that row. `row_P` must be ascending."""
+    def of(cls, row_P: np.ndarray, length_P: np.ndarray, multiple: int, least: tuple[int, int] = (0, 0)) -> "Places":
+        """Sentence p is behind those before it in row `row_P[p]`; the rows are in ascending order."""
         start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
         first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
         column_P = start_P - start_P[first_P]
-        width = -(-(column_P + length_P).max() // multiple) * multiple
+        width = max(rounded_up((column_P + length_P).max(), multiple), least[1])
         position_N = np.arange(length_P.sum()) - np.repeat(start_P, length_P)
         cell_N = np.repeat(row_P * width + column_P, length_P) + position_N
         sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)
-        return cls((row_P[-1] + 1, width), cell_N, position_N, sentence_N)
+        return cls((max(row_P[-1] + 1, least[0]), width), cell_N, position_N, sentence_N)
 
     def rows(self, ids_N: np.ndarray, numbered: bool) -> Rows:
         values = (ids_N, self.position_N, self.sentence_N) if numbered else (ids_N,)
@@ -181,8 +199,7 @@ def packed_rows(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
     longest = max(source_P.max(), target_P.max())
     choices = []
     for width in [width for width in WIDTHS if width >= longest] or [longest]:
-        starts = split(source_P, target_P, width)
-        row_P = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        row_P = rows_of(split(source_P, target_P, width))
         shapes = [Places.of(row_P, length_P, STEP).shape for length_P in (source_P, target_P)]
         choices.append((sum(rows * positions for rows, positions in shapes), row_P))
     return min(choices, key=lambda choice: choice[0])[1]
@@ -199,6 +216,15 @@ def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
         reach = min(int(end.searchsorted(end[starts[-1]] + tokens, "right")) - 1 for end in ends)
         starts.append(max(reach, starts[-1] + 1))
     return np.array(starts)
+
+
+def rows_of(starts: np.ndarray) -> np.ndarray:
+    """The row of each pair, where `starts` has the first pair of each row and the number of pairs."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def rounded_up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -13,6 +13,7 @@ from transformer.compilation import compiles, specialise_floats
 
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 ROWS = {"cpu": 512, "cuda": 4096}
+BLOCK = 64  # of these, the rows that `in_blocks` computes with at a time
 
 
 def cross_entropy(hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -42,10 +43,11 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         embedding_gradient = torch.zeros_like(embedding) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS.get(device, ROWS["cpu"])
+        function = in_blocks if (device, dtype) == ("cpu", torch.bfloat16) else of_logits(device)
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
-            likelihood, logits_gradient = of_logits(device)(logits, labels_N[part], smoothing, needed)
+            likelihood, logits_gradient = function(logits, labels_N[part], smoothing, needed)
             loss -= likelihood
             if needed:
                 torch.mm(logits_gradient, embedding, out=hidden_gradient[part])
@@ -77,6 +79,20 @@ def likelihood_and_gradient(
     likelihood = smoothed_log_likelihood(log_probs_NV, labels_N, smoothing)
     gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing).to(logits_NV.dtype) if needed else None
     return likelihood, gradient_NV
+
+
+def in_blocks(logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool) -> tuple[Tensor, Tensor | None]:
+    """`likelihood_and_gradient`, a few rows at a time; overwrites the logits with the gradient.
+
+    The float32 copies of a few rows stay in the cache of a CPU. This halves the time.
+    """
+    likelihood = torch.zeros((), device=logits_NV.device)
+    for block_NV, block_labels_N in zip(logits_NV.split(BLOCK), labels_N.split(BLOCK)):
+        part, gradient_NV = likelihood_and_gradient(block_NV, block_labels_N, smoothing, needed)
+        likelihood += part
+        if needed:
+            block_NV.copy_(gradient_NV)
+    return likelihood, logits_NV if needed else None
 
 
 def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:

@@ -10,7 +10,6 @@ from transformer.data import in_order
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
-from transformer.precision import autocast
 
 
 def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
@@ -20,14 +19,17 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
 
 
 def summed_loss(
-    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device, precision: str
+    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device
 ) -> tuple[float, int]:
-    """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number."""
+    """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number.
+
+    It is computed in the precision of the weights, float32, whatever the precision of training and decoding.
+    """
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
     layout = layout_for(device)
     try:
-        with torch.inference_mode(), autocast(device, precision):
+        with torch.inference_mode():
             for numbers in batches:
                 batch = layout(pairs, numbers).to(device)
                 total += batch_loss(model, batch, 0.0).item()
@@ -37,7 +39,7 @@ def summed_loss(
     return total, tokens
 
 
-def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device, precision: str) -> float:
+def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device) -> float:
     """The mean unsmoothed loss of a target token, in nats."""
-    total, tokens = summed_loss(model, pairs, in_order(pairs, batch_tokens), device, precision)
+    total, tokens = summed_loss(model, pairs, in_order(pairs, batch_tokens), device)
     return total / tokens

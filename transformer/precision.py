@@ -2,12 +2,23 @@
 
 import torch
 
+UNITS = ("amx_bf16", "avx512_bf16")  # instructions of a CPU for products in bfloat16
 
-def precision_of(config_precision: str, device: torch.device) -> str:
-    """The precision of a setting. `auto` is bfloat16 on a GPU that supports it (since 2020), otherwise float32."""
+
+def precision_of(config_precision: str, device: torch.device, new_shapes: bool = False) -> str:
+    """The precision of a setting. `auto` is bfloat16 where the device has units for it, otherwise float32.
+
+    GPUs have them since 2020. On a CPU, `auto` is float32 if every batch has a new shape (`new_shapes`): oneDNN plans
+    its kernels for bfloat16 anew for each shape. With AMX, a small model then trains more slowly than in float32.
+    """
     if config_precision != "auto":
         return config_precision
-    return "bfloat16" if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0) else "float32"
+    if device.type == "cuda":
+        units = torch.cuda.get_device_capability(device) >= (8, 0)
+    else:
+        known = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.13 may not have it
+        units = not new_shapes and any(known.get(name) for name in UNITS)
+    return "bfloat16" if units else "float32"
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

@@ -13,9 +13,9 @@ from torch import Tensor
 from transformer.accumulation import Accumulation, Parts
 from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches, in_order
+from transformer.data import Batches, MixedBatches, in_order
 from transformer.divergence import check_loss, check_state
-from transformer.layout import Batch, Pairs, layout_for
+from transformer.layout import Batch, Pairs
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
@@ -31,6 +31,11 @@ AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow 
 def seed_step(seed: int, step: int, rank: int) -> None:
     """Seed torch for one step of one worker, so that no state of a random generator has to be saved."""
     torch.manual_seed(int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0]))
+
+
+def batches_of(pairs: Pairs, config: TrainingConfig) -> Batches:
+    kind = MixedBatches if config.batching == "mixed" else Batches
+    return kind(pairs, config.seed, config.batch_tokens, config.max_length)
 
 
 def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
@@ -60,7 +65,6 @@ class Trainer:
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
         self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)
-        self.layout = layout_for(self.device)
         self.coming = Prefetch(self.prepare, AHEAD)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
@@ -136,8 +140,8 @@ class Trainer:
         own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
         return self.batches.sums(numbers), self.accumulation.divide(own)
 
-    def lay_out(self, numbers: np.ndarray) -> Batch:
-        return self.layout(self.batches.pairs, numbers).pinned_for(self.device)
+    def lay_out(self, numbers: np.ndarray, limit: int) -> Batch:
+        return self.batches.lay_out(numbers, limit, self.device).pinned_for(self.device)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
         """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
@@ -196,7 +200,7 @@ class Trainer:
     def dev_loss(self) -> float:
         def own(limit: int) -> tuple[float, int]:
             batches = in_order(self.dev, limit, self.workers.share)
-            return summed_loss(self.state.model, self.dev, batches, self.device, self.precision)
+            return summed_loss(self.state.model, self.dev, batches, self.device)
 
         total, tokens = self.workers.total(*self.accumulation.without_gradients(own))
         return total / tokens

@@ -10,13 +10,14 @@ from transformer.config.reading import require, require_threads
 class TrainingConfig:
     """One training (5.1 to 5.4). params.yaml explains each setting."""
 
-    ABSENT: ClassVar[dict[str, Any]] = {"schedule": "warmup"}  # as in ModelConfig
+    ABSENT: ClassVar[dict[str, Any]] = {"schedule": "warmup", "batching": "by_length"}  # as in ModelConfig
 
     seed: int
     steps: int
     batch_tokens: int
     micro_batch_tokens: int
     max_length: int
+    batching: Literal["by_length", "mixed"]
     label_smoothing: float
     schedule: Literal["warmup", "no_warmup"]
     warmup: int

@@ -1,0 +1,135 @@
+"""Training speed on the batches of a real epoch, compared with torch.nn.Transformer, in one process, in turns.
+
+    python -m benchmarks.epoch BINARISED [--model tiny] [--batches 200] [--turn 10] [--threads 2]
+
+BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, whose shapes are soon known;
+in a training on a CPU with batches by length every shape is new. Here each system takes consecutive batches, prepared by
+a prefetch thread as in training, a turn of them at a time. The columns are:
+
+- real tokens (source and target, without padding) per second;
+- the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;
+- the same by CPU time, which depends less on what else the machine does.
+"""
+
+import argparse
+import dataclasses
+import statistics
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from benchmarks.peers import TorchTransformer, torch_loss
+from benchmarks.training import table_row
+from pipeline.settings.params import load, section
+from pipeline.workflow.hardware import processor
+from transformer.binarised import BinarisedSet, describe, open_binarised
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+from transformer.layout import Batch
+from transformer.model import Transformer
+from transformer.optimisation import adam
+from transformer.perplexity import batch_loss
+from transformer.precision import autocast
+from transformer.prefetch import Prefetch
+from transformer.training import AHEAD, batches_of
+
+WARM_UP = 3  # batches that are not measured
+SYSTEMS = [
+    ("ours", "by_length", "float32"),
+    ("ours", "mixed", "float32"),
+    ("ours", "by_length", "bfloat16"),
+    ("ours", "mixed", "bfloat16"),
+    ("torch.nn.Transformer", "by_length", "float32"),
+    ("torch.nn.Transformer", "by_length", "bfloat16"),
+]
+
+
+class System:
+    """A model that trains on the batches of an epoch, and the speed of each turn."""
+
+    def __init__(
+        self,
+        name: str,
+        precision: str,
+        config: TrainingConfig,
+        model: nn.Module,
+        pairs: BinarisedSet,
+        device: torch.device,
+    ) -> None:
+        self.name, self.precision, self.config, self.model, self.device = name, precision, config, model, device
+        self.loss = batch_loss if isinstance(model, Transformer) else torch_loss
+        self.batches = batches_of(pairs, config)
+        self.optimiser = adam(model.parameters(), config)
+        self.optimiser.param_groups[0]["lr"] = 1e-4
+        self.coming, self.step = Prefetch(self.prepare, AHEAD), 0
+        self.rates: list[tuple[float, float]] = []  # tokens per second and per second of CPU time, of each turn
+
+    def prepare(self, step: int) -> tuple[int, list[Batch]]:
+        """The real tokens of a step's batch, and its parts."""
+        numbers, limit = self.batches.batch(step), self.config.micro_batch_tokens
+        sums = self.batches.sums(numbers)
+        parts = [self.batches.lay_out(part, limit, self.device) for part in self.batches.micro_batches(numbers, limit)]
+        return sums["source_tokens"] + sums["target_tokens"], parts
+
+    def turn(self, steps: int) -> None:
+        tokens, began, began_cpu = 0, time.perf_counter(), time.process_time()
+        for _ in range(steps):
+            tokens += self.train()
+        elapsed, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+        self.rates.append((tokens / elapsed, tokens / cpu))
+
+    def train(self) -> int:
+        """Take one step and return its tokens."""
+        tokens, parts = self.coming(self.step)
+        self.step += 1
+        for part in parts:
+            with autocast(self.device, self.precision):
+                loss = self.loss(self.model, part.to(self.device), self.config.label_smoothing)
+            (loss / tokens).backward()
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        return tokens
+
+    def row(self, first: "System") -> str:
+        cells = [self.name, self.config.batching, self.precision]
+        cells.append(f"{statistics.median(rate for rate, _ in self.rates):,.0f}")
+        for clock in (0, 1):
+            ratios = [ours[clock] / theirs[clock] for ours, theirs in zip(self.rates, first.rates)]
+            cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        return table_row(cells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.epoch", description=__doc__.split("\n\n")[0])
+    parser.add_argument("binarised", type=Path)
+    parser.add_argument("--model", default="tiny", help="of params.yaml")
+    parser.add_argument("--batches", type=int, default=200)
+    parser.add_argument("--turn", type=int, default=10, help="batches of a turn")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    device = torch.device("cpu")
+    model = section(load(), "models", arguments.model, "model", ModelConfig)
+    config = section(load(), "models", arguments.model, "training", TrainingConfig)
+    pairs, vocabulary = open_binarised(arguments.binarised, "train"), describe(arguments.binarised)["vocabulary_size"]
+    systems = []
+    for name, batching, precision in SYSTEMS:
+        torch.manual_seed(1)
+        network = (Transformer if name == "ours" else TorchTransformer)(model, vocabulary).train()
+        batched = dataclasses.replace(config, batching=batching)
+        systems.append(System(name, precision, batched, network, pairs, device))
+        for _ in range(WARM_UP):
+            systems[-1].train()
+    for _ in range(arguments.batches // arguments.turn):
+        for system in systems:
+            system.turn(arguments.turn)
+    print(f"{processor()}, {arguments.threads} threads, torch {torch.__version__}\n")
+    print(table_row(["trainer", "batching", "precision", "real tokens/s", "speed, first = 1", "by CPU time"]))
+    print("|---|---|---|---:|---:|---:|")
+    print("\n".join(system.row(systems[0]) for system in systems))
+
+
+if __name__ == "__main__":
+    main()
