@@ -88,7 +88,7 @@ def write_attention(translator: Translator, lines: list[str], translations: list
             }
         )
     with atomic(out / "attention.npz") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for `allow_pickle`
     write_json(out / "attention.json", {"sentences": sentences})
 
 
@@ -103,7 +103,8 @@ def work(
 ) -> dict[str, dict[str, float]]:
     """Write everything into `out`. Returns the seconds and the speed of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
-    perplexities, seconds, sentences, pieces = {"dev": {}}, {}, {}, {}
+    perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}
+    seconds, sentences, pieces = {}, {}, {}
     for translator, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
         started, key = time.monotonic(), f"{name}.{weights}"
         translations = translated(translator, texts[name][0], f"{name} {weights}")
@@ -134,8 +135,8 @@ def main(arguments: argparse.Namespace) -> None:
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
     with atomic_folder(arguments.out) as folder:
         times = work(last, average, sets, folder)
-    times |= {"precision": average.config.precision, **hardware.hardware(device)}
-    write_times(arguments.times, arguments.out / "translations.json", times)
+    measured = {**times, "precision": average.config.precision, **hardware.hardware(device)}
+    write_times(arguments.times, arguments.out / "translations.json", measured)
 
 
 if __name__ == "__main__":

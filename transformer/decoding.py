@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,8 @@ from transformer.layout import pad
 from transformer.model import Transformer
 from transformer.precision import precision_of
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Step = Callable[[Tensor, Tensor], Tensor]
 """Takes the newest tokens [B, K] and the origin of each [B, K], returns the logits of the next token [B, K, V].
 
@@ -76,13 +77,12 @@ def beam_search(step: Step, limits: Sequence[int], config: DecodingConfig, devic
     A sentence is decided when no live hypothesis can still reach a higher score than its best finished one.
     """
     state = start(limits, device)
-    results: list[Translation | None] = [None] * len(limits)
+    results: dict[int, Translation] = {}
     while len(state.sentence_B):
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
         extend(state, logits_BKV, config)
         release(state, results, config)
-    assert None not in results
-    return results
+    return [results[number] for number in range(len(limits))]
 
 
 def start(limits: Sequence[int], device: torch.device) -> BeamState:
@@ -178,7 +178,7 @@ def keep(state: BeamState, ids_BT: Tensor, score_B: Tensor) -> None:
     state.best_BT = torch.where(better_B[:, None], ids_BT, best_BT)
 
 
-def release(state: BeamState, results: list[Translation | None], config: DecodingConfig) -> None:
+def release(state: BeamState, results: dict[int, Translation], config: DecodingConfig) -> None:
     """Write the translations of decided sentences into `results` and drop these sentences from the state.
 
     Log-probabilities only fall and penalties only grow, so the score of a live hypothesis is bounded by its present
@@ -204,7 +204,7 @@ class ModelStep:
 
     def __init__(self, model: Transformer, source_BS: Tensor) -> None:
         self.model, self.cache = model, model.start(source_BS)
-        self.shape = (len(source_BS), 1)  # sentences and hypotheses of the previous call
+        self.shape: tuple[int, ...] = (len(source_BS), 1)  # sentences and hypotheses of the previous call
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
         sentences, width = self.shape
@@ -218,7 +218,8 @@ class ModelStep:
 def settings_on(device: torch.device, config: DecodingConfig) -> DecodingConfig:
     """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for on this device."""
     tokens = config.batch_tokens or BATCH_TOKENS[device.type]
-    return dataclasses.replace(config, precision=precision_of(config.precision, device), batch_tokens=tokens)
+    precision: Any = precision_of(config.precision, device)  # a value that the setting may have
+    return dataclasses.replace(config, precision=precision, batch_tokens=tokens)
 
 
 def model_in(precision: str, model: Transformer) -> Transformer:

@@ -82,8 +82,8 @@ class Residual(nn.Module):
 class Masks:
     """The attention masks of a batch. None masks nothing."""
 
-    source: Tensor | None  # [B, 1, 1 or T, S], for cross-attention: false at padding and other sentences
-    encoder: Tensor | None  # [B, 1, 1 or S, S]: false at padding, other sentences and outside the neighbourhood
+    source: Tensor  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
+    encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and false outside the neighbourhood
     decoder: Tensor | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
 
 

@@ -35,12 +35,15 @@ WIDTHS = (128, 256)
 STEP = 16  # the width of packed rows is rounded up to a multiple of this
 
 
+Ids = Sequence[int] | np.ndarray
+
+
 class Pairs(Protocol):
     """Sentence pairs as ids, without BOS and EOS."""
 
     def __len__(self) -> int: ...
     def lengths(self, side: str) -> np.ndarray: ...
-    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]: ...
+    def pair(self, number: int) -> tuple[Ids, Ids]: ...
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ class Rows:
     sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; equal on both sides of a pair
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
-        tensors = (self.ids_BS, self.position_BS, self.sentence_BS)
-        return Rows(*(tensor if tensor is None else function(tensor) for tensor in tensors))
+        tensors = (self.position_BS, self.sentence_BS)
+        return Rows(function(self.ids_BS), *(tensor if tensor is None else function(tensor) for tensor in tensors))
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class Sentences:
     length_P: np.ndarray
 
     @classmethod
-    def of(cls, side: Sequence[np.ndarray]) -> "Sentences":
+    def of(cls, side: Sequence[Ids]) -> "Sentences":
         return cls(np.concatenate(side).astype(np.int64), np.array([len(ids) for ids in side]))
 
     def with_bos(self) -> np.ndarray:

@@ -41,8 +41,16 @@ class TrainingState:
     seconds: float = 0.0
     joules: float | None = 0.0  # None if any part of the training was not measured
 
-    NUMBERS = ("step", "loss_tokens", "best_dev_loss", "evaluations_since_best", "sums", "seconds", "joules")
-    NUMBERS += ("micro_batch_tokens",)
+    NUMBERS = (
+        "step",
+        "loss_tokens",
+        "best_dev_loss",
+        "evaluations_since_best",
+        "sums",
+        "seconds",
+        "joules",
+        "micro_batch_tokens",
+    )
 
     def tensors(self) -> dict[str, Tensor]:
         names = [name for name, _ in self.model.named_parameters()]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 
 from pipeline.reporting.deltas import Comparison, Delta, Own
+from pipeline.reporting.evidence import Score
 from pipeline.reporting.lines import COLOURS, INK
 from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.plots import Figure, axes, svg
@@ -35,12 +36,13 @@ def figure(
     above = plot.twiny()
     published = [of_paper(delta) for delta in compared.deltas]
     rows = enumerate(compared.deltas)
-    ours = [(place, own) for place, delta in rows for own in delta.ours if of_ours(own) is not None]
+    every = [(place, own, of_ours(own)) for place, delta in rows for own in delta.ours]
+    ours = [(place + OFFSET, own, value) for place, own, value in every if value is not None]
     plot.barh([place - OFFSET for place in range(len(published))], published, height=0.3, color=PAPER)
-    above.barh([place + OFFSET for place, _ in ours], [of_ours(own) for _, own in ours], height=0.3, color=OURS)
-    extents = [*(of_ours(own) for _, own in ours)]
+    extents = [value for _, _, value in ours]
+    above.barh([place for place, _, _ in ours], extents, height=0.3, color=OURS)
     if name == "bleu":
-        extents += intervals(above, compared, ours)
+        extents += intervals(above, compared, [(place, own.bleu) for place, own, _ in ours])
     same = compared.study is not None and on(compared.study.corpus, EN_DE)
     limits(plot, above, published, extents, same)
     labels(plot, compared.deltas)
@@ -54,16 +56,17 @@ def figure(
     return Figure(f"deltas-{name}", "deltas", svg(canvas), f"{caption} {legend(compared, name)}", alt)
 
 
-def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[int, Own]]) -> list[float]:
-    """Draw the intervals of our scores, and the base's as a band. Returns their ends."""
-    ends = []
-    for place, own in ours:
-        if own.bleu.low is not None:
-            above.plot([own.bleu.low, own.bleu.high], [place + OFFSET] * 2, color=INK, linewidth=1.1)
-            ends += [own.bleu.low, own.bleu.high]
-    if compared.interval and compared.interval.low is not None:
-        above.axvspan(compared.interval.low, compared.interval.high, color=OURS, alpha=0.16, linewidth=0)
-        ends += [compared.interval.low, compared.interval.high]
+def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[float, Score]]) -> list[float]:
+    """Draw the intervals of our scores, each at its place, and the base's as a band. Returns their ends."""
+    ends: list[float] = []
+    for place, score in ours:
+        if score.low is not None and score.high is not None:
+            above.plot([score.low, score.high], [place] * 2, color=INK, linewidth=1.1)
+            ends += [score.low, score.high]
+    base = compared.interval
+    if base and base.low is not None and base.high is not None:
+        above.axvspan(base.low, base.high, color=OURS, alpha=0.16, linewidth=0)
+        ends += [base.low, base.high]
     return ends
 
 

@@ -67,22 +67,25 @@ def comparison(studies: Sequence[Study]) -> Comparison:
         default=(None, {}),
     )
     deltas = tuple(Delta(row, tuple(ours.get(number, ()))) for number, row in enumerate(rows))
-    if not ours:
+    base = result(study.base) if study and ours else None
+    if base is None:
         return Comparison(None, None, deltas)
-    return Comparison(study, against(study.base, study.base), deltas)
+    return Comparison(study, against(base, base), deltas)
 
 
 def own_rows(study: Study, rows: Sequence[Table3Row]) -> dict[int, list[Own]]:
     """The runs of a study by the number of the row whose change is nearest to theirs."""
-    base, found = study.base, {}
-    if not base.settings or not result(base):
+    base, base_score = study.base, result(study.base)
+    found: dict[int, list[Own]] = {}
+    if not base.settings or not base_score:
         return {}
     for run in study.runs:
-        number = nearest(stated(run), stated(base), rows) if run.settings and result(run) else None
-        if number is not None:
+        score = result(run)
+        number = nearest(stated(run), stated(base), rows) if run.settings and score else None
+        if score and number is not None:
             perplexities = [other.at("translations", "dev", "last", "perplexity") for other in (run, base)]
             change = 100 * (perplexities[0] / perplexities[1] - 1) if all(perplexities) else None
-            own = Own(run.name, described(stated(run), stated(base)), against(run, base), change)
+            own = Own(run.name, described(stated(run), stated(base)), against(score, base_score), change)
             found.setdefault(number, []).append(own)
     return found
 
@@ -92,11 +95,10 @@ def result(run: Evidence) -> Score | None:
     return run.measure("bleu-paper", "dev", "last")
 
 
-def against(run: Evidence, base: Evidence) -> Score:
+def against(score: Score, base: Score) -> Score:
     """The score of a run and the ends of its interval, less the base's score."""
-    score, zero = result(run), result(base).score
-    bounds = [bound if bound is None else bound - zero for bound in (score.low, score.high)]
-    return Score(score.score - zero, *bounds, score.signature)
+    low, high = (bound if bound is None else bound - base.score for bound in (score.low, score.high))
+    return Score(score.score - base.score, low, high, score.signature)
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:

@@ -62,8 +62,10 @@ def headline(study: Study, runs: int, compared: Comparison) -> Headline:
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = study.claim()
-    origin = "recorded" if study.recorded else "selected"
-    return Headline(study.name, len(scored), max(runs, len(study.runs)), figure, says, note, origin)
+    total = max(runs, len(study.runs))
+    return Headline(
+        study.name, len(scored), total, figure, says, note, origin="recorded" if study.recorded else "selected"
+    )
 
 
 def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:

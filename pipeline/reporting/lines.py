@@ -40,7 +40,7 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
         plot.yaxis.set_minor_locator(NullLocator())
         plot.yaxis.set_minor_formatter(NullFormatter())
     plot.set_ylim(plot.get_ylim())  # names move no limit
-    apart = APART * 3.3 / plot.figure.get_figheight()
+    apart = APART * 3.3 / plot.figure.figure.get_figheight()
     heights = [height(plot, line.values[-1]) for line in lines]
     for line, place in zip(lines, spread(heights, apart)):
         plot.annotate(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.scoring.bleu import HEADLINE, measures
@@ -46,30 +45,32 @@ def pairs(params: Mapping[str, Any], studies: Sequence[Study], sets: Path) -> li
     settings, found = scoring(params), []
     for study in studies:
         folder = sets / f"{study.corpus}-test"
-        translated = [run for run in study.best_first() if run.translation]
-        if settings.bootstrap and len(translated) > 1 and study.base in translated and folder.exists():
-            found += against_base(study.base, translated, EvaluationSet.open(folder), settings)
+        translated = {run.name: run.translation for run in study.best_first() if run.translation}
+        base = study.base.name
+        if settings.bootstrap and len(translated) > 1 and base in translated and folder.exists():
+            found += against_base(base, translated, EvaluationSet.open(folder), settings)
     return found
 
 
-def against_base(base: Evidence, runs: Sequence[Evidence], test: EvaluationSet, settings: ScoringConfig) -> list[Pair]:
+def against_base(base: str, translated: Mapping[str, Path], test: EvaluationSet, settings: ScoringConfig) -> list[Pair]:
+    """The other runs against `base`, given the file of the translations of each run."""
     answers = test.path("raw", "target")
-    segments = {run.name: aligned(run.translation, answers)[0] for run in runs}
+    segments = {name: aligned(path, answers)[0] for name, path in translated.items()}
     sources, references = test.lines("raw")
     measure = measures(test.languages[1])[HEADLINE]
-    others = [run.name for run in runs if run.name != base.name]
-    tested = [base.name, *(name for name in others if segments[name] != segments[base.name])]
+    others = [name for name in translated if name != base]
+    tested = [base, *(name for name in others if segments[name] != segments[base])]
     results = {}
     if len(tested) > 1:
         _, found = paired({name: segments[name] for name in tested}, references, measure, settings)
         results = dict(zip(tested, found))
     pairs = []
     for name in others:
-        difference = results[name].score - results[base.name].score if name in results else 0.0
+        difference = results[name].score - results[base].score if name in results else 0.0
         p = results[name].p_value if name in results else None
-        both = segments[base.name], segments[name]
+        both = segments[base], segments[name]
         sentences = most_different(sources, references, both, test.languages[1])
-        pairs.append(Pair(base.name, name, test.languages, difference, p, tuple(sentences)))
+        pairs.append(Pair(base, name, test.languages, difference, p, tuple(sentences)))
     return pairs
 
 

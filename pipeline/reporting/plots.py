@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -24,7 +24,7 @@ from pipeline.reporting.studies import Study, is_control
 from transformer.layers import sinusoids
 
 INK_ON_DARK = "#d5d9e0"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "report",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -152,7 +152,7 @@ def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
 def png(pixels: np.ndarray) -> bytes:
     """RGBA pixels as a PNG without metadata on the software."""
     file = io.BytesIO()
-    imsave(file, pixels, format="png", metadata={"Software": None})
+    imsave(file, pixels, format="png", metadata={"Software": None})  # type: ignore[dict-item]  # None omits the entry
     return file.getvalue()
 
 

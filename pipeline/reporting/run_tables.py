@@ -66,7 +66,13 @@ def all_runs(runs: Sequence[Evidence]) -> Table:
     rows = []
     for run in runs:
         score = run.measure("bleu-13a")
-        cells = [run.name, run.corpus, run.model, described(run.differences), "yes" if run.recorded else "no"]
+        cells: list[Any] = [
+            run.name,
+            run.corpus,
+            run.model,
+            described(run.differences),
+            "yes" if run.recorded else "no",
+        ]
         cells += [run.measure(*place) for _, place in RESULTS]
         rows.append([*cells, *(run.at(*place) for _, place in FACTS), score and score.signature])
     note = "Recorded runs come from results/, the others are those that params.yaml selects."
@@ -109,7 +115,7 @@ def study_table(study: Study) -> Table:
     columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
     rows = []
     for run in study.best_first():
-        cells = [
+        cells: list[Any] = [
             run.name,
             run.measure("bleu-13a"),
             *variation(run, study.base, varied),

@@ -50,8 +50,8 @@ class Study:
 
     def best_first(self) -> list[Evidence]:
         """The runs by their BLEU on the test set; those without one at the end."""
-        scores = {run.name: run.measure("bleu-13a") for run in self.runs}
-        return sorted(self.runs, key=lambda run: -(scores[run.name].score if scores[run.name] else -1))
+        scores = {run.name: score.score for run in self.runs if (score := run.measure("bleu-13a"))}
+        return sorted(self.runs, key=lambda run: -scores.get(run.name, -1))
 
 
 def is_control(run: Evidence) -> bool:

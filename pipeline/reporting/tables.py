@@ -50,7 +50,9 @@ class Column:
             return re.sub(r"e\+?0*(\d+)$", r"e\1", f"{value:.1e}")
         if self.kind == "score":
             return self.show_score(value)
-        return {"duration": duration, "hash": shortened}.get(self.kind, str)(value)
+        if self.kind == "duration":
+            return duration(value)
+        return shortened(value) if self.kind == "hash" else str(value)
 
     def show_score(self, value: Score) -> str:
         between = interval(value, self.places)
@@ -171,7 +173,8 @@ def escape_markdown(text: str) -> str:
 
 def comma_separated(table: Table) -> str:
     """The full values below one line of labels; `LABEL low` and `LABEL high` follow a score."""
-    labels, rows = [], [[] for _ in table.rows]
+    labels: list[str] = []
+    rows: list[list[Any]] = [[] for _ in table.rows]
     for place, column in enumerate(table.columns):
         is_score = column.kind == "score"
         labels += [column.label, f"{column.label} low", f"{column.label} high"] if is_score else [column.label]

@@ -1,7 +1,7 @@
 """Whether the difference of two systems' scores on one set is significant: sacreBLEU's paired bootstrap resampling."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pipeline.scoring.bleu import Measure
 from pipeline.settings.scoring import ScoringConfig
@@ -14,7 +14,9 @@ def paired(
     """sacreBLEU's signature and its result (score, mean, ci, p_value) for each system, the first being the baseline."""
     from sacrebleu.significance import PairedTest
 
-    prepared = [(system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()]
+    prepared: list[tuple[str, Sequence[str]]] = [
+        (system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()
+    ]
     if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
         raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
     answers = [[measure.reference(line) for line in references]]

@@ -11,9 +11,7 @@ import sys
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args, get_origin
-
-Settings = TypeVar("Settings")
+from typing import Any, ClassVar, Literal, Protocol, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
@@ -21,6 +19,16 @@ SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
 
 class UserError(ValueError):
     """An error that the user can correct. The message is one line that says how."""
+
+
+class Saved(Protocol):
+    """Settings that the file of a trained model holds; `read_saved` describes ABSENT."""
+
+    ABSENT: ClassVar[dict[str, Any]]
+
+
+Settings = TypeVar("Settings")
+SavedSettings = TypeVar("SavedSettings", bound=Saved)
 
 
 def read(cls: type[Settings], values: Any, where: str) -> Settings:
@@ -36,20 +44,20 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
             raise UserError(unknown(key, keys(cls), where))
     types_of = typing.get_type_hints(cls)
     given = {}
-    for field in dataclasses.fields(cls):
-        if field.name in values:
-            given[field.name] = convert(types_of[field.name], values[field.name], f"{where}.{field.name}")
-        elif not optional(types_of[field.name]):
-            raise UserError(f"{where}.{field.name} is missing; {describe(types_of[field.name])} is expected")
+    for key in keys(cls):
+        if key in values:
+            given[key] = convert(types_of[key], values[key], f"{where}.{key}")
+        elif not optional(types_of[key]):
+            raise UserError(f"{where}.{key} is missing; {describe(types_of[key])} is expected")
         else:
-            given[field.name] = None
+            given[key] = None
     try:
         return cls(**given)
     except UserError as error:
         raise UserError(f"{where}.{error}") from None
 
 
-def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
+def read_saved(cls: type[SavedSettings], values: Any, where: str) -> SavedSettings:
     """The frozen dataclass `cls` with the values that a trained model's file holds.
 
     `cls.ABSENT` gives, for each setting that was added after the first models were trained, the value that they have. It
@@ -108,11 +116,11 @@ def convert(kind: Any, value: Any, where: str) -> Any:
             return None
         (kind,) = [argument for argument in arguments if argument is not type(None)]
         return convert(kind, value, where)
-    if dataclasses.is_dataclass(kind):
+    if is_settings(kind):
         return read(kind, value, where)
     if origin is Literal and isinstance(value, str) and value in arguments:
         return value
-    if origin is tuple and dataclasses.is_dataclass(arguments[0]) and isinstance(value, Mapping):
+    if origin is tuple and is_settings(arguments[0]) and isinstance(value, Mapping):
         return (read(arguments[0], value, where),)
     if origin is tuple and isinstance(value, (list, tuple)):
         if arguments[-1] is Ellipsis:
@@ -131,6 +139,11 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     raise UserError(f"{where}: {shown(value)} is of the wrong type; {describe(kind)} is expected")
 
 
+def is_settings(kind: Any) -> TypeGuard[type]:
+    """Whether the annotation `kind` is a dataclass."""
+    return dataclasses.is_dataclass(kind)
+
+
 def optional(kind: Any) -> bool:
     """Whether the annotation `kind` includes None."""
     return get_origin(kind) in (typing.Union, types.UnionType) and type(None) in get_args(kind)
@@ -144,6 +157,6 @@ def describe(kind: Any) -> str:
         return " or ".join(describe(k) if k is not type(None) else "null" for k in get_args(kind))
     if get_origin(kind) is tuple:
         return "a list"
-    if get_origin(kind) is dict or dataclasses.is_dataclass(kind):
+    if get_origin(kind) is dict or is_settings(kind):
         return "a mapping"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]

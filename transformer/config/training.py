@@ -34,9 +34,8 @@ class TrainingConfig:
     patience: int
 
     def __post_init__(self) -> None:
-        positive = ("steps", "batch_tokens", "micro_batch_tokens", "max_length", "warmup", "lr_scale", "epsilon")
-        positive += ("checkpoint_every", "keep", "evaluate_every", "log_every")
-        for key in positive:
+        sizes = ("steps", "batch_tokens", "micro_batch_tokens", "max_length", "warmup", "lr_scale", "epsilon")
+        for key in (*sizes, "checkpoint_every", "keep", "evaluate_every", "log_every"):
             require(getattr(self, key) > 0, key, getattr(self, key), "a number above 0 is expected")
         require_threads(self.threads)
         for key in ("seed", "patience"):
