@@ -16,7 +16,7 @@ def precision_of(config_precision: str, device: torch.device, new_shapes: bool =
     if device.type == "cuda":
         units = torch.cuda.get_device_capability(device) >= (8, 0)
     else:
-        known = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.13 may not have it
+        known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.13 may not have it
         units = not new_shapes and any(known.get(name) for name in UNITS)
     return "bfloat16" if units else "float32"
 
