@@ -23,6 +23,7 @@ from torch import nn
 from benchmarks.peers import TorchTransformer, torch_loss
 from benchmarks.training import table_row
 from pipeline.settings.params import load, section
+from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
@@ -101,14 +102,17 @@ class System:
         return table_row(cells)
 
 
-def main() -> None:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.epoch", description=__doc__.split("\n\n")[0])
     parser.add_argument("binarised", type=Path)
     parser.add_argument("--model", default="tiny", help="of params.yaml")
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--turn", type=int, default=10, help="batches of a turn")
     parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(arguments.threads)
     device = torch.device("cpu")
     model = section(load(), "models", arguments.model, "model", ModelConfig)
@@ -132,4 +136,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stage.run(main, options(), checked=False)

@@ -61,11 +61,12 @@ def output_of(benchmark, capsys, *words) -> str:
 @pytest.mark.slow
 def test_an_epoch_is_timed_for_every_system(corpus, monkeypatch, capsys):
     monkeypatch.setattr(epoch, "WARM_UP", 1)
-    said = output_of(epoch.main, monkeypatch, capsys, corpus / "binarised", "--batches", 1, "--turn", 1, "--threads", 1)
+    said = output_of(epoch, capsys, corpus / "binarised", "--batches", 1, "--turn", 1, "--threads", 1)
     rows = re.findall(r"^\| ([^|]+) \| (\w+) \| (\w+) \| [\d,]+ \| \d+\.\d\d \(", said, re.MULTILINE)
     assert rows == epoch.SYSTEMS and len(set(rows)) == len(rows)
 
 
+@pytest.mark.slow
 def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch, capsys):
     text, reference = corpus / "text.en", corpus / "text.de"
     once = ("--model", "tiny", "--minutes", "0", "--every", "2", "--out", corpus / "curves.svg")

@@ -18,6 +18,7 @@ WRONG = {
     "pipeline.commands.record": ["none"],
     "pipeline.commands.study": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
+    "benchmarks.epoch": ["none"],
     "benchmarks.learning": ["none"],
     "benchmarks.text": ["none.en", "none.de"],
 }
