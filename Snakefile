@@ -90,7 +90,10 @@ onstart:  # not called in a dry run
 def show_results():
     """Where only some stages were asked for, the scores may be those of other settings."""
     if any(job.rule.name == "report" for job in workflow.dag.jobs):
-        show()
+        try:
+            show()
+        except (UserError, OSError) as error:
+            print(f"snakemake: {' '.join(str(error).split())}", file=sys.stderr)
 
 
 onsuccess:

@@ -272,3 +272,10 @@ def test_models_that_do_not_fit_into_memory_are_not_measured(params, monkeypatch
     (point,) = measured([one, large], torch.device("cpu")).points
     assert point.work == one.flops / one.tokens and point.seconds_per_token > 0
     assert measured([large], torch.device("cpu")) is None
+
+
+def test_a_damaged_file_of_results_is_one_line_and_no_traceback(project):
+    (project.root / "work").mkdir(exist_ok=True)
+    (project.root / "work/results.json").write_text('{"demo')
+    printed = project.run("snakemake", "--cores", "2")
+    assert "snakemake: work/results.json is damaged: " in printed and "Traceback" not in printed
