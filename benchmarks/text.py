@@ -83,7 +83,7 @@ def write_params(path: Path, threads: int, deduplicate: bool) -> dict[str, Any]:
     """Write params.yaml with a corpus `bench`. Returns the settings of its vocabulary."""
     params = load(ROOT / PARAMS)
     download = next(iter(params["corpora"].values()))["download"]
-    vocabulary = {"size": 32000, "threads": threads}
+    vocabulary = {"pieces": 32000, "threads": threads}
     params["corpora"]["bench"] = {"languages": list(LANGUAGES), "download": download}
     params["corpora"]["bench"] |= {"normalise": {"deduplicate": deduplicate}, "vocabulary": vocabulary}
     with open(path, "w", encoding="utf-8") as file:
@@ -119,7 +119,7 @@ def measure(paths: list[Path], pairs: int, arguments: argparse.Namespace, peer: 
         folder, result, threads = Path(name), {}, str(arguments.threads)
         write_corpus(paths, pairs, folder / "raw")
         vocabulary = write_params(folder / PARAMS, arguments.threads, arguments.deduplicate)
-        python, size, sample = [sys.executable, "-c"], str(vocabulary["size"]), str(vocabulary["sample_pairs"])
+        python, size, sample = [sys.executable, "-c"], str(vocabulary["pieces"]), str(vocabulary["sample_pairs"])
         for stage, options in STAGES.items():
             result[stage], _ = measured([sys.executable, "-m", f"pipeline.{stage}", "bench", *options], folder)
             if stage == "learn_bpe":

@@ -13,7 +13,7 @@ TRAIN = f"train@{RUN}"
 DECODING = "demo-beam1"
 SMALLER = {
     "train: 40000, dev: 500, test: 1000": "train: 1500, dev: 30, test: 40",
-    "vocabulary: {size: 2000}": "vocabulary: {size: 600}",
+    "vocabulary: {pieces: 2000}": "vocabulary: {pieces: 600}",
     f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, "
     "d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",

@@ -20,7 +20,7 @@ from transformer.vocabulary import Vocabulary
 DATA = Path(__file__).parent / "data/compound-bleu"
 SOURCE, TARGET = ((DATA / name).read_text().split("\n")[:-1] for name in ("ref.de", "hyp.de"))
 SETS = {"train": (SOURCE, TARGET), "dev": (["", "Haus", "日本語 😀"], ["ein Haus", "", ""])}
-VOCABULARY = {"size": 400, "unknown": "byte_fallback", "character_coverage": 0.9999, "sample_pairs": 0, "threads": 2}
+VOCABULARY = {"pieces": 400, "unknown": "byte_fallback", "character_coverage": 0.9999, "sample_pairs": 0, "threads": 2}
 
 
 def write_sets(folder: Path, sets: dict) -> None:
@@ -239,18 +239,20 @@ def test_the_vocabulary_is_learnt_from_the_sampled_training_pairs_only(folder):
     model = run_learn_bpe()
     shutil.copy("text/train.en", "text/dev.en")
     assert run_learn_bpe() == model
-    write_params(sample_pairs=10, size=320)
+    write_params(sample_pairs=10, pieces=320)
     write_sets(Path("text"), {"train": [[line for line in side for _ in range(3)] for side in (SOURCE, TARGET)]})
     sampled = run_learn_bpe()
-    write_params(size=320)
+    write_params(pieces=320)
     write_sets(Path("text"), {"train": [side[2::3] for side in (SOURCE, TARGET)]})
     assert len(SOURCE) == 30
     assert run_learn_bpe() == sampled
 
 
 def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_its_key(folder):
-    write_params(size=50_000)
-    with pytest.raises(UserError, match=r"^text: params.yaml: corpora.c.vocabulary.size: 50000 .* at most \d+ pieces"):
+    write_params(pieces=50_000)
+    with pytest.raises(
+        UserError, match=r"^text: params.yaml: corpora.c.vocabulary.pieces: 50000 .* at most \d+ pieces"
+    ):
         run_learn_bpe()
 
 
@@ -259,7 +261,7 @@ def test_the_commands_say_what_is_wrong_in_one_line(tmp_path):
     text, out = ["--text", tmp_path / "text"], ["--out", tmp_path / "out"]
     learning = ["learn_bpe", "demo", *text, *out]
     binarising = ["binarise", "demo", *text, *out, "--vocabulary", tmp_path / "none", "--report", tmp_path / "report"]
-    for arguments, message in ((learning, "vocabulary.size: 2000 is not possible"), (binarising, "none is missing")):
+    for arguments, message in ((learning, "vocabulary.pieces: 2000 is not possible"), (binarising, "none is missing")):
         command = [sys.executable, "-m", f"pipeline.{arguments[0]}", *arguments[1:]]
         result = subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[1])
         assert result.returncode == 1

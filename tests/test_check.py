@@ -199,7 +199,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.decoding.precision", "fp16", "one of auto, float32, bfloat16"),
         ("base.decoding.threads", 1025, "from 1 to 1024"),
         ("base.decoding.penalty", "gnmt2", "one of gnmt, power"),
-        ("base.vocabulary.size", -1, "above 0"),
+        ("base.vocabulary.pieces", -1, "above 0"),
         ("base.vocabulary.threads", 1025, "from 1 to 1024"),
         ("base.vocabulary.character_coverage", 1.1, "at most 1"),
         ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
@@ -272,7 +272,7 @@ def test_impossible_values_are_refused(params, place, value, expected):
         ),
         ("runs.demo-tiny.checkpoints", 3, "checkpoints belongs in `averaging` of a model"),
         ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
-        ("runs.demo-tiny.size", 9, "size belongs in `vocabulary` of a corpus"),
+        ("runs.demo-tiny.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
         ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
         ("studies.demo.runs.demo-tiny.beam", 1, "beam belongs in `decoding` of a model"),
         ("models.tiny.model.beam", 1, "beam belongs in `decoding` of a model"),
@@ -282,7 +282,7 @@ def test_impossible_values_are_refused(params, place, value, expected):
             1,
             "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)",
         ),
-        ("corpora.demo.normalise.size", 9, "size belongs in `vocabulary` of a corpus"),
+        ("corpora.demo.normalise.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
     ],
 )
 def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, place, value, expected):

@@ -60,7 +60,7 @@ def write_params() -> None:
         "languages": list(LANGUAGES),
         "download": sets,
         "normalise": {},
-        "vocabulary": {"size": 500},
+        "vocabulary": {"pieces": 500},
     }
     sizes = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8}
     steps = {"steps": 10, "batch_tokens": 300, "micro_batch_tokens": 300, "checkpoint_every": 2, "evaluate_every": 5}

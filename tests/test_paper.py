@@ -224,7 +224,7 @@ def test_rows_without_a_count_have_as_many_parameters_as_base(params):
 
 @pytest.mark.parametrize("corpus, pieces", [("wmt14-en-de", 37_000), ("wmt14-en-fr", 32_000)])
 def test_vocabulary_sizes(params, corpus, pieces):
-    assert section(params, "corpora", corpus, "vocabulary", VocabularyConfig).size == pieces
+    assert section(params, "corpora", corpus, "vocabulary", VocabularyConfig).pieces == pieces
 
 
 # d_model^-0.5 * 4000^-0.5 (5.3)

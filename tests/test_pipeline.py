@@ -363,6 +363,17 @@ def test_a_stage_that_fails_says_why(project):
     assert "score@demo-tiny" in stale(project)
 
 
+def keys_of(value) -> set[str]:
+    """All keys in nested mappings and lists."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return (set(value) if isinstance(value, dict) else set()).union(*map(keys_of, inner))
+
+
+def test_no_setting_has_a_name_that_dvc_leaves_out_of_its_run_cache(params):
+    """DVC drops these keys when it hashes a stage's parameters: an edit would bring back the outputs of another value."""
+    assert not keys_of(params) & {"size", "nfiles"}
+
+
 def test_wrong_settings_stop_both_tools_before_anything_runs(project):
     project.edit("params.yaml", "    beam: 4 ", "    beem: 4 ")
     printed = project.run("snakemake", "--cores", "2", status=1)

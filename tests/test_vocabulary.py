@@ -17,7 +17,7 @@ from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TEXT = b"".join((Path(__file__).parent / "data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
 LINES = TEXT.decode().split("\n")[:-1]
-CONFIG = VocabularyConfig(size=450, unknown="byte_fallback", character_coverage=0.9999, sample_pairs=0, threads=1)
+CONFIG = VocabularyConfig(pieces=450, unknown="byte_fallback", character_coverage=0.9999, sample_pairs=0, threads=1)
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<0x41>", "\u2585"]
 
 clean = cleaner(entities=False, nfc=True, punctuation=False, language="de")
@@ -75,7 +75,7 @@ def test_the_name_of_a_special_piece_is_encoded_as_ordinary_text(word):
 
 
 def test_an_unknown_character_is_one_unknown_piece_if_configured():
-    vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown="unk", size=200)))
+    vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown="unk", pieces=200)))
     (ids,) = vocabulary.encode(["Haus 日"])
     assert ids.count(UNK) == 1
     assert vocabulary.decode(ids) == "Haus  \u2047 "
@@ -95,17 +95,17 @@ def test_learning_from_word_counts_equals_learning_from_lines():
 
 
 def test_a_text_too_small_for_the_size_is_refused_with_the_largest_possible_size():
-    with pytest.raises(UserError, match=r"^size: 30000 is not possible with this text; at most \d+ pieces") as error:
-        learn([TEXT], dataclasses.replace(CONFIG, size=30000))
+    with pytest.raises(UserError, match=r"^pieces: 30000 is not possible with this text; at most \d+ pieces") as error:
+        learn([TEXT], dataclasses.replace(CONFIG, pieces=30000))
     size = int(re.search(r"at most (\d+)", str(error.value))[1])
-    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, size=size))).size == size
+    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
 
 
 def test_a_size_too_small_for_the_characters_is_refused_with_the_smallest_possible_size():
-    with pytest.raises(UserError, match=r"^size: 100 is not possible with this text; at least \d+ pieces") as error:
-        learn([TEXT], dataclasses.replace(CONFIG, size=100))
+    with pytest.raises(UserError, match=r"^pieces: 100 is not possible with this text; at least \d+ pieces") as error:
+        learn([TEXT], dataclasses.replace(CONFIG, pieces=100))
     size = int(re.search(r"at least (\d+)", str(error.value))[1])
-    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, size=size))).size == size
+    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
 
 
 @pytest.mark.parametrize("text", [[], [b""], [b" \n\n"]])

@@ -149,7 +149,7 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
             input_format="tsv",
             model_writer=model,
             model_type="bpe",
-            vocab_size=config.size,
+            vocab_size=config.pieces,
             character_coverage=config.character_coverage,
             byte_fallback=config.unknown == "byte_fallback",
             pad_id=PAD,
@@ -162,7 +162,7 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
             minloglevel=2,
         )
     except (RuntimeError, ValueError) as error:
-        raise UserError(f"size: {config.size} is not possible with this text; {reason(str(error))}") from None
+        raise UserError(f"pieces: {config.pieces} is not possible with this text; {reason(str(error))}") from None
     return model.content
 
 

@@ -75,7 +75,7 @@ def training(params: Mapping[str, Any], run: str) -> Training:
 
 
 def models_of_paper(params: Mapping[str, Any]) -> Speed:
-    size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["size"], 0, False)
+    size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, False)
     both = [
         Training(*(section(params, "models", name, key, kind) for key, kind in KINDS.items()), size)
         for name in ("base", "big")

@@ -46,7 +46,7 @@ class Corpus:
 
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     config = params["corpora"][name]
-    size = {**params["base"]["vocabulary"], **config["vocabulary"]}["size"]
+    pieces = {**params["base"]["vocabulary"], **config["vocabulary"]}["pieces"]
     generate = config["download"].get("generate", {})
     dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
     report = Path("scores/corpora", name, "binarise.json")
@@ -54,10 +54,10 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
         dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
-        return Corpus(train["pairs"], source, target, size, 2 * dev + test, bool(generate))
+        return Corpus(train["pairs"], source, target, pieces, 2 * dev + test, bool(generate))
     known = [pairs for published, pairs in PAIRS.items() if name.startswith(published)]
     pairs = generate.get("train", known[0] if known else None)
-    return Corpus(pairs, *TYPICAL, size, 2 * dev + test, bool(generate))
+    return Corpus(pairs, *TYPICAL, pieces, 2 * dev + test, bool(generate))
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the first ids of every vocabulary of this pro
 class VocabularyConfig:
     """One vocabulary (5.1). params.yaml explains each setting."""
 
-    size: int
+    pieces: int
     unknown: Literal["byte_fallback", "unk"]
     character_coverage: float
     sample_pairs: int
     threads: int
 
     def __post_init__(self) -> None:
-        require(self.size > 0, "size", self.size, "a whole number above 0 is expected")
+        require(self.pieces > 0, "pieces", self.pieces, "a whole number above 0 is expected")
         require_threads(self.threads)
         require(self.sample_pairs >= 0, "sample_pairs", self.sample_pairs, "0 (all) or a number of pairs is expected")
         require(0 < self.character_coverage <= 1, "character_coverage", self.character_coverage, "above 0, at most 1")
