@@ -79,8 +79,8 @@ def test_the_memory_of_a_layer_equals_a_count_by_hand():
         ATTENTION: n * d + n * n,  # x and the weights
         RECURRENT: n * d + (n + 1) * d,  # x and the states, including the initial one
         CONVOLUTION: n * d,  # x
-        # x as queries, x with r positions of padding at both ends as keys and values, the weights, and the mask
-        RESTRICTED: n * d + (n + 2 * r) * d + n * 3 * r * (1 + 1 / FLOAT),
+        # x as queries, x with r positions of padding at both ends as keys and values, and the weights
+        RESTRICTED: n * d + (n + 2 * r) * d + n * 3 * r,
     }
     for kind in KINDS:
         assert kept_bytes(layer(kind, d, k, r), sequence(1, n, d)) == FLOAT * by_hand[kind], kind

@@ -23,7 +23,7 @@ class Counts:
 
     operations: those of the matrix products, forward and backward.
     kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
-    states and the attention weights (and their mask, one byte each).
+    states and the attention weights.
     """
 
     operations: Callable[[int, int, int, int], float]
@@ -35,7 +35,7 @@ COUNTS = {
     "recurrent": Counts(lambda n, d, k, r: 12 * n * d**2, lambda n, d, k, r: (2 * n + 1) * d),
     "convolutional": Counts(lambda n, d, k, r: 6 * k * n * d**2, lambda n, d, k, r: n * d),
     "self-attention (restricted)": Counts(
-        lambda n, d, k, r: 36 * r * n * d, lambda n, d, k, r: (2 * n + 2 * r) * d + 3.75 * r * n
+        lambda n, d, k, r: 36 * r * n * d, lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n
     ),
 }
 
