@@ -18,6 +18,7 @@ from pipeline.reporting.published import TABLE3
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys
 from transformer.data import Batches
+from transformer.files import write_json
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 from transformer.model import Transformer
 
@@ -96,6 +97,21 @@ def test_causal_half_counts_only_the_visible_positions(settings):
     assert half.pop("decoder_self_attention") == config.N * seen * 2 * config.h * (config.d_k + config.d_v)
     full.pop("decoder_self_attention")
     assert half == full
+
+
+def test_r_drop_counts_both_passes(tmp_path):
+    """Each pair passes the model twice."""
+    model = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0, "attention_dropout": 0.0}
+    model |= {"relu_dropout": 0.0, "norm": "post", "positions": "sinusoidal", "max_positions": 9}
+    model |= {"attention": "scaled_dot_product", "neighbourhood": 0}
+    sums = vars(Lengths.of([(3, 5), (7, 2), (4, 4)]))
+    write_json(tmp_path / "corpus.json", {"vocabulary_size": VOCABULARY})
+    counted = []
+    for training in ({}, {"r_drop": 0.0}, {"r_drop": 5.0}):
+        write_json(tmp_path / "training.json", {"steps": 1, "settings": {"model": model, "training": training}, **sums})
+        counted.append(stage.counted_of(tmp_path / "training.json", tmp_path / "corpus.json"))
+    assert counted[0] == counted[1]
+    assert counted[2]["training_flops"] == 2 * counted[0]["training_flops"]
 
 
 def test_the_sums_of_a_training_suffice_for_the_counts():

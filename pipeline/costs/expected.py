@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.settings.score_files import within
+from transformer.binarised import segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.files import read_json
@@ -54,7 +55,7 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
         dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
-        return Corpus(train["pairs"], source, target, pieces, 2 * dev + test, bool(generate))
+        return Corpus(train["pairs"] // segmentations_of(train), source, target, pieces, 2 * dev + test, bool(generate))
     known = [pairs for published, pairs in PAIRS.items() if name.startswith(published)]
     pairs = generate.get("train", known[0] if known else None)
     return Corpus(pairs, *TYPICAL, pieces, 2 * dev + test, bool(generate))
@@ -87,7 +88,8 @@ class Training:
 
     @property
     def flops(self) -> int:
-        return sum(training_flops(forward_flops(self.model, self.corpus.vocabulary, self.lengths)).values())
+        passes = 2 if self.config.r_drop else 1
+        return passes * sum(training_flops(forward_flops(self.model, self.corpus.vocabulary, self.lengths)).values())
 
     @property
     def disk(self) -> int:

@@ -132,12 +132,12 @@ class Loss(nn.Module):
 
     def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
         super().__init__()
-        self.model, self.smoothing, self.device = model, training.config.label_smoothing, device
+        self.model, self.config, self.device = model, training.config, device
         self.precision = precision_of(training.config.precision, device)
 
     def forward(self, batch: Batch) -> Tensor:
         with autocast(self.device, self.precision):
-            return batch_loss(self.model, batch, self.smoothing)
+            return batch_loss(self.model, batch, self.config.label_smoothing, self.config.r_drop)
 
 
 def point(training: Training, device: torch.device, seconds: float) -> Point:
