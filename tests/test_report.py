@@ -861,8 +861,8 @@ def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     *up, down = first.sentences
     assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
     assert (down.source, down.of_run) == ("source 38", "Der <b>Mann") and down.difference < 0
-    files = report.report(params, runs, against=found)
-    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, against=found)
+    files = report.report(params, runs, sets=tmp_path / "sets")
+    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, sets=tmp_path / "sets")
     text = Page(files["index.html"]).text
     assert "Der <b>Mann" in text and "demo-deep-pre against demo-deep: the sentences that differ most" in text
     assert pairs.pairs(params, studies(params, runs), tmp_path / "nowhere") == []

@@ -1,8 +1,8 @@
-"""Say what is done, what is running, what is stale and why, and the scores so far.
+"""Print the state of every stage (done, running, stale and why) and the scores so far.
 
     python -m pipeline.commands.status
 
-Reads what DVC knows, and takes none of its locks, so that it can be called while stages run. Writes nothing.
+Reads DVC's index and dvc.lock without DVC's locks, so it also works while stages run. Writes nothing.
 """
 
 import argparse

@@ -7,8 +7,9 @@ from typing import Any
 
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
+from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import duration
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 
 KEPT = Path("work/results.json")  # what was shown the last time
 PAGE = Path("reports/index.html")
@@ -46,11 +47,6 @@ class Result:
         return ", ".join(changes) or "the same"
 
 
-def content(path: Path) -> Any:
-    """The JSON of a file; None if there is none."""
-    return read_json(path) if path.is_file() else None
-
-
 def results(params: Mapping[str, Any]) -> Iterator[Result]:
     """Of the runs and decodings that params.yaml selects."""
     for run in params["runs"]:
@@ -72,9 +68,7 @@ def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[
         rows[0].append("since the last time")
         for row, result in zip(rows[1:], found):
             row.append(result.change(within(before, result.name)))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    return lines + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+    return in_columns(rows) + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
 
 
 def show() -> None:

@@ -22,8 +22,9 @@ from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.workflow.progress import place_of
+from pipeline.workflow.text import content
 from pipeline.workflow.times import DURATIONS, duration
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 
 LOGS = Path("work/logs")
 LAST = 15  # lines of a log that are shown when its stage fails
@@ -163,8 +164,7 @@ def text_of(stage: str) -> str:
 def note_duration(stage: str, seconds: float) -> None:
     """Keep how long the stage took, for `make plan`."""
     with contextlib.suppress(OSError, ValueError):  # no result needs it
-        known = read_json(DURATIONS) if DURATIONS.is_file() else {}
-        write_json(DURATIONS, {**known, stage: round(seconds, 1)})
+        write_json(DURATIONS, {**(content(DURATIONS) or {}), stage: round(seconds, 1)})
 
 
 def take_over(logger: logging.Logger, results: Callable[[], None]) -> None:
