@@ -79,10 +79,11 @@ deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, 
 	python -m tests.imports
 	python -m tests.pages
 
-bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, as tables of ratios
-	python -m benchmarks.training
-	python -m benchmarks.decoding --shape base
-	python -m benchmarks.workflow
+bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, into benchmarks/results and docs
+	python -m benchmarks.record training
+	python -m benchmarks.record --into decoding-base decoding --shape base
+	python -m benchmarks.record workflow
+	python -m tests.pages
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(STUDY)

@@ -111,9 +111,10 @@ def test_readme_draws_the_graph_that_dvc_has():
     assert {(name, to) for name, readers in drawn.items() for to in readers if {name, to} <= present} == between
 
 
-def test_readme_says_what_the_files_say_that_it_is_written_from():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert pages.written(readme) == readme, "run `python -m tests.pages`"
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_a_page_says_what_the_files_say_that_it_is_written_from(page):
+    text = page.read_text(encoding="utf-8")
+    assert pages.written(text) == text, "run `python -m tests.pages`"
 
 
 def test_a_block_takes_its_numbers_from_the_report(tmp_path):
