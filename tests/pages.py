@@ -18,10 +18,12 @@ BLOCK = re.compile(r"(<!-- from (\S+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
 
 def written(page: str, root: Path = ROOT) -> str:
-    """The text of a page with each of its blocks written anew from the path that the block names."""
+    """The text of a page with each of its blocks written anew from the path that the block names, where that exists."""
 
     def block(match: re.Match[str]) -> str:
         source = root / match[2]
+        if not source.exists():
+            return match[0]
         return match[1] + WRITERS.get(source.name, benchmark)(source, match[3]) + match[4]
 
     return BLOCK.sub(block, page)

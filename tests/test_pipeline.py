@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -452,3 +453,40 @@ def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
     printed = project.run("dvc", "repro", "--dry", "--force")
     assert sorted(re.findall(r"Running stage '(.*)'", printed)) == planned
     assert project.ran() == []
+
+
+@pytest.mark.slow
+def test_one_stage_is_run_by_its_name_and_forced_by_dvc(tmp_path):
+    project = StubProject.new(tmp_path)
+    project.run("snakemake", "--cores", "2", "train@demo-tiny")
+    assert sorted(project.ran()) == [
+        "binarise@demo",
+        "download@demo",
+        "learn_bpe@demo",
+        "normalise@demo",
+        "train@demo-tiny",
+    ]
+    project.run("dvc", "repro", "-f", "-s", "train@demo-tiny")
+    assert project.ran() == ["train@demo-tiny"]
+    project.run("snakemake", "-F", "--cores", "2", "train@demo-tiny")
+    assert project.ran() == []
+
+
+@pytest.mark.slow
+def test_make_runs_what_the_readme_names(project):
+    for name in ("Makefile", "README.md", "pyproject.toml", "constraints.txt", "constraints-cuda.txt"):
+        shutil.copy2(ROOT / name, project.root / name)
+    (project.root / ".venv").mkdir()
+    (project.root / ".venv/installed").touch()  # the environment of these tests
+    (project.root / "tests").symlink_to(ROOT / "tests")
+    shutil.rmtree(project.root / "reports")
+    make = ("make", "CORES=2")
+    assert "[1/1] report" in project.run(*make, "reproduce")
+    assert project.ran() == ["report", "report"]  # the stub makes no page
+    project.run(*make, "report")
+    assert project.ran() == ["report"]
+    assert f"{len(stages())} done" in project.run(*make, "status")
+    assert "paper" in project.run(*make, "study")
+    project.run(*make, "study", "STUDY=paper")
+    assert "train@wmt14-en-de-base" in project.planned()
+    assert "record: " in project.run(*make, "record", "RUN=demo-tiny", status=2)  # the scores of the stubs are none
