@@ -36,7 +36,6 @@ from transformer.files import write_json
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
 OTHERS = ("layer_costs", "fetch_set", "decoding", "report")
-KINDS = {"model": ModelConfig, "training": TrainingConfig}
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}  # seconds; the line of docs/benchmarks.md
@@ -76,11 +75,12 @@ def training(params: Mapping[str, Any], run: str) -> Training:
 
 def models_of_paper(params: Mapping[str, Any]) -> Speed:
     size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, False)
-    both = [
-        Training(*(section(params, "models", name, key, kind) for key, kind in KINDS.items()), size)
-        for name in ("base", "big")
-    ]
-    return of_paper(*both)
+
+    def of(name: str) -> Training:
+        model = section(params, "models", name, "model", ModelConfig)
+        return Training(model, section(params, "models", name, "training", TrainingConfig), size)
+
+    return of_paper(of("base"), of("big"))
 
 
 def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:

@@ -44,7 +44,8 @@ def states() -> list[State]:
 
     param.load_path = functools.cache(param.load_path)  # DVC would read params.yaml once a stage
     with Repo() as repo:
-        graph, written, found = repo.index.graph, writing(), {}
+        graph, written = repo.index.graph, writing()
+        found: dict[str, State] = {}
         for one in networkx.dfs_postorder_nodes(graph):  # an edge leads to what comes before
             before = [found[other.name] for other in graph.successors(one)]
             found[one.name] = state_of(one, before, written)
@@ -110,7 +111,7 @@ def main(_: argparse.Namespace) -> None:
         print("\n".join(lines(states())))
     except DvcException as error:
         raise UserError(str(error)) from None
-    scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -one.bleu)
+    scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -(one.bleu or 0))
     if scored:
         print("", *table(scored), sep="\n")
 

@@ -54,10 +54,15 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
         bleu = within(content(scores / "score.json"), "test", "average", "metrics", "bleu-13a")
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
         seconds = within(content(Path("work/times", run, "training.json")), "seconds")
-        yield Result(run, *(within(bleu, key) for key in ("score", "low", "high")), perplexity, seconds)
+        yield Result(run, *scores_of(bleu), perplexity, seconds)
     for name in params["decodings"]:
         bleu = within(content(Path("scores/decodings", name, "score.json")), "set", "metrics", "bleu-13a")
-        yield Result(name, *(within(bleu, key) for key in ("score", "low", "high")), None, None)
+        yield Result(name, *scores_of(bleu), None, None)
+
+
+def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
+    """An entry of score.json: the score and the ends of its interval."""
+    return within(measure, "score"), within(measure, "low"), within(measure, "high")
 
 
 def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[str]:
