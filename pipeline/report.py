@@ -71,11 +71,7 @@ def content_of(
         ],
         pairs=against,
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
-        paper=[
-            layer_table.table1(machines),
-            paper_tables.table2(shown),
-            paper_tables.table3(shown),
-        ],
+        paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
             cost_tables.flops(shown),
