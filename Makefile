@@ -39,9 +39,11 @@ reproduce: $(INSTALLED)  ## from nothing to reports/: what params.yaml selects, 
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report
+	@python -m tests.pages
 
 report: $(INSTALLED)  ## reports/index.html, which is not in git, made again with the times of this machine
 	dvc repro --force --single-item report
+	python -m tests.pages
 
 status: $(INSTALLED)  ## what is done, running and stale, and the scores so far
 	@python -m pipeline.commands.status
@@ -75,12 +77,13 @@ docs: $(INSTALLED)  ## build/docs: the package transformer, from its docstrings
 
 deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
 	python -m tests.imports
-	python -m tests.graph
+	python -m tests.pages
 
-bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, as tables of ratios
-	python -m benchmarks.training
-	python -m benchmarks.decoding --shape base
-	python -m benchmarks.workflow
+bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, into benchmarks/results and docs
+	python -m benchmarks.record training
+	python -m benchmarks.record --into decoding-base decoding --shape base
+	python -m benchmarks.record workflow
+	python -m tests.pages
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(STUDY)

@@ -35,7 +35,6 @@ from pipeline.reporting.headlines import table as headline_table
 from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import Content, count, page
-from pipeline.reporting.pairs import Pair
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
@@ -55,14 +54,16 @@ def content_of(
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
-    against: Sequence[Pair] = (),
+    sets: Path | None = None,
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
     found = studies(params, runs)
+    against = pairs.pairs(params, found, sets) if sets else []
     compared, shown = comparison(found), [run for run in runs if not is_control(run)]
     return Content(
         runs=runs,
+        studies=found,
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[
@@ -70,11 +71,7 @@ def content_of(
         ],
         pairs=against,
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
-        paper=[
-            layer_table.table1(machines),
-            paper_tables.table2(shown),
-            paper_tables.table3(shown),
-        ],
+        paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
             cost_tables.flops(shown),
@@ -103,13 +100,16 @@ def report(
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
-    against: Sequence[Pair] = (),
+    sets: Path | None = None,
 ) -> dict[str, str]:
-    """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
-    content = content_of(params, runs, machines, decoded, against)
+    """Every file of the report, by its path in it.
+
+    `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
+    """
+    content = content_of(params, runs, machines, decoded, sets)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
-    in_order = {run.name: run for study in studies(params, runs) for run in study.best_first()}  # selected runs first
+    in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
     figures = [figure for figure in content.figures if not figure.measured]
@@ -156,8 +156,7 @@ def main(arguments: argparse.Namespace) -> None:
     runs = evidence.selected(params, arguments.scores, arguments.times) + evidence.records(params, arguments.results)
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores) + decodings.records(arguments.results)
-    against = pairs.pairs(params, studies(params, runs), arguments.sets)
-    publish(report(params, runs, machines, decoded, against), arguments.out)
+    publish(report(params, runs, machines, decoded, arguments.sets), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -20,6 +20,7 @@ WRONG = {
     "benchmarks.decoding": ["none", "none.txt"],
     "benchmarks.epoch": ["none"],
     "benchmarks.learning": ["none"],
+    "benchmarks.record": ["none"],
     "benchmarks.text": ["none.en", "none.de"],
 }
 # These read params.yaml and no other file: they are started in an empty folder.

@@ -23,6 +23,7 @@ from pipeline.settings.params import entry, load
 from pipeline.settings.scoring import scoring
 from pipeline.settings.sets import decoding_run
 from pipeline.workflow import stage
+from pipeline.workflow.text import in_columns
 from transformer.config.reading import UserError, unknown
 
 
@@ -53,13 +54,11 @@ def common_set(params: Mapping, systems: list[str]) -> str:
 
 
 def table(metric: str, systems: list[str], results: list) -> str:
-    width = max(len(system) for system in ["system", *systems])
-    rows = [f"{'system':{width}}  {metric:>{max(len(metric), 6)}}  95% interval         p"]
+    rows = [["system", metric, "95% interval", "p"]]
     for system, result in zip(systems, results):
         p = "" if result.p_value is None else f"{result.p_value:.4f}"
-        interval = f"{result.mean:6.2f} ± {result.ci:.2f}"
-        rows.append(f"{system:{width}}  {result.score:{max(len(metric), 6)}.2f}  {interval:15}  {p:>6}".rstrip())
-    return "\n".join(rows)
+        rows.append([system, f"{result.score:.2f}", f"{result.mean:.2f} ± {result.ci:.2f}", p])
+    return "\n".join(in_columns(rows, numbers=True))
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.settings.score_files import within
+from pipeline.workflow.text import content
 from transformer.binarised import segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.files import read_json
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 
 # Training pairs by publication: the paper (5.1), Multi30k (Elliott et al. 2016), and the part of Europarl in params.yaml.
@@ -50,8 +50,7 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     pieces = {**params["base"]["vocabulary"], **config["vocabulary"]}["pieces"]
     generate = config["download"].get("generate", {})
     dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
-    report = Path("scores/corpora", name, "binarise.json")
-    if built := within(read_json(report), "sets") if report.is_file() else None:
+    if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
         dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))

@@ -22,12 +22,7 @@ from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
 OF_CORPUS = {"normalise": NormaliseConfig, "vocabulary": VocabularyConfig}
-OF_MODEL = {
-    "model": ModelConfig,
-    "training": TrainingConfig,
-    "averaging": AveragingConfig,
-    "decoding": DecodingConfig,
-}
+OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": AveragingConfig, "decoding": DecodingConfig}
 BLOCKS = (
     "runs",
     "corpora_in_use",
