@@ -7,9 +7,11 @@
 >>> translate("A sentence.", alignment=True).alignment
 """
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from transformer.checkpoint import WEIGHTS, load_model, read_settings
 from transformer.cleaning import Step, cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read, read_saved
-from transformer.config.text import TextConfig
+from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoding import Translation, batches_by_length, model_in, settings_on, translate_batches
 from transformer.files import read_json
@@ -29,8 +31,6 @@ from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer, attention_weights_of
 from transformer.vocabulary import Vocabulary
-
-TEXT = "text.json"  # a TextConfig; folders that average wrote before it existed do not have it
 
 # The settings of a translator that is given none: the paper's (6.1), and those that change no translation but its
 # rounding. They are equal to base.decoding of params.yaml, which explains each.
@@ -135,11 +135,11 @@ class Translator:
         Line breaks in a line become spaces. Raises UserError as `finished` and `using` do.
         """
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
-        finished = translator.hypotheses(
-            translator.normalise(lines), "the text", 1 if n_best is None else n_best, attention, alignment
+        results: list[Any] = list(
+            translator.hypotheses(
+                translator.normalise(lines), "the text", 1 if n_best is None else n_best, attention, alignment
+            )
         )
-        found: dict[int, Any] = dict(finished)
-        results = [found[number] for number in range(len(lines))]
         if n_best is None:
             results = [first for first, *_ in results]
             if not (scores or attention or alignment):
@@ -198,18 +198,22 @@ class Translator:
 
     def hypotheses(
         self, lines: list[str], name: str, n_best: int = 1, attention: bool = False, alignment: bool = False
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The number and the `n_best` hypotheses of each normalised line, in the order in which they are finished.
+    ) -> Iterator[list[Hypothesis]]:
+        """The `n_best` hypotheses of each normalised line, in order, as soon as those of the lines before are there.
 
         Raises UserError as `finished` does, and for more hypotheses than the beam has.
         """
         if n_best != 1:
             raise UserError(f"n_best: {n_best} is not possible; 1 is expected")
         sources = self.encode(lines)
-        yield from ((number, [Hypothesis("", 0.0, [], [])]) for number, source in enumerate(sources) if not source)
-        for numbers, translations in self.finished(sources, name):
+        found = {number: [Hypothesis("", 0.0, [], [])] for number, source in enumerate(sources) if not source}
+        given = 0
+        for numbers, translations in chain([([], [])], self.finished(sources, name)):
             for number, translation in zip(numbers, translations):
-                yield number, [self.hypothesis(sources[number], translation, attention, alignment)]
+                found[number] = [self.hypothesis(sources[number], translation, attention, alignment)]
+            while given in found:
+                yield found.pop(given)
+                given += 1
 
     def hypothesis(self, source: list[int], translation: Translation, attention: bool, alignment: bool) -> Hypothesis:
         pieces, (text,) = self.vocabulary.pieces, self.text([translation])
@@ -230,7 +234,10 @@ class Translator:
         the pieces of `target`; position t predicts piece t, and the last one EOS.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
-        weights = attention_weights_of(self.model, *map(Rows, ids))
+        # The hooks of `attention_weights_of` would also see the calls of threads that decode with `model`.
+        shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
+        own = copy.deepcopy(self.model, shared)
+        weights = attention_weights_of(own, *map(Rows, ids))
         return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:
