@@ -1,7 +1,6 @@
 """The translator from Python: what goes in, what comes out, and what is refused."""
 
 import dataclasses
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.imports import ROOT
+from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder
 from transformer import Translator, translator
 from transformer.alignment import links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig
@@ -23,18 +22,10 @@ from transformer.model import attention_weights_of
 from transformer.translator import PAPER
 from transformer.vocabulary import Vocabulary, learn
 
-OLD = ROOT / "tests/data/commit-3b4f273"
-KNOWN = json.loads((OLD / "translations.json").read_text())
-LINES = KNOWN["sources"]
-TEXT = {"languages": ["en", "de"], "entities": True, "nfc": True, "punctuation": False}
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The folder of a model that translates a few words, as average writes it today."""
-    folder = Path(shutil.copytree(OLD / "model", tmp_path_factory.mktemp("model") / "average"))
-    write_json(folder / "text.json", TEXT)
-    return folder
+    return model_folder(tmp_path_factory.mktemp("model") / "average")
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +39,14 @@ def test_the_settings_without_any_are_the_paper_s_and_those_of_params_yaml(param
 
 
 def test_text_in_text_out_and_a_list_in_a_list_out(translate):
-    expected = [expected["text"] for expected in KNOWN["beam"]]
-    assert translate(LINES) == expected
-    assert [translate(line) for line in LINES] == expected
-    assert translate([]) == [] and translate("") == "" and translate(["", LINES[0], " "]) == ["", expected[0], ""]
+    assert translate(LINES) == TRANSLATIONS
+    assert [translate(line) for line in LINES] == TRANSLATIONS
+    assert translate([]) == [] and translate("") == "" and translate(["", LINES[0], " "]) == ["", TRANSLATIONS[0], ""]
 
 
 def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(translate, folder):
     greedy = [expected["text"] for expected in KNOWN["greedy"]]
-    assert greedy != [expected["text"] for expected in KNOWN["beam"]]
+    assert greedy != TRANSLATIONS
     assert translate(LINES, beam=1) == greedy == Translator.load(folder, precision="float32", beam=1)(LINES)
     assert translate.config.beam == 4
 
