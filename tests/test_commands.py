@@ -13,10 +13,12 @@ from tests.imports import ROOT
 WRONG = {
     "pipeline.commands.adopt": ["none"],
     "pipeline.commands.compare": ["none.txt", "none"],
+    "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
     "pipeline.commands.export": ["none", "out", "--format", "marian"],
     "pipeline.commands.plan": ["none"],
     "pipeline.commands.record": ["none"],
     "pipeline.commands.study": ["none"],
+    "pipeline.commands.translate": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
     "benchmarks.epoch": ["none"],
     "benchmarks.learning": ["none"],
