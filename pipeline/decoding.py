@@ -10,11 +10,14 @@ metrics.json, the few numbers that a person compares. It trains nothing.
 
 import argparse
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
+from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
@@ -23,6 +26,7 @@ from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.decoders.registry import decoder_of
+from transformer.decoders.steps import Translation
 from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
@@ -30,7 +34,8 @@ from transformer.translator import Translator
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
     """Write the translation and what made it into `out`. Returns the time it took."""
     lines, _ = chosen.lines("normalised")
-    decoder, started = decoder_of(decoding.choice), time.monotonic()
+    texts = partial(texts_of, translator)
+    decoder, started = decoder_of(decoding.choice, partial(utility, texts=texts)), time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
         found = translator.n_best(lines, decoding.set, 1, bar.update, decoder)
     translations = [best for best, *_ in found]
@@ -51,6 +56,11 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, o
     }
     write_json(out / "decoding.json", description)
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
+
+
+def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list[str]:
+    """The detokenised lines of the ids of sentences."""
+    return translator.text([Translation(list(ids), 0.0) for ids in sentences])
 
 
 def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
