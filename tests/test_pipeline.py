@@ -26,7 +26,7 @@ LAYERS = [
     {"decoders/steps", "store"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoding"},
-    {"decoders/registry", "translator"},
+    {"decoders/registry", "decoders/forced", "translator"},
     {"divergence", "accumulation"},
     {"training"},
 ]
