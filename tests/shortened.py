@@ -42,6 +42,9 @@ def outputs() -> dict[str, list[str]]:
 
 # The project itself selects no decoding.
 OUTPUTS = outputs() | {f"decoding@{name}": [f"scores/decodings/{name}"] for name in DECODINGS}
+KILLED = [name for name in OUTPUTS if not name.startswith("decoding@")] + [
+    "decoding@demo-mbr"
+]  # one decoding is enough
 
 
 def shortened(root: Path) -> Project:
