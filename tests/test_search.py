@@ -1,0 +1,328 @@
+"""Tree search finds what enumeration finds; batches and the cache change nothing."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from transformer.config.mcts import MctsConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.mcts import Search, most_visited, tree_search
+from transformer.decoders.nodes import ModelNodes
+from transformer.decoding import length_penalty, translate
+from transformer.layout import Rows, pad
+from transformer.model import Transformer
+
+CPU = torch.device("cpu")
+VOCABULARY, LIMIT = 6, 4
+WORDS = [token for token in range(VOCABULARY) if token not in (PAD, BOS, EOS)]
+
+
+def mcts(**differences):
+    settings = {"simulations": 8, "c": 1.25, "children": 16, "temperature": 1.0, "objective": "value"}
+    return MctsConfig(**(settings | differences))
+
+
+class LanguageModel:
+    """A node step without a model: logits[sentence, position, previous token, next token].
+
+    The "hidden state" is the value of the prefix by the function `value(sentence, tokens)`.
+    """
+
+    def __init__(self, logits, value=lambda sentence, tokens: 0.0):
+        self.logits, self.value = logits, value
+        self.sentences = list(range(len(logits)))
+        self.token_in = [{} for _ in self.sentences]
+        self.decoded = [[] for _ in self.sentences]  # the prefixes, in the order of the calls
+        self.calls = 0
+
+    def __call__(self, requests):
+        self.calls += 1
+        assert len(requests) == len(self.sentences)
+        hidden, logits = [], []
+        for sentence, request in zip(self.sentences, requests):
+            self.token_in[sentence][request.path[-1]] = request.token
+            prefix = [self.token_in[sentence][slot] for slot in request.path]
+            self.decoded[sentence].append(prefix)
+            hidden.append([self.value(sentence, prefix)])
+            logits.append(self.logits[sentence, min(len(prefix), LIMIT) - 1, prefix[-1]])
+        return torch.tensor(hidden, dtype=torch.float64), torch.stack(logits)
+
+    def select(self, rows):
+        self.sentences = [self.sentences[row] for row in rows]
+
+
+def column(hidden):
+    return hidden[:, 0]
+
+
+def random_logits(sentences=8, seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    return 2 * torch.randn(sentences, LIMIT, VOCABULARY, VOCABULARY, generator=generator)
+
+
+def endings(prefix, limit=LIMIT):
+    """Every complete continuation of the tokens after BOS: those that EOS ends, and those that the limit cuts."""
+    if prefix[-1:] == [EOS] or len(prefix) == limit:
+        yield prefix
+        return
+    for token in [*WORDS, EOS]:
+        yield from endings([*prefix, token], limit)
+
+
+def model_score(logits, tokens, config):
+    allowed = logits.clone()
+    allowed[..., [PAD, BOS]] = -math.inf
+    log_probs = allowed.log_softmax(-1)
+    total = sum(log_probs[t, a, b].item() for t, (a, b) in enumerate(itertools.pairwise([BOS, *tokens])))
+    return total / length_penalty(len(tokens), config)
+
+
+def greedy(logits, prefix=()):
+    tokens = list(prefix)
+    allowed = logits.clone()
+    allowed[..., [PAD, BOS]] = -math.inf
+    while tokens[-1:] != [EOS] and len(tokens) < LIMIT:
+        tokens.append(int(allowed[len(tokens), [BOS, *tokens][-1]].argmax()))
+    return tokens
+
+
+def plain(tokens):
+    return [token for token in tokens if token != EOS]
+
+
+def searched(logits, config, penalty, values=column, value=None, metrics=None, limits=None):
+    step = LanguageModel(logits, value) if value else LanguageModel(logits)
+    limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
+    searches = [Search(limit, config, penalty, metric) for limit, metric in zip(limits, metrics)]
+    return tree_search(step, searches, config, values if config.objective == "value" else None), step
+
+
+def perfect(scores):
+    """The value of a prefix: the best score of its completions, where `scores[sentence]` has one for each."""
+
+    def value(sentence, prefix):
+        tokens = prefix[1:]
+        return max(score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens)
+
+    return value
+
+
+def random_scores(sentences, seed=0):
+    """For each sentence a metric as BLEU is one: the share of the tokens of a random reference, and a little noise."""
+    generator = torch.Generator().manual_seed(seed)
+    every = [tuple(tokens) for tokens in endings([])]
+    references = [every[n] for n in torch.randint(len(every), (sentences,), generator=generator)]
+    noise = 0.1 * torch.rand(sentences, len(every), generator=generator)
+    return [
+        {
+            tokens: sum(a == b for a, b in itertools.zip_longest(tokens, reference)) / LIMIT + extra
+            for tokens, extra in zip(every, row)
+        }
+        for reference, row in zip(references, noise.tolist())
+    ]
+
+
+def test_with_a_perfect_value_and_enough_simulations_the_optimum_is_found(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    penalty = decoding_settings()
+    results, _ = searched(logits, mcts(simulations=100, c=0.3), penalty, value=perfect(scores))
+    best = [max(table, key=table.get) for table in scores]
+    assert [result.ids for result in results] == [plain(tokens) for tokens in best]
+    assert best != [tuple(greedy(table)) for table in logits], "greedy search would not do"
+    for result, tokens, table in zip(results, best, logits):
+        assert result.score == pytest.approx(model_score(table, tokens, penalty), abs=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_a_search_on_log_probability_finds_the_best_model_score(decoding_settings, alpha):
+    logits, penalty = random_logits(seed=7), decoding_settings(alpha=alpha)
+    results, _ = searched(logits, mcts(simulations=400, objective="log_probability"), penalty)
+    best = [max(model_score(table, tokens, penalty) for tokens in endings([])) for table in logits]
+    assert [result.score for result in results] == pytest.approx(best, abs=1e-5)
+
+
+def test_the_oracle_finds_the_best_metric(decoding_settings):
+    logits, penalty = random_logits(seed=7), decoding_settings()
+    tables = [
+        {tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(len(logits), seed=3)
+    ]
+    metrics = [lambda ids, table=table: table[tuple(ids)] for table in tables]
+    config = mcts(simulations=400, temperature=4.0, objective="metric")
+    results, _ = searched(logits, config, penalty, metrics=metrics)
+    assert [metric(result.ids) for metric, result in zip(metrics, results)] == [max(t.values()) for t in tables]
+    few, _ = searched(logits, mcts(simulations=4, objective="metric"), penalty, metrics=metrics)
+    greedily = [metric(plain(greedy(table))) for metric, table in zip(metrics, logits)]
+    assert sum(metric(result.ids) for metric, result in zip(metrics, few)) > sum(greedily)
+
+
+@pytest.mark.parametrize("objective", ["value", "log_probability"])
+def test_one_simulation_is_greedy_search(decoding_settings, objective):
+    logits, scores = random_logits(20), random_scores(20)
+    config = mcts(simulations=1, objective=objective)
+    results, _ = searched(logits, config, decoding_settings(), value=perfect(scores))
+    assert [result.ids for result in results] == [plain(greedy(table)) for table in logits]
+
+
+def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
+    """Where EOS is the likeliest token and the best, simulations visit it again and again."""
+    logits = random_logits()
+    logits[..., EOS] += 3
+    limits = [4, 3, 2, 1, 4, 3, 2, 1]
+    ends_well = lambda sentence, prefix: float(prefix[-1] == EOS)  # noqa: E731
+    results, step = searched(logits, mcts(simulations=64), decoding_settings(), value=ends_well, limits=limits)
+    for limit, prefixes in zip(limits, step.decoded):
+        assert any(prefix[-1] == EOS for prefix in prefixes)
+        assert all(EOS not in prefix[:-1] and len(prefix) <= limit + 1 for prefix in prefixes)
+    assert all(len(result.ids) < limit for limit, result in zip(limits, results))
+
+
+def test_a_value_of_zero_is_a_visit(decoding_settings):
+    """A search that reads 0 as "unvisited" would decode the same child again, or never leave it."""
+    _, step = searched(random_logits(), mcts(simulations=30), decoding_settings(), value=lambda *_: 0.0)
+    for prefixes in step.decoded:
+        assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes)
+
+
+def test_an_unvisited_child_starts_at_its_parents_value(decoding_settings):
+    """The likeliest child is worse than its parent, so the second simulation visits another child."""
+    logits = torch.zeros(1, LIMIT, VOCABULARY, VOCABULARY)
+    logits[0, 0, BOS, 3], logits[0, 0, BOS, 4] = 1.5, 1.0
+    values = {(): 0.5, (3,): 0.2, (4,): 0.5}
+    config = mcts(simulations=2, c=0.1)
+    _, step = searched(logits, config, decoding_settings(), value=lambda _, prefix: values.get(tuple(prefix[1:]), 0.3))
+    assert step.decoded[0][:3] == [[BOS], [BOS, 3], [BOS, 4]]
+
+
+def test_values_are_rescaled_to_the_range_of_the_tree(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    one, _ = searched(logits, mcts(simulations=16), decoding_settings(), value=perfect(scores))
+    scaled = lambda sentence, prefix: 512 * perfect(scores)(sentence, prefix) - 256  # noqa: E731
+    other, _ = searched(logits, mcts(simulations=16), decoding_settings(), value=scaled)
+    assert one == other
+
+
+def test_the_subtree_of_the_move_is_kept(decoding_settings):
+    """No prefix is decoded twice, and a search that throws its tree away would decode 1 + simulations at every move."""
+    logits, scores = random_logits(), random_scores(8)
+    config = mcts(simulations=20)
+    results, step = searched(logits, config, decoding_settings(), value=perfect(scores))
+    for prefixes in step.decoded:
+        assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes)
+    moves = sum(min(LIMIT, len(result.ids) + 1) for result in results)
+    assert sum(map(len, step.decoded)) < 0.7 * (moves * config.simulations)
+
+
+def test_a_call_decodes_a_node_of_every_unfinished_sentence(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    _, step = searched(logits, mcts(), decoding_settings(), value=perfect(scores))
+    assert step.calls == max(map(len, step.decoded))
+    assert len({len(prefixes) for prefixes in step.decoded}) > 1, "no sentence waits for another"
+
+
+def test_a_discarded_node_gives_its_slot_back(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    searches = [Search(LIMIT, mcts(simulations=12), decoding_settings()) for _ in logits]
+    tree_search(LanguageModel(logits, perfect(scores)), searches, mcts(simulations=12), column)
+    for search in searches:
+        in_tree = [node.slot for node in search.root.subtree() if node.slot >= 0]
+        assert sorted([*in_tree, *search.free]) == list(range(search.slots))
+        assert search.slots <= 1 + 12 + LIMIT
+
+
+def test_running_means_are_backed_up(decoding_settings):
+    logits, scores = random_logits(1), random_scores(1)
+    search = Search(LIMIT, mcts(simulations=50), decoding_settings(), keep=True)
+    tree_search(LanguageModel(logits, perfect(scores)), [search], mcts(simulations=50), column)
+    root = search.root
+    assert root.visits == 51 and root.visits_K.sum() == 50
+    for rank, child in root.children.items():
+        if most_visited(root) != rank:  # the search went on below the move
+            valued = [node for node in child.subtree() if node.value is not None]
+            total = sum(node.value * (node.visits - node.visits_K.sum()) for node in valued)
+            assert child.visits == root.visits_K[rank] > 0
+            assert root.mean_K[rank] == pytest.approx(total / child.visits)
+
+
+def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decoding_settings):
+    (logits,), penalty = random_logits(1), decoding_settings()
+    config = mcts(simulations=30, objective="log_probability")
+    search = Search(LIMIT, config, penalty, keep=True)
+    tree_search(LanguageModel(logits[None]), [search], config, None)
+    valued = [node for node in search.root.subtree() if node.value is not None]
+    assert max(node.depth for node in valued) == LIMIT
+    for node in valued:
+        prefix = [each.token for each in node.lineage()][-2::-1]
+        assert node.value == pytest.approx(model_score(logits, greedy(logits, prefix), penalty), abs=1e-5)
+
+
+def test_limits_and_no_sentences(decoding_settings):
+    logits = random_logits()
+    logits[..., EOS] = -30.0
+    limits = [4, 3, 2, 1] * 2
+    results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
+    assert [len(result.ids) for result in results] == limits
+    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column) == []
+
+
+def sharpened(config):
+    """An untrained model with a scaled embedding, so that its distributions are peaked."""
+    torch.manual_seed(3)
+    model = Transformer(config, 40).eval()
+    with torch.no_grad():
+        model.embedding *= 4
+    return model
+
+
+SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
+
+
+def first_unit(hidden):
+    """Any function of the hidden state may be a value."""
+    return hidden[:, 0].float()
+
+
+class UncachedNodes(LanguageModel):
+    """A node step that runs the whole model on every prefix."""
+
+    def __init__(self, model, source_BS):
+        super().__init__(torch.zeros(len(source_BS)))
+        self.model, self.source_BS = model, source_BS
+
+    def __call__(self, requests):
+        hidden = []
+        for sentence, request in zip(self.sentences, requests):
+            self.token_in[sentence][request.path[-1]] = request.token
+            prefix = torch.tensor([[self.token_in[sentence][slot] for slot in request.path]])
+            hidden.append(self.model.hidden(Rows(self.source_BS[sentence, None]), Rows(prefix))[0, -1])
+        return torch.stack(hidden), self.model.logits(torch.stack(hidden))
+
+
+def of_model(model, sources, config, penalty, nodes=ModelNodes):
+    source_BS = pad([[*source, EOS] for source in sources])
+    searches = [Search(len(source) + 6, config, penalty) for source in sources]
+    values = first_unit if config.objective == "value" else None
+    with torch.no_grad():
+        return tree_search(nodes(model, source_BS), searches, config, values)
+
+
+def assert_same(results, expected):
+    assert [result.ids for result in results] == [other.ids for other in expected]
+    assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize("objective", ["value", "log_probability"])
+@pytest.mark.parametrize("differences", [{}, {"neighbourhood": 3}, {"positions": "learned"}, {"norm": "pre"}], ids=str)
+def test_cached_equals_uncached_and_any_batch(settings, decoding_settings, differences, objective):
+    model, config = sharpened(settings(**differences)), mcts(objective=objective)
+    together = of_model(model, SOURCES, config, decoding_settings())
+    alone = [of_model(model, [source], config, decoding_settings())[0] for source in SOURCES]
+    assert_same(together, alone)
+    assert_same(together, of_model(model, SOURCES, config, decoding_settings(), UncachedNodes))
+    assert len({tuple(result.ids) for result in together}) == len(SOURCES)
+
+
+def test_one_simulation_on_a_model_is_a_beam_of_one(settings, decoding_settings):
+    model, penalty = sharpened(settings()), decoding_settings(beam=1, extra_length=6)
+    assert_same(of_model(model, SOURCES, mcts(simulations=1), penalty), translate(model, SOURCES, penalty))

@@ -1,0 +1,228 @@
+"""Monte-Carlo tree search for each next token, as in Leblond et al. 2021 and in AlphaZero.
+
+A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet, values it, and
+adds the value to the running means of its ancestors. Then the most visited child of the root is the next token and the
+root of the next search, which keeps its subtree.
+
+Each sentence is searched by a generator that yields the nodes it wants decoded. One call of the model decodes a node of
+every sentence, and no sentence waits for another.
+
+Shapes: B sentences, D d_model, V vocabulary, K children of a node, the most probable first.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from transformer.config.decoding import DecodingConfig
+from transformer.config.mcts import MctsConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.nodes import NodeStep, Request
+from transformer.decoding import Translation, length_penalty
+
+Values = Callable[[Tensor], Tensor]
+"""Takes the decoder's output [B, D], returns the value of each prefix [B]."""
+
+Metric = Callable[[list[int]], float]
+"""The score of a complete translation of one sentence, given its ids without EOS. Higher is better."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What the model says of a node: its likely children, and its value where there is a value function."""
+
+    token_K: list[int]
+    log_prob_K: list[float]
+    prior_K: np.ndarray
+    value: float | None
+
+
+Wanted = Generator[Request, Decoded, float]
+"""Yields the nodes that are needed for a value, receives what the model says of each, returns the value."""
+
+
+@dataclass(eq=False)
+class Node:
+    """A hypothesis. `decoded` is None before it is decoded, `value` before it is valued."""
+
+    token: int
+    parent: "Node | None"
+    rank: int  # among its parent's children
+    log_probability: float
+    ended: bool  # by EOS or by the limit
+    depth: int  # tokens, BOS excluded and EOS included
+    slot: int = -1
+    decoded: Decoded | None = None
+    value: float | None = None  # its own, which does not change
+    visits: int = 0
+    children: dict[int, "Node"] = field(default_factory=dict)
+    visits_K: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    mean_K: np.ndarray = field(default_factory=lambda: np.zeros(0))  # running means; a child starts at the node's value
+
+    def lineage(self) -> Iterator["Node"]:
+        """The node, its parent, and so on up to BOS."""
+        node: Node | None = self
+        while node:
+            yield node
+            node = node.parent
+
+    def subtree(self) -> Iterator["Node"]:
+        """The node and all its descendants."""
+        waiting = [self]
+        while waiting:
+            yield (node := waiting.pop())
+            waiting += node.children.values()
+
+    @property
+    def ids(self) -> list[int]:
+        """The tokens without BOS and EOS."""
+        tokens = [node.token for node in self.lineage()]
+        return [token for token in reversed(tokens) if token not in (BOS, EOS)]
+
+
+class Search:
+    """The tree of one sentence. `limit` is the maximum number of tokens of its translation, EOS included."""
+
+    def __init__(
+        self, limit: int, config: MctsConfig, penalty: DecodingConfig, metric: Metric | None = None, keep: bool = False
+    ) -> None:
+        self.limit, self.config, self.penalty, self.metric = limit, config, penalty, metric
+        self.keep = keep  # the whole tree, for a picture
+        self.free: list[int] = []  # slots of discarded nodes
+        self.slots = 0  # used slots, the free ones included
+        self.low, self.high = math.inf, -math.inf  # of the values seen in this tree
+        self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
+
+    def run(self) -> Generator[Request, Decoded, Translation]:
+        """Yields the nodes to decode and returns the translation."""
+        root = self.root
+        while not root.ended:
+            while root.visits <= self.config.simulations:  # the root's own value is the first visit
+                yield from self.simulate(root)
+            chosen = self.child(root, most_visited(root))
+            if not self.keep:
+                self.discard_siblings(chosen)
+            root = chosen
+        return Translation(root.ids, self.model_score(root))
+
+    def simulate(self, root: Node) -> Generator[Request, Decoded, None]:
+        """One simulation: select, value, back up. A hypothesis that has ended is visited again, but never expanded."""
+        node = root
+        while node.value is not None and not node.ended:
+            node = self.child(node, self.select(node))
+        if node.value is None:
+            node.value = yield from self.valued(node)
+            self.low, self.high = min(self.low, node.value), max(self.high, node.value)
+            if node.decoded:
+                node.visits_K = np.zeros(len(node.decoded.token_K))
+                node.mean_K = np.full(len(node.decoded.token_K), node.value)
+        back_up(node, root)
+
+    def select(self, node: Node) -> int:
+        """The rank of the child with the highest rescaled value and exploration bonus."""
+        assert node.decoded
+        spread = self.high - self.low
+        rescaled_K = (node.mean_K - self.low) / (spread if spread > 0 else 1.0)
+        bonus_K = node.decoded.prior_K * math.sqrt(node.visits) / (1 + node.visits_K)
+        return int((rescaled_K + self.config.c * bonus_K).argmax())
+
+    def valued(self, node: Node) -> Wanted:
+        """The value of a node: the value function's, or what its greedy completion is worth."""
+        if self.config.objective == "value":
+            value = (yield from self.decode(node)).value
+            assert value is not None
+            return value
+        end = yield from self.completion(node)
+        if end.value is None:
+            end.value = self.metric(end.ids) if self.metric else self.model_score(end)
+        return end.value
+
+    def completion(self, node: Node) -> Generator[Request, Decoded, Node]:
+        """The end of the greedy continuation of `node`. Its nodes are in the tree, without visits."""
+        while not node.ended:
+            yield from self.decode(node)
+            node = self.child(node, 0)
+        return node
+
+    def decode(self, node: Node) -> Generator[Request, Decoded, Decoded]:
+        if node.decoded is None:
+            node.slot = self.free.pop() if self.free else self.slots
+            self.slots = max(self.slots, node.slot + 1)
+            node.decoded = yield Request(node.token, [ancestor.slot for ancestor in node.lineage()][::-1])
+        return node.decoded
+
+    def child(self, node: Node, rank: int) -> Node:
+        if rank not in node.children:
+            assert node.decoded and not node.ended
+            token, log_prob = node.decoded.token_K[rank], node.decoded.log_prob_K[rank]
+            depth = node.depth + 1
+            ended = token == EOS or depth == self.limit
+            node.children[rank] = Node(token, node, rank, node.log_probability + log_prob, ended, depth)
+        return node.children[rank]
+
+    def discard_siblings(self, chosen: Node) -> None:
+        """Remove the other children of the parent and free the slots of their subtrees."""
+        assert chosen.parent
+        for node in chosen.parent.children.values():
+            if node is not chosen:
+                self.free += [each.slot for each in node.subtree() if each.slot >= 0]
+        chosen.parent.children = {chosen.rank: chosen}
+
+    def model_score(self, node: Node) -> float:
+        """The score by which beam search compares finished hypotheses."""
+        return node.log_probability / float(length_penalty(max(1, node.depth), self.penalty))
+
+
+def back_up(node: Node, root: Node) -> None:
+    """Count the visit in the running means from `node` up to `root`."""
+    value = node.value
+    while node is not root:
+        assert node.parent
+        node.visits += 1
+        node.parent.visits_K[node.rank] += 1
+        node.parent.mean_K[node.rank] += (value - node.parent.mean_K[node.rank]) / node.visits
+        node = node.parent
+    root.visits += 1
+
+
+def most_visited(node: Node) -> int:
+    """The rank of the most visited child; of equals that with the higher mean, then the more probable."""
+    most_K = node.visits_K == node.visits_K.max()
+    return int(np.where(most_K, node.mean_K, -math.inf).argmax())
+
+
+def tree_search(
+    step: NodeStep, searches: Sequence[Search], config: MctsConfig, values: Values | None
+) -> list[Translation]:
+    """Run the searches together: each call of `step` decodes one node of every sentence that is not finished."""
+    results: dict[int, Translation] = {}
+    running = [(number, search.run()) for number, search in enumerate(searches)]
+    answers: list[Decoded | None] = [None] * len(running)
+    while running:
+        requests, rows = [], []
+        for row, ((number, generator), answer) in enumerate(zip(running, answers)):
+            try:
+                requests.append(generator.send(answer))  # type: ignore[arg-type]  # the first answer is None
+                rows.append(row)
+            except StopIteration as end:
+                results[number] = end.value
+        if requests:
+            if len(rows) < len(running):
+                step.select(rows)
+            answers = list(decoded(*step(requests), config, values))
+        running = [running[row] for row in rows]
+    return [results[number] for number in range(len(searches))]
+
+
+def decoded(hidden_BD: Tensor, logits_BV: Tensor, config: MctsConfig, values: Values | None) -> Iterator[Decoded]:
+    """The `config.children` most probable children of each node, with the priors of the whole vocabulary."""
+    logits_BV = logits_BV.float()
+    logits_BV[:, [PAD, BOS]] = -math.inf
+    log_prob_BV = logits_BV.log_softmax(-1)
+    log_prob_BK, token_BK = log_prob_BV.topk(min(config.children, logits_BV.shape[1] - 2))
+    prior_BK = (logits_BV / config.temperature).softmax(-1).gather(1, token_BK)
+    value_B = values(hidden_BD).tolist() if values else [None] * len(token_BK)
+    yield from map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)

@@ -1,0 +1,106 @@
+"""Decoding single nodes of search trees on shared keys and values.
+
+A tree search decodes prefixes of any length in any order. Each sentence has a pool of slots, and the keys and values of a
+node stay in its slot for as long as the node is in the tree, so that no prefix is decoded again. A mask selects the slots
+of a node's ancestors.
+
+Shapes: B sentences, S source positions, D d_model, V vocabulary, H heads, E d_k or d_v, N slots.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.layers import LayerCache
+from transformer.model import Transformer
+
+
+@dataclass(frozen=True)
+class Request:
+    """A node to decode: its token, and the slots of its ancestors from BOS on, followed by its own slot."""
+
+    token: int
+    path: list[int]
+
+
+class NodeStep(Protocol):
+    """Decodes one node of each sentence. The ancestors of a node were decoded by earlier calls."""
+
+    def __call__(self, requests: Sequence[Request]) -> tuple[Tensor, Tensor]:
+        """The decoder's output, [B, D], and the logits of the next token, [B, V]."""
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep the sentences with these indices and drop the others."""
+
+
+class SlotCache(LayerCache):
+    """The keys and values of one decoder layer in slots. Each sentence writes to a slot of its own choice."""
+
+    slot_B: Tensor  # the slots that the next `append` writes to
+    row_B: Tensor  # 0 to B - 1
+
+    def append(self, k_BH1E: Tensor, v_BH1E: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the keys and values of the nodes. Returns those of all slots up to `length`, each [B, H, N, E]."""
+        if self.length > self.k.shape[2]:
+            self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
+        self.k[self.row_B, :, self.slot_B] = k_BH1E[:, :, 0]
+        self.v[self.row_B, :, self.slot_B] = v_BH1E[:, :, 0]
+        return self.k[:, :, : self.length], self.v[:, :, : self.length]
+
+    def enlarged(self, old: Tensor) -> Tensor:
+        """A larger copy. Unused slots are zero: a mask cannot hide the NaN that uninitialised memory may hold."""
+        new = super().enlarged(old)
+        new[:, :, old.shape[2] :] = 0
+        return new
+
+
+class ModelNodes:
+    """The `NodeStep` of a Transformer."""
+
+    def __init__(self, model: Transformer, source_BS: Tensor) -> None:
+        cache = model.start(source_BS)
+        self.model, self.source_mask = model, cache.source_mask
+        self.layers = [SlotCache(layer.source_k, layer.source_v) for layer in cache.layers]
+        self.slots = 0  # that any sentence has used
+
+    def __call__(self, requests: Sequence[Request]) -> tuple[Tensor, Tensor]:
+        device = self.model.embedding.device
+        paths = [request.path for request in requests]
+        self.slots = max(self.slots, *(path[-1] + 1 for path in paths))
+        mask = self.mask(paths)
+        slot_B = torch.tensor([path[-1] for path in paths], device=device)
+        row_B = torch.arange(len(paths), device=device)
+        x_B1D = self.embed(requests, device)
+        for layer, cache in zip(self.model.decoder, self.layers):
+            cache.slot_B, cache.row_B, cache.length = slot_B, row_B, self.slots
+            x_B1D = layer.step(x_B1D, cache, mask, self.source_mask)
+        hidden_BD = self.model.decoder_norm(x_B1D)[:, 0]
+        return hidden_BD, self.model.logits(hidden_BD)
+
+    def embed(self, requests: Sequence[Request], device: torch.device) -> Tensor:
+        """As `Transformer.embed`, with a position for each sentence: [B, 1, D]."""
+        token_B1 = torch.tensor([[request.token] for request in requests], device=device)
+        position_B1 = torch.tensor([[len(request.path) - 1] for request in requests], device=device)
+        encodings = self.model.target_positions(0, max(len(request.path) for request in requests))
+        x_B1D = F.embedding(token_B1, self.model.embedding) * math.sqrt(self.model.config.d_model)
+        return x_B1D + F.embedding(position_B1, encodings)
+
+    def mask(self, paths: Sequence[list[int]]) -> Tensor:
+        """The additive mask that leaves to each node its ancestors in the neighbourhood and itself: [B, 1, 1, N]."""
+        seen = self.model.config.neighbourhood + 1 if self.model.config.neighbourhood else 0
+        kept = [(row, slot) for row, path in enumerate(paths) for slot in path[-seen:]]
+        mask_BN = torch.full((len(paths), self.slots), float("-inf"), dtype=self.model.embedding.dtype)
+        row_M, slot_M = torch.tensor(kept).T
+        mask_BN[row_M, slot_M] = 0
+        return mask_BN[:, None, None].to(self.model.embedding.device)
+
+    def select(self, rows: Sequence[int]) -> None:
+        row_B = torch.tensor(rows, dtype=torch.int64, device=self.model.embedding.device)
+        for layer in self.layers:
+            layer.select(row_B)
+        self.source_mask = self.source_mask.index_select(0, row_B)
