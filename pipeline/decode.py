@@ -26,7 +26,7 @@ from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoding import Translation
+from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
 from transformer.layout import Rows, pad
 from transformer.model import attention_weights_of

@@ -22,8 +22,10 @@ LAYERS = [
     {"binarised", "attention", "data", "loss", "parallel"},
     {"layers"},
     {"model"},
-    {"checkpoint", "decoding", "perplexity"},
-    {"store", "translator"},
+    {"checkpoint", "perplexity", "decoders/steps"},
+    {"decoders/beam", "store"},
+    {"decoders/greedy", "decoding"},
+    {"decoders/registry", "translator"},
     {"divergence", "accumulation"},
     {"training"},
 ]
@@ -164,7 +166,8 @@ def test_modules_of_transformer_stand_in_their_order():
             package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")}
             assert package <= below, f"transformer/{name}.py imports {package - below}, which does not stand below it"
         below |= layer
-    files = {path.stem for path in (ROOT / "transformer").glob("*.py")} - {"__init__"}
+    paths = {path.relative_to(ROOT / "transformer") for path in (ROOT / "transformer").rglob("*.py")}
+    files = {str(path.with_suffix("")) for path in paths if path.parts[0] != "config" and path.stem != "__init__"}
     assert files == below, "LAYERS names each module"
 
 
@@ -256,6 +259,8 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
     ("path", "stages_of"),
     [
         ("transformer/decoding.py", {"decode"}),
+        ("transformer/decoders/beam.py", {"decode"}),
+        ("transformer/decoders/greedy.py", set()),
         ("transformer/optimisation.py", {"train"}),
         ("transformer/perplexity.py", {"train", "decode"}),
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
