@@ -6,11 +6,16 @@ import math
 import pytest
 import torch
 
-from transformer.config.mcts import MctsConfig
+from transformer.config.decoders import Choice
+from transformer.config.reading import UserError
+from transformer.config.search import MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.mcts import Search, most_visited, tree_search
+from transformer.decoders.beam import Beam, length_penalty
+from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.nodes import ModelNodes
-from transformer.decoding import length_penalty, translate
+from transformer.decoders.registry import decoder_of
+from transformer.decoders.value_beam import ValueBeam, value_beam_search
+from transformer.decoding import Job, search, translate
 from transformer.layout import Rows, pad
 from transformer.model import Transformer
 
@@ -95,16 +100,18 @@ def plain(tokens):
 def searched(logits, config, penalty, values=column, value=None, metrics=None, limits=None):
     step = LanguageModel(logits, value) if value else LanguageModel(logits)
     limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
-    searches = [Search(limit, config, penalty, metric) for limit, metric in zip(limits, metrics)]
+    searches = [Search(limit, penalty, config, metric) for limit, metric in zip(limits, metrics)]
     return tree_search(step, searches, config, values if config.objective == "value" else None), step
 
 
 def perfect(scores):
-    """The value of a prefix: the best score of its completions, where `scores[sentence]` has one for each."""
+    """The value of a prefix: the best score of its completions, where `scores[sentence]` has one for each; or 0."""
 
     def value(sentence, prefix):
         tokens = prefix[1:]
-        return max(score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens)
+        return max(
+            (score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens), default=0.0
+        )
 
     return value
 
@@ -149,10 +156,10 @@ def test_the_oracle_finds_the_best_metric(decoding_settings):
         {tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(len(logits), seed=3)
     ]
     metrics = [lambda ids, table=table: table[tuple(ids)] for table in tables]
-    config = mcts(simulations=400, temperature=4.0, objective="metric")
+    config = mcts(simulations=400, temperature=4.0, objective="oracle_bleu")
     results, _ = searched(logits, config, penalty, metrics=metrics)
     assert [metric(result.ids) for metric, result in zip(metrics, results)] == [max(t.values()) for t in tables]
-    few, _ = searched(logits, mcts(simulations=4, objective="metric"), penalty, metrics=metrics)
+    few, _ = searched(logits, mcts(simulations=4, objective="oracle_bleu"), penalty, metrics=metrics)
     greedily = [metric(plain(greedy(table))) for metric, table in zip(metrics, logits)]
     assert sum(metric(result.ids) for metric, result in zip(metrics, few)) > sum(greedily)
 
@@ -223,19 +230,19 @@ def test_a_call_decodes_a_node_of_every_unfinished_sentence(decoding_settings):
 
 def test_a_discarded_node_gives_its_slot_back(decoding_settings):
     logits, scores = random_logits(), random_scores(8)
-    searches = [Search(LIMIT, mcts(simulations=12), decoding_settings()) for _ in logits]
+    searches = [Search(LIMIT, decoding_settings(), mcts(simulations=12)) for _ in logits]
     tree_search(LanguageModel(logits, perfect(scores)), searches, mcts(simulations=12), column)
-    for search in searches:
-        in_tree = [node.slot for node in search.root.subtree() if node.slot >= 0]
-        assert sorted([*in_tree, *search.free]) == list(range(search.slots))
-        assert search.slots <= 1 + 12 + LIMIT
+    for each in searches:
+        in_tree = [node.slot for node in each.root.subtree() if node.slot >= 0]
+        assert sorted([*in_tree, *each.free]) == list(range(each.slots))
+        assert each.slots <= 1 + 12 + LIMIT
 
 
 def test_running_means_are_backed_up(decoding_settings):
     logits, scores = random_logits(1), random_scores(1)
-    search = Search(LIMIT, mcts(simulations=50), decoding_settings(), keep=True)
-    tree_search(LanguageModel(logits, perfect(scores)), [search], mcts(simulations=50), column)
-    root = search.root
+    tree = Search(LIMIT, decoding_settings(), mcts(simulations=50), keep=True)
+    tree_search(LanguageModel(logits, perfect(scores)), [tree], mcts(simulations=50), column)
+    root = tree.root
     assert root.visits == 51 and root.visits_K.sum() == 50
     for rank, child in root.children.items():
         if most_visited(root) != rank:  # the search went on below the move
@@ -248,9 +255,9 @@ def test_running_means_are_backed_up(decoding_settings):
 def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decoding_settings):
     (logits,), penalty = random_logits(1), decoding_settings()
     config = mcts(simulations=30, objective="log_probability")
-    search = Search(LIMIT, config, penalty, keep=True)
-    tree_search(LanguageModel(logits[None]), [search], config, None)
-    valued = [node for node in search.root.subtree() if node.value is not None]
+    tree = Search(LIMIT, penalty, config, keep=True)
+    tree_search(LanguageModel(logits[None]), [tree], config, None)
+    valued = [node for node in tree.root.subtree() if node.value is not None]
     assert max(node.depth for node in valued) == LIMIT
     for node in valued:
         prefix = [each.token for each in node.lineage()][-2::-1]
@@ -292,6 +299,7 @@ class UncachedNodes(LanguageModel):
 
     def __call__(self, requests):
         hidden = []
+        self.calls += len(requests)
         for sentence, request in zip(self.sentences, requests):
             self.token_in[sentence][request.path[-1]] = request.token
             prefix = torch.tensor([[self.token_in[sentence][slot] for slot in request.path]])
@@ -299,9 +307,96 @@ class UncachedNodes(LanguageModel):
         return torch.stack(hidden), self.model.logits(torch.stack(hidden))
 
 
+class PrefixStep:
+    """A hidden step without a model: the logits and values of `LanguageModel`, by origins."""
+
+    def __init__(self, logits, value):
+        self.model, self.prefixes = LanguageModel(logits, value), None
+
+    def __call__(self, tokens_BK, origin_BK):
+        before = self.prefixes or [(sentence, []) for sentence in range(len(tokens_BK))]
+        origins, tokens = origin_BK.flatten().tolist(), tokens_BK.flatten().tolist()
+        self.prefixes = [(before[o][0], [*before[o][1], token]) for o, token in zip(origins, tokens)]
+        hidden = torch.tensor([[self.model.value(*prefix)] for prefix in self.prefixes])
+        rows = [self.model.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in self.prefixes]
+        return hidden.view(*tokens_BK.shape, 1), torch.stack(rows).view(*tokens_BK.shape, -1)
+
+
+def value_beam(logits, value, weight, config, limits=None):
+    step, limits = PrefixStep(logits, value), limits or [LIMIT] * len(logits)
+    return value_beam_search(step, limits, config, ValueBeamConfig(weight), lambda hidden: hidden[..., 0], CPU)
+
+
+def test_a_perfect_value_guides_the_beam_to_better_scores_and_in_a_wide_beam_to_the_best(decoding_settings):
+    logits, scores = random_logits(30), random_scores(30)
+
+    def mean_score(weight, beam):
+        found = value_beam(logits, perfect(scores), weight, decoding_settings(beam=beam, alpha=0.0))
+        tokens = [tuple([*best.ids, EOS][:LIMIT]) for best, *_ in found]
+        return sum(table[each] for table, each in zip(scores, tokens)) / len(tokens)
+
+    assert mean_score(0.0, 4) + 0.1 < mean_score(0.5, 4) < mean_score(0.99, 4)
+    ended = [max(score for tokens, score in table.items() if tokens[-1] == EOS) for table in scores]
+    assert mean_score(0.999, 200) == pytest.approx(sum(ended) / len(ended))
+
+
+def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
+    """With a beam wider than all hypotheses, its result is the best of all by the documented score."""
+    logits, scores, weight = random_logits(seed=9), random_scores(8, seed=9), 0.5
+    config = decoding_settings(beam=200, alpha=0.0)
+    for (result, *_), table, values in zip(value_beam(logits, perfect(scores), weight, config), logits, scores):
+        ended = [tokens for tokens in endings([]) if tokens[-1] == EOS]
+        best = max(
+            ended, key=lambda t: (1 - weight) * model_score(table, t, config) + weight * math.log(values[tuple(t)])
+        )
+        assert result.ids == plain(best)
+        expected = model_score(table, best, config) + weight / (1 - weight) * math.log(values[tuple(best)])
+        assert result.score == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam, n_best", [(1, 1), (4, 1), (4, 3)])
+def test_a_value_beam_of_weight_0_is_beam_search(settings, decoding_settings, beam, n_best):
+    model, config = sharpened(settings()), decoding_settings(beam=beam, extra_length=6)
+    decoder = ValueBeam(config, ValueBeamConfig(0.0), lambda hidden: hidden[..., 0].float().sigmoid())
+    job = Job(SOURCES, range(len(SOURCES)))
+    guided, plain_beam = (search([model], job, each, 6, n_best).translations for each in (decoder, Beam(config)))
+    for one, other in zip(guided, plain_beam):
+        assert_same(one, other)
+    weighted = ValueBeam(config, ValueBeamConfig(0.9), decoder.values)
+    assert search([model], job, weighted, 6, n_best).translations != guided
+
+
+def test_a_value_beam_translates_alike_in_any_batch_and_stops_at_limits(settings, decoding_settings):
+    model, config = sharpened(settings()), decoding_settings(extra_length=2)
+    decoder = ValueBeam(config, ValueBeamConfig(0.5), lambda hidden: hidden[..., 0].float().sigmoid())
+    together = [found[0] for found in search([model], Job(SOURCES, range(5)), decoder, 2, 1).translations]
+    alone = [search([model], Job([source], [0]), decoder, 2, 1).translations[0][0] for source in SOURCES]
+    assert_same(together, alone)
+    assert all(len(result.ids) <= len(source) + 2 for result, source in zip(together, SOURCES))
+    assert value_beam(random_logits()[:0], None, 0.5, config, []) == []
+
+
+def test_decoders_count_prefixes_and_say_what_they_need(settings, decoding_settings):
+    model, config = sharpened(settings()), decoding_settings(extra_length=6)
+    job = Job(SOURCES, range(len(SOURCES)))
+    searched = search([model], job, Mcts(config, mcts(), first_unit, None), 6, 1)
+    nodes = UncachedNodes(model, pad([[*source, EOS] for source in SOURCES]))
+    with torch.no_grad():
+        expected = tree_search(nodes, [Search(len(s) + 6, config, mcts()) for s in SOURCES], mcts(), first_unit)
+    assert_same([found[0] for found in searched.translations], expected)
+    assert searched.calls == nodes.calls > 0
+    for own, name, what in [
+        (mcts(), "mcts", "needs a value; a model folder values/NAME is expected"),
+        (ValueBeamConfig(0.5), "value_beam", "needs a value; a model folder values/NAME is expected"),
+        (mcts(objective="oracle_chrf"), "mcts", "'oracle_chrf' needs references"),
+    ]:
+        with pytest.raises(UserError, match=what):
+            decoder_of(Choice(name, config, own))
+
+
 def of_model(model, sources, config, penalty, nodes=ModelNodes):
     source_BS = pad([[*source, EOS] for source in sources])
-    searches = [Search(len(source) + 6, config, penalty) for source in sources]
+    searches = [Search(len(source) + 6, penalty, config) for source in sources]
     values = first_unit if config.objective == "value" else None
     with torch.no_grad():
         return tree_search(nodes(model, source_BS), searches, config, values)

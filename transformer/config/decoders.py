@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from transformer.config.decoding import BeamConfig, DecodingConfig
+from transformer.config.search import MctsConfig, ValueBeamConfig
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
@@ -25,6 +26,8 @@ class GreedyConfig:
 DECODERS: dict[str, Any] = {
     "beam": BeamConfig,
     "greedy": GreedyConfig,
+    "value_beam": ValueBeamConfig,
+    "mcts": MctsConfig,
 }
 DEFAULT = "beam"  # the paper's
 

@@ -7,37 +7,48 @@ root of the next search, which keeps its subtree.
 Each sentence is searched by a generator that yields the nodes it wants decoded. One call of the model decodes a node of
 every sentence, and no sentence waits for another.
 
-Shapes: B sentences, D d_model, V vocabulary, K children of a node, the most probable first.
+Shapes: K children of a node, the most probable first.
 """
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-from torch import Tensor
 
 from transformer.config.decoding import DecodingConfig
-from transformer.config.mcts import MctsConfig
-from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.nodes import NodeStep, Request
-from transformer.decoding import Translation, length_penalty
+from transformer.config.search import MctsConfig
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import length_penalty
+from transformer.decoders.nodes import BatchNodes, Decoded, NodeStep, Request, decoded
+from transformer.decoders.steps import Batch, Translation
+from transformer.value import Values
 
-Values = Callable[[Tensor], Tensor]
-"""Takes the decoder's output [B, D], returns the value of each prefix [B]."""
-
-Metric = Callable[[list[int]], float]
-"""The score of a complete translation of one sentence, given its ids without EOS. Higher is better."""
+Metric = Callable[[int, list[int]], float]
+"""The score of a translation, higher is better, given the number of the sentence in its set and the ids without EOS."""
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """What the model says of a node: its likely children, and its value where there is a value function."""
+class Mcts:
+    """Tree search as a `Decoder`. Its n-best list has one entry. `metric` is for an oracle, `values` for a value."""
 
-    token_K: list[int]
-    log_prob_K: list[float]
-    prior_K: np.ndarray
-    value: float | None
+    config: DecodingConfig
+    own: MctsConfig
+    values: Values | None
+    metric: Metric | None
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        searches = [
+            Search(limit, self.config, self.own, partial(self.metric, number) if self.metric else None)
+            for limit, number in zip(batch.limits, batch.numbers)
+        ]
+        results = tree_search(BatchNodes(batch), searches, self.own, self.values)
+        return [[result] for result in results]
+
+    def width(self, n_best: int) -> int:
+        """A node has the keys of one position, where a hypothesis of a beam has those of all."""
+        return 1 + self.own.simulations // 16
 
 
 Wanted = Generator[Request, Decoded, float]
@@ -87,9 +98,14 @@ class Search:
     """The tree of one sentence. `limit` is the maximum number of tokens of its translation, EOS included."""
 
     def __init__(
-        self, limit: int, config: MctsConfig, penalty: DecodingConfig, metric: Metric | None = None, keep: bool = False
+        self,
+        limit: int,
+        config: DecodingConfig,
+        own: MctsConfig,
+        metric: Callable[[list[int]], float] | None = None,
+        keep: bool = False,
     ) -> None:
-        self.limit, self.config, self.penalty, self.metric = limit, config, penalty, metric
+        self.limit, self.config, self.own, self.metric = limit, config, own, metric
         self.keep = keep  # the whole tree, for a picture
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # used slots, the free ones included
@@ -100,7 +116,7 @@ class Search:
         """Yields the nodes to decode and returns the translation."""
         root = self.root
         while not root.ended:
-            while root.visits <= self.config.simulations:  # the root's own value is the first visit
+            while root.visits <= self.own.simulations:  # the root's own value is the first visit
                 yield from self.simulate(root)
             chosen = self.child(root, most_visited(root))
             if not self.keep:
@@ -127,11 +143,11 @@ class Search:
         spread = self.high - self.low
         rescaled_K = (node.mean_K - self.low) / (spread if spread > 0 else 1.0)
         bonus_K = node.decoded.prior_K * math.sqrt(node.visits) / (1 + node.visits_K)
-        return int((rescaled_K + self.config.c * bonus_K).argmax())
+        return int((rescaled_K + self.own.c * bonus_K).argmax())
 
     def valued(self, node: Node) -> Wanted:
         """The value of a node: the value function's, or what its greedy completion is worth."""
-        if self.config.objective == "value":
+        if self.own.objective == "value":
             value = (yield from self.decode(node)).value
             assert value is not None
             return value
@@ -173,7 +189,7 @@ class Search:
 
     def model_score(self, node: Node) -> float:
         """The score by which beam search compares finished hypotheses."""
-        return node.log_probability / float(length_penalty(max(1, node.depth), self.penalty))
+        return node.log_probability / float(length_penalty(max(1, node.depth), self.config))
 
 
 def back_up(node: Node, root: Node) -> None:
@@ -195,7 +211,7 @@ def most_visited(node: Node) -> int:
 
 
 def tree_search(
-    step: NodeStep, searches: Sequence[Search], config: MctsConfig, values: Values | None
+    step: NodeStep, searches: Sequence[Search], own: MctsConfig, values: Values | None
 ) -> list[Translation]:
     """Run the searches together: each call of `step` decodes one node of every sentence that is not finished."""
     results: dict[int, Translation] = {}
@@ -212,17 +228,6 @@ def tree_search(
         if requests:
             if len(rows) < len(running):
                 step.select(rows)
-            answers = list(decoded(*step(requests), config, values))
+            answers = list(decoded(*step(requests), own, values))
         running = [running[row] for row in rows]
     return [results[number] for number in range(len(searches))]
-
-
-def decoded(hidden_BD: Tensor, logits_BV: Tensor, config: MctsConfig, values: Values | None) -> Iterator[Decoded]:
-    """The `config.children` most probable children of each node, with the priors of the whole vocabulary."""
-    logits_BV = logits_BV.float()
-    logits_BV[:, [PAD, BOS]] = -math.inf
-    log_prob_BV = logits_BV.log_softmax(-1)
-    log_prob_BK, token_BK = log_prob_BV.topk(min(config.children, logits_BV.shape[1] - 2))
-    prior_BK = (logits_BV / config.temperature).softmax(-1).gather(1, token_BK)
-    value_B = values(hidden_BD).tolist() if values else [None] * len(token_BK)
-    yield from map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)

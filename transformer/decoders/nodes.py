@@ -1,23 +1,31 @@
-"""Decoding single nodes of search trees on shared keys and values.
+"""The steps of searches that use the decoder's output, and of those that decode single nodes of a tree.
 
 A tree search decodes prefixes of any length in any order. Each sentence has a pool of slots, and the keys and values of a
 node stay in its slot for as long as the node is in the tree, so that no prefix is decoded again. A mask selects the slots
 of a node's ancestors.
 
-Shapes: B sentences, S source positions, D d_model, V vocabulary, H heads, E d_k or d_v, N slots.
+Shapes: B sentences, K hypotheses of each or children of a node, D d_model, V vocabulary, H heads, E d_k or d_v, N slots.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer.config.search import MctsConfig
+from transformer.config.vocabulary import BOS, PAD
+from transformer.decoders.steps import Batch, ModelStep, SourceBatch, mean_of
 from transformer.layers import LayerCache
 from transformer.model import Transformer
+from transformer.value import Values
+
+HiddenStep = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""A `Step` that returns the decoder's output, [B, K, D], and the logits."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,16 @@ class Request:
 
     token: int
     path: list[int]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What the model says of a node: its likely children, and its value where there is a value function."""
+
+    token_K: list[int]
+    log_prob_K: list[float]
+    prior_K: np.ndarray
+    value: float | None
 
 
 class NodeStep(Protocol):
@@ -92,8 +110,8 @@ class ModelNodes:
 
     def mask(self, paths: Sequence[list[int]]) -> Tensor:
         """The additive mask that leaves to each node its ancestors in the neighbourhood and itself: [B, 1, 1, N]."""
-        seen = self.model.config.neighbourhood + 1 if self.model.config.neighbourhood else 0
-        kept = [(row, slot) for row, path in enumerate(paths) for slot in path[-seen:]]
+        near = self.model.config.neighbourhood
+        kept = [(row, slot) for row, path in enumerate(paths) for slot in (path[-near - 1 :] if near else path)]
         mask_BN = torch.full((len(paths), self.slots), float("-inf"), dtype=self.model.embedding.dtype)
         row_M, slot_M = torch.tensor(kept).T
         mask_BN[row_M, slot_M] = 0
@@ -104,3 +122,44 @@ class ModelNodes:
         for layer in self.layers:
             layer.select(row_B)
         self.source_mask = self.source_mask.index_select(0, row_B)
+
+
+def hidden_step(batch: Batch) -> HiddenStep:
+    """A step function for the batch. The decoder's output is that of the first model of an ensemble."""
+    assert isinstance(batch, SourceBatch)
+    steps = [ModelStep(model, batch.source_BS) for model in batch.models]
+
+    def step(tokens_BK: Tensor, origin_BK: Tensor) -> tuple[Tensor, Tensor]:
+        batch.calls += tokens_BK.numel()
+        logits_BKV = mean_of([one(tokens_BK, origin_BK) for one in steps])
+        return steps[0].hidden_BKD, logits_BKV
+
+    return step
+
+
+class BatchNodes:
+    """The `NodeStep` of a batch. The decoder's output is that of the first model of an ensemble."""
+
+    def __init__(self, batch: Batch) -> None:
+        assert isinstance(batch, SourceBatch)
+        self.batch, self.models = batch, [ModelNodes(model, batch.source_BS) for model in batch.models]
+
+    def __call__(self, requests: Sequence[Request]) -> tuple[Tensor, Tensor]:
+        self.batch.calls += len(requests)
+        results = [model(requests) for model in self.models]
+        return results[0][0], mean_of([logits_BV for _, logits_BV in results])
+
+    def select(self, rows: Sequence[int]) -> None:
+        for model in self.models:
+            model.select(rows)
+
+
+def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Values | None) -> Iterator[Decoded]:
+    """The `own.children` most probable children of each node, with the priors of the whole vocabulary."""
+    logits_BV = logits_BV.float()
+    logits_BV[:, [PAD, BOS]] = -math.inf
+    log_prob_BV = logits_BV.log_softmax(-1)
+    log_prob_BK, token_BK = log_prob_BV.topk(min(own.children, logits_BV.shape[1] - 2))
+    prior_BK = (logits_BV / own.temperature).softmax(-1).gather(1, token_BK)
+    value_B = values(hidden_BD).tolist() if values else [None] * len(token_BK)
+    yield from map(Decoded, token_BK.tolist(), log_prob_BK.tolist(), prior_BK.cpu().numpy(), value_B)
