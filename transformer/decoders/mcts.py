@@ -40,11 +40,15 @@ class Mcts:
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         searches = [
-            Search(limit, self.config, self.own, partial(self.metric, number) if self.metric else None)
+            Search(limit, self.config, self.own, self.metric_of(number))
             for limit, number in zip(batch.limits, batch.numbers)
         ]
         results = tree_search(BatchNodes(batch), searches, self.own, self.values)
         return [[result] for result in results]
+
+    def metric_of(self, number: int) -> Callable[[list[int]], float] | None:
+        """The metric of one sentence."""
+        return partial(self.metric, number) if self.metric else None
 
     def width(self, n_best: int) -> int:
         """A node has the keys of one position, where a hypothesis of a beam has those of all."""
