@@ -11,6 +11,8 @@ compares. It trains nothing.
 
 import argparse
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +21,7 @@ from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
 from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
+from pipeline.scoring.utilities import Texts, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
@@ -35,18 +38,17 @@ from transformer.translator import Translator
 
 
 def decoder_for(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, model: Path) -> Decoder:
-    """The decoder, with the value of the model folder or the metric of an oracle if it searches for one."""
-    own = decoding.choice.own
-    width = translator.model.config.d_model
-    needs_value, metric = getattr(own, "needs_value", False), getattr(own, "metric", None)
-    values = value.load(model / value.VALUE, width, translator.device) if needs_value else None
-    return decoder_of(decoding.choice, values, oracle(translator, chosen, metric) if metric else None)
+    """The decoder, with the value of the model folder if it needs one."""
+    values, texts = None, partial(texts_of, translator)
+    if decoding.choice.needs_value:
+        values = value.load(model / value.VALUE, translator.model.config.d_model, translator.device)
+    return decoder_of(decoding.choice, partial(utility, texts=texts), values, partial(oracle, chosen, texts))
 
 
-def oracle(translator: Translator, chosen: EvaluationSet, metric: Literal["bleu", "chrf"]) -> Metric:
+def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"]) -> Metric:
     """The metric of a translation against the reference of its sentence."""
     (_, references), score = chosen.lines("raw"), sentence_score(metric)
-    return lambda number, ids: score(translator.text([Translation(ids, 0.0)])[0], references[number])
+    return lambda number, ids: score(texts([ids])[0], references[number])
 
 
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, decoder: Decoder, out: Path) -> dict:
@@ -74,6 +76,11 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, d
     write_json(out / "decoding.json", description)
     write_json(out / "search.json", search_tree(translator, decoder, lines, decoding.choice.config))
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
+
+
+def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list[str]:
+    """The detokenised lines of the ids of sentences."""
+    return translator.text([Translation(list(ids), 0.0) for ids in sentences])
 
 
 def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:

@@ -12,8 +12,9 @@ from transformer.config.search import MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam, length_penalty
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
-from transformer.decoders.nodes import ModelNodes
 from transformer.decoders.registry import decoder_of
+from transformer.decoders.steps import CountedTree, SourceBatch
+from transformer.decoders.tree import TreeStep
 from transformer.decoders.value_beam import ValueBeam, value_beam_search
 from transformer.decoding import Job, search, translate
 from transformer.layout import Rows, pad
@@ -30,7 +31,7 @@ def mcts(**differences):
 
 
 class LanguageModel:
-    """A node step without a model: logits[sentence, position, previous token, next token].
+    """A tree of prefixes without a model: logits[sentence, position, previous token, next token].
 
     The "hidden state" is the value of the prefix by the function `value(sentence, tokens)`.
     """
@@ -38,24 +39,29 @@ class LanguageModel:
     def __init__(self, logits, value=lambda sentence, tokens: 0.0):
         self.logits, self.value = logits, value
         self.sentences = list(range(len(logits)))
-        self.token_in = [{} for _ in self.sentences]
+        self.prefix_in = [{-1: []} for _ in self.sentences]
         self.decoded = [[] for _ in self.sentences]  # the prefixes, in the order of the calls
         self.calls = 0
 
-    def __call__(self, requests):
+    def __call__(self, tokens_BK, parent_BK, slot_BK):
         self.calls += 1
-        assert len(requests) == len(self.sentences)
-        hidden, logits = [], []
-        for sentence, request in zip(self.sentences, requests):
-            self.token_in[sentence][request.path[-1]] = request.token
-            prefix = [self.token_in[sentence][slot] for slot in request.path]
-            self.decoded[sentence].append(prefix)
-            hidden.append([self.value(sentence, prefix)])
-            logits.append(self.logits[sentence, min(len(prefix), LIMIT) - 1, prefix[-1]])
-        return torch.tensor(hidden, dtype=torch.float64), torch.stack(logits)
+        assert tokens_BK.shape == (len(self.sentences), 1)
+        prefixes = []
+        for row in zip(self.sentences, tokens_BK[:, 0].tolist(), parent_BK[:, 0].tolist(), slot_BK[:, 0].tolist()):
+            sentence, token, parent, slot = row
+            prefixes.append([*self.prefix_in[sentence][parent], token])
+            self.prefix_in[sentence][slot] = prefixes[-1]
+            self.decoded[sentence].append(prefixes[-1])
+        return self.answer(prefixes)
 
-    def select(self, rows):
-        self.sentences = [self.sentences[row] for row in rows]
+    def answer(self, prefixes):
+        hidden = [[[self.value(sentence, prefix)]] for sentence, prefix in zip(self.sentences, prefixes)]
+        self.hidden_BKD = torch.tensor(hidden, dtype=torch.float64)
+        rows = [self.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in zip(self.sentences, prefixes)]
+        return torch.stack(rows)[:, None]
+
+    def select(self, sentences):
+        self.sentences = [self.sentences[row] for row in sentences]
 
 
 def column(hidden):
@@ -101,7 +107,7 @@ def searched(logits, config, penalty, values=column, value=None, metrics=None, l
     step = LanguageModel(logits, value) if value else LanguageModel(logits)
     limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
     searches = [Search(limit, penalty, config, metric) for limit, metric in zip(limits, metrics)]
-    return tree_search(step, searches, config, values if config.objective == "value" else None), step
+    return tree_search(step, searches, config, values if config.objective == "value" else None, CPU), step
 
 
 def perfect(scores):
@@ -231,7 +237,7 @@ def test_a_call_decodes_a_node_of_every_unfinished_sentence(decoding_settings):
 def test_a_discarded_node_gives_its_slot_back(decoding_settings):
     logits, scores = random_logits(), random_scores(8)
     searches = [Search(LIMIT, decoding_settings(), mcts(simulations=12)) for _ in logits]
-    tree_search(LanguageModel(logits, perfect(scores)), searches, mcts(simulations=12), column)
+    tree_search(LanguageModel(logits, perfect(scores)), searches, mcts(simulations=12), column, CPU)
     for each in searches:
         in_tree = [node.slot for node in each.root.subtree() if node.slot >= 0]
         assert sorted([*in_tree, *each.free]) == list(range(each.slots))
@@ -241,7 +247,7 @@ def test_a_discarded_node_gives_its_slot_back(decoding_settings):
 def test_running_means_are_backed_up(decoding_settings):
     logits, scores = random_logits(1), random_scores(1)
     tree = Search(LIMIT, decoding_settings(), mcts(simulations=50), keep=True)
-    tree_search(LanguageModel(logits, perfect(scores)), [tree], mcts(simulations=50), column)
+    tree_search(LanguageModel(logits, perfect(scores)), [tree], mcts(simulations=50), column, CPU)
     root = tree.root
     assert root.visits == 51 and root.visits_K.sum() == 50
     for rank, child in root.children.items():
@@ -256,7 +262,7 @@ def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decod
     (logits,), penalty = random_logits(1), decoding_settings()
     config = mcts(simulations=30, objective="log_probability")
     tree = Search(LIMIT, penalty, config, keep=True)
-    tree_search(LanguageModel(logits[None]), [tree], config, None)
+    tree_search(LanguageModel(logits[None]), [tree], config, None, CPU)
     valued = [node for node in tree.root.subtree() if node.value is not None]
     assert max(node.depth for node in valued) == LIMIT
     for node in valued:
@@ -270,7 +276,7 @@ def test_limits_and_no_sentences(decoding_settings):
     limits = [4, 3, 2, 1] * 2
     results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
     assert [len(result.ids) for result in results] == limits
-    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column) == []
+    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column, CPU) == []
 
 
 def sharpened(config):
@@ -290,25 +296,24 @@ def first_unit(hidden):
     return hidden[:, 0].float()
 
 
-class UncachedNodes(LanguageModel):
-    """A node step that runs the whole model on every prefix."""
+class UncachedTree(LanguageModel):
+    """Runs the whole model on every prefix."""
 
     def __init__(self, model, source_BS):
         super().__init__(torch.zeros(len(source_BS)))
         self.model, self.source_BS = model, source_BS
 
-    def __call__(self, requests):
-        hidden = []
-        self.calls += len(requests)
-        for sentence, request in zip(self.sentences, requests):
-            self.token_in[sentence][request.path[-1]] = request.token
-            prefix = torch.tensor([[self.token_in[sentence][slot] for slot in request.path]])
-            hidden.append(self.model.hidden(Rows(self.source_BS[sentence, None]), Rows(prefix))[0, -1])
-        return torch.stack(hidden), self.model.logits(torch.stack(hidden))
+    def answer(self, prefixes):
+        hidden = [
+            self.model.hidden(Rows(self.source_BS[sentence, None]), Rows(torch.tensor([prefix])))[0, -1:]
+            for sentence, prefix in zip(self.sentences, prefixes)
+        ]
+        self.hidden_BKD = torch.stack(hidden)
+        return self.model.logits(self.hidden_BKD)
 
 
 class PrefixStep:
-    """A hidden step without a model: the logits and values of `LanguageModel`, by origins."""
+    """A step without a model: the logits and values of `LanguageModel`, by origins."""
 
     def __init__(self, logits, value):
         self.model, self.prefixes = LanguageModel(logits, value), None
@@ -318,8 +323,9 @@ class PrefixStep:
         origins, tokens = origin_BK.flatten().tolist(), tokens_BK.flatten().tolist()
         self.prefixes = [(before[o][0], [*before[o][1], token]) for o, token in zip(origins, tokens)]
         hidden = torch.tensor([[self.model.value(*prefix)] for prefix in self.prefixes])
+        self.hidden_BKD = hidden.view(*tokens_BK.shape, 1)
         rows = [self.model.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in self.prefixes]
-        return hidden.view(*tokens_BK.shape, 1), torch.stack(rows).view(*tokens_BK.shape, -1)
+        return torch.stack(rows).view(*tokens_BK.shape, -1)
 
 
 def value_beam(logits, value, weight, config, limits=None):
@@ -376,30 +382,29 @@ def test_a_value_beam_translates_alike_in_any_batch_and_stops_at_limits(settings
     assert value_beam(random_logits()[:0], None, 0.5, config, []) == []
 
 
-def test_decoders_count_prefixes_and_say_what_they_need(settings, decoding_settings):
-    model, config = sharpened(settings()), decoding_settings(extra_length=6)
-    job = Job(SOURCES, range(len(SOURCES)))
-    searched = search([model], job, Mcts(config, mcts(), first_unit, None), 6, 1)
-    nodes = UncachedNodes(model, pad([[*source, EOS] for source in SOURCES]))
-    with torch.no_grad():
-        expected = tree_search(nodes, [Search(len(s) + 6, config, mcts()) for s in SOURCES], mcts(), first_unit)
-    assert_same([found[0] for found in searched.translations], expected)
-    assert searched.calls == nodes.calls > 0
+def test_a_decoder_says_what_it_needs(decoding_settings):
     for own, name, what in [
         (mcts(), "mcts", "needs a value; a model folder values/NAME is expected"),
         (ValueBeamConfig(0.5), "value_beam", "needs a value; a model folder values/NAME is expected"),
         (mcts(objective="oracle_chrf"), "mcts", "'oracle_chrf' needs references"),
     ]:
         with pytest.raises(UserError, match=what):
-            decoder_of(Choice(name, config, own))
+            decoder_of(Choice(name, decoding_settings(), own))
 
 
-def of_model(model, sources, config, penalty, nodes=ModelNodes):
-    source_BS = pad([[*source, EOS] for source in sources])
-    searches = [Search(len(source) + 6, penalty, config) for source in sources]
-    values = first_unit if config.objective == "value" else None
+def uncached(model, sources, config, decoding):
+    """The results, and the number of decoded prefixes."""
+    tree = UncachedTree(model, pad([[*source, EOS] for source in sources]))
+    searches = [Search(len(source) + decoding.extra_length, decoding, config) for source in sources]
     with torch.no_grad():
-        return tree_search(nodes(model, source_BS), searches, config, values)
+        results = tree_search(tree, searches, config, first_unit if config.objective == "value" else None, CPU)
+    return results, sum(map(len, tree.decoded))
+
+
+def cached(model, sources, config, decoding):
+    decoder = Mcts(decoding, config, first_unit if config.objective == "value" else None, None)
+    found = search([model], Job(sources, range(len(sources))), decoder, decoding.extra_length, 1)
+    return [translations[0] for translations in found.translations], found.calls
 
 
 def assert_same(results, expected):
@@ -411,13 +416,33 @@ def assert_same(results, expected):
 @pytest.mark.parametrize("differences", [{}, {"neighbourhood": 3}, {"positions": "learned"}, {"norm": "pre"}], ids=str)
 def test_cached_equals_uncached_and_any_batch(settings, decoding_settings, differences, objective):
     model, config = sharpened(settings(**differences)), mcts(objective=objective)
-    together = of_model(model, SOURCES, config, decoding_settings())
-    alone = [of_model(model, [source], config, decoding_settings())[0] for source in SOURCES]
-    assert_same(together, alone)
-    assert_same(together, of_model(model, SOURCES, config, decoding_settings(), UncachedNodes))
+    decoding = decoding_settings(extra_length=6)
+    together, calls = cached(model, SOURCES, config, decoding)
+    assert_same(together, [cached(model, [source], config, decoding)[0][0] for source in SOURCES])
+    expected, decoded = uncached(model, SOURCES, config, decoding)
+    assert_same(together, expected)
+    assert calls == decoded
     assert len({tuple(result.ids) for result in together}) == len(SOURCES)
 
 
+def test_a_tree_grows_beyond_its_first_slots(settings, decoding_settings, monkeypatch):
+    model, config, decoding = sharpened(settings()), mcts(simulations=40), decoding_settings(extra_length=6)
+    grown, grow = [], TreeStep.grow
+    monkeypatch.setattr(TreeStep, "grow", lambda tree, slots: grown.append(slots) or grow(tree, slots))
+    monkeypatch.setattr(
+        SourceBatch, "tree", lambda batch, slots: CountedTree(batch, [TreeStep(model, batch.source_BS, 3)])
+    )
+    assert_same(cached(model, SOURCES, config, decoding)[0], uncached(model, SOURCES, config, decoding)[0])
+    assert len(grown) > 3 and max(grown) >= 40
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model(settings, decoding_settings):
+    model, decoding = sharpened(settings()), decoding_settings(extra_length=6)
+    decoder = Mcts(decoding, mcts(), first_unit, None)
+    found = search([model, model], Job(SOURCES, range(5)), decoder, 6, 1)
+    assert_same([each[0] for each in found.translations], cached(model, SOURCES, mcts(), decoding)[0])
+
+
 def test_one_simulation_on_a_model_is_a_beam_of_one(settings, decoding_settings):
-    model, penalty = sharpened(settings()), decoding_settings(beam=1, extra_length=6)
-    assert_same(of_model(model, SOURCES, mcts(simulations=1), penalty), translate(model, SOURCES, penalty))
+    model, decoding = sharpened(settings()), decoding_settings(beam=1, extra_length=6)
+    assert_same(cached(model, SOURCES, mcts(simulations=1), decoding)[0], translate(model, SOURCES, decoding))

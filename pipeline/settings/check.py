@@ -206,7 +206,7 @@ def check_decoding(params: Mapping, name: str) -> None:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
         )
-    if getattr(decoding.choice.own, "needs_value", False) and not decoding.model.startswith(f"{FOLDER}/"):
+    if decoding.choice.needs_value and not decoding.model.startswith(f"{FOLDER}/"):
         raise UserError(
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
             f"{FOLDER}/NAME is expected, with a NAME of `values`"

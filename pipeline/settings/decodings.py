@@ -49,7 +49,11 @@ def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> 
     shared = {key: value for key, value in changed.items() if key in (*cls.USES, *COMMON)}
     config = read(DecodingConfig, {**entry(params, "base", "decoding"), **shared}, where)
     parts = {key: part(params, merged.pop(key, None), f"{where}.{key}", config) for key in cls.PARTS}
-    return Choice(name, config, read(cls, merged, where), parts=parts)
+    own = read(cls, merged, where)
+    try:
+        return Choice(name, config, own, parts=parts)
+    except UserError as error:
+        raise UserError(f"{where}.{error}") from None
 
 
 def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingConfig) -> Choice:

@@ -11,18 +11,20 @@ Shapes: K children of a node, the most probable first.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import astuple, dataclass
 from functools import partial
 
 import numpy as np
+import torch
 
 from transformer.config.decoding import DecodingConfig
 from transformer.config.search import MctsConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import length_penalty
-from transformer.decoders.nodes import BatchNodes, Decoded, NodeStep, Request, decoded
+from transformer.decoders.nodes import Decoded, Node, Request, decoded
 from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.tree import Tree
 from transformer.value import Values
 
 Metric = Callable[[int, list[int]], float]
@@ -43,7 +45,7 @@ class Mcts:
             Search(limit, self.config, self.own, self.metric_of(number))
             for limit, number in zip(batch.limits, batch.numbers)
         ]
-        results = tree_search(BatchNodes(batch), searches, self.own, self.values)
+        results = tree_search(batch.tree(2 * self.own.simulations), searches, self.own, self.values, batch.device)
         return [[result] for result in results]
 
     def metric_of(self, number: int) -> Callable[[list[int]], float] | None:
@@ -57,45 +59,6 @@ class Mcts:
 
 Wanted = Generator[Request, Decoded, float]
 """Yields the nodes that are needed for a value, receives what the model says of each, returns the value."""
-
-
-@dataclass(eq=False)
-class Node:
-    """A hypothesis. `decoded` is None before it is decoded, `value` before it is valued."""
-
-    token: int
-    parent: "Node | None"
-    rank: int  # among its parent's children
-    log_probability: float
-    ended: bool  # by EOS or by the limit
-    depth: int  # tokens, BOS excluded and EOS included
-    slot: int = -1
-    decoded: Decoded | None = None
-    value: float | None = None  # its own, which does not change
-    visits: int = 0
-    children: dict[int, "Node"] = field(default_factory=dict)
-    visits_K: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    mean_K: np.ndarray = field(default_factory=lambda: np.zeros(0))  # running means; a child starts at the node's value
-
-    def lineage(self) -> Iterator["Node"]:
-        """The node, its parent, and so on up to BOS."""
-        node: Node | None = self
-        while node:
-            yield node
-            node = node.parent
-
-    def subtree(self) -> Iterator["Node"]:
-        """The node and all its descendants."""
-        waiting = [self]
-        while waiting:
-            yield (node := waiting.pop())
-            waiting += node.children.values()
-
-    @property
-    def ids(self) -> list[int]:
-        """The tokens without BOS and EOS."""
-        tokens = [node.token for node in self.lineage()]
-        return [token for token in reversed(tokens) if token not in (BOS, EOS)]
 
 
 class Search:
@@ -171,7 +134,7 @@ class Search:
         if node.decoded is None:
             node.slot = self.free.pop() if self.free else self.slots
             self.slots = max(self.slots, node.slot + 1)
-            node.decoded = yield Request(node.token, [ancestor.slot for ancestor in node.lineage()][::-1])
+            node.decoded = yield Request(node.token, node.parent.slot if node.parent else -1, node.slot)
         return node.decoded
 
     def child(self, node: Node, rank: int) -> Node:
@@ -215,9 +178,9 @@ def most_visited(node: Node) -> int:
 
 
 def tree_search(
-    step: NodeStep, searches: Sequence[Search], own: MctsConfig, values: Values | None
+    tree: Tree, searches: Sequence[Search], own: MctsConfig, values: Values | None, device: torch.device
 ) -> list[Translation]:
-    """Run the searches together: each call of `step` decodes one node of every sentence that is not finished."""
+    """Run the searches together: each call of `tree` decodes one node of every sentence that is not finished."""
     results: dict[int, Translation] = {}
     running = [(number, search.run()) for number, search in enumerate(searches)]
     answers: list[Decoded | None] = [None] * len(running)
@@ -231,7 +194,9 @@ def tree_search(
                 results[number] = end.value
         if requests:
             if len(rows) < len(running):
-                step.select(rows)
-            answers = list(decoded(*step(requests), own, values))
+                tree.select(torch.tensor(rows, device=device))
+            asked_3B1 = torch.tensor([astuple(request) for request in requests], device=device).T[:, :, None]
+            logits_BV = tree(*asked_3B1)[:, 0]
+            answers = list(decoded(tree.hidden_BKD[:, 0], logits_BV, own, values))
         running = [running[row] for row in rows]
     return [results[number] for number in range(len(searches))]

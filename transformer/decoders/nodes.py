@@ -1,39 +1,27 @@
-"""The steps of searches that use the decoder's output, and of those that decode single nodes of a tree.
+"""The nodes of a search tree, and what the model says of them.
 
-A tree search decodes prefixes of any length in any order. Each sentence has a pool of slots, and the keys and values of a
-node stay in its slot for as long as the node is in the tree, so that no prefix is decoded again. A mask selects the slots
-of a node's ancestors.
-
-Shapes: B sentences, K hypotheses of each or children of a node, D d_model, V vocabulary, H heads, E d_k or d_v, N slots.
+Shapes: B sentences, K children of a node, the most probable first, D d_model, V vocabulary.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.config.search import MctsConfig
-from transformer.config.vocabulary import BOS, PAD
-from transformer.decoders.steps import Batch, ModelStep, SourceBatch, mean_of
-from transformer.layers import LayerCache
-from transformer.model import Transformer
+from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.value import Values
-
-HiddenStep = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""A `Step` that returns the decoder's output, [B, K, D], and the logits."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A node to decode: its token, and the slots of its ancestors from BOS on, followed by its own slot."""
+    """A node to decode: its token, the slot of its parent (-1 for BOS) and its own (see `Tree`)."""
 
     token: int
-    path: list[int]
+    parent: int
+    slot: int
 
 
 @dataclass(frozen=True)
@@ -46,112 +34,43 @@ class Decoded:
     value: float | None
 
 
-class NodeStep(Protocol):
-    """Decodes one node of each sentence. The ancestors of a node were decoded by earlier calls."""
+@dataclass(eq=False)
+class Node:
+    """A hypothesis. `decoded` is None before it is decoded, `value` before it is valued."""
 
-    def __call__(self, requests: Sequence[Request]) -> tuple[Tensor, Tensor]:
-        """The decoder's output, [B, D], and the logits of the next token, [B, V]."""
+    token: int
+    parent: "Node | None"
+    rank: int  # among its parent's children
+    log_probability: float
+    ended: bool  # by EOS or by the limit
+    depth: int  # tokens, BOS excluded and EOS included
+    slot: int = -1
+    decoded: Decoded | None = None
+    value: float | None = None  # its own, which does not change
+    visits: int = 0
+    children: dict[int, "Node"] = field(default_factory=dict)
+    visits_K: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    mean_K: np.ndarray = field(default_factory=lambda: np.zeros(0))  # running means; a child starts at the node's value
 
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep the sentences with these indices and drop the others."""
+    def lineage(self) -> Iterator["Node"]:
+        """The node, its parent, and so on up to BOS."""
+        node: Node | None = self
+        while node:
+            yield node
+            node = node.parent
 
+    def subtree(self) -> Iterator["Node"]:
+        """The node and all its descendants."""
+        waiting = [self]
+        while waiting:
+            yield (node := waiting.pop())
+            waiting += node.children.values()
 
-class SlotCache(LayerCache):
-    """The keys and values of one decoder layer in slots. Each sentence writes to a slot of its own choice."""
-
-    slot_B: Tensor  # the slots that the next `append` writes to
-    row_B: Tensor  # 0 to B - 1
-
-    def append(self, k_BH1E: Tensor, v_BH1E: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the keys and values of the nodes. Returns those of all slots up to `length`, each [B, H, N, E]."""
-        if self.length > self.k.shape[2]:
-            self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
-        self.k[self.row_B, :, self.slot_B] = k_BH1E[:, :, 0]
-        self.v[self.row_B, :, self.slot_B] = v_BH1E[:, :, 0]
-        return self.k[:, :, : self.length], self.v[:, :, : self.length]
-
-    def enlarged(self, old: Tensor) -> Tensor:
-        """A larger copy. Unused slots are zero: a mask cannot hide the NaN that uninitialised memory may hold."""
-        new = super().enlarged(old)
-        new[:, :, old.shape[2] :] = 0
-        return new
-
-
-class ModelNodes:
-    """The `NodeStep` of a Transformer."""
-
-    def __init__(self, model: Transformer, source_BS: Tensor) -> None:
-        cache = model.start(source_BS)
-        self.model, self.source_mask = model, cache.source_mask
-        self.layers = [SlotCache(layer.source_k, layer.source_v) for layer in cache.layers]
-        self.slots = 0  # that any sentence has used
-
-    def __call__(self, requests: Sequence[Request]) -> tuple[Tensor, Tensor]:
-        device = self.model.embedding.device
-        paths = [request.path for request in requests]
-        self.slots = max(self.slots, *(path[-1] + 1 for path in paths))
-        mask = self.mask(paths)
-        slot_B = torch.tensor([path[-1] for path in paths], device=device)
-        row_B = torch.arange(len(paths), device=device)
-        x_B1D = self.embed(requests, device)
-        for layer, cache in zip(self.model.decoder, self.layers):
-            cache.slot_B, cache.row_B, cache.length = slot_B, row_B, self.slots
-            x_B1D = layer.step(x_B1D, cache, mask, self.source_mask)
-        hidden_BD = self.model.decoder_norm(x_B1D)[:, 0]
-        return hidden_BD, self.model.logits(hidden_BD)
-
-    def embed(self, requests: Sequence[Request], device: torch.device) -> Tensor:
-        """As `Transformer.embed`, with a position for each sentence: [B, 1, D]."""
-        token_B1 = torch.tensor([[request.token] for request in requests], device=device)
-        position_B1 = torch.tensor([[len(request.path) - 1] for request in requests], device=device)
-        encodings = self.model.target_positions(0, max(len(request.path) for request in requests))
-        x_B1D = F.embedding(token_B1, self.model.embedding) * math.sqrt(self.model.config.d_model)
-        return x_B1D + F.embedding(position_B1, encodings)
-
-    def mask(self, paths: Sequence[list[int]]) -> Tensor:
-        """The additive mask that leaves to each node its ancestors in the neighbourhood and itself: [B, 1, 1, N]."""
-        near = self.model.config.neighbourhood
-        kept = [(row, slot) for row, path in enumerate(paths) for slot in (path[-near - 1 :] if near else path)]
-        mask_BN = torch.full((len(paths), self.slots), float("-inf"), dtype=self.model.embedding.dtype)
-        row_M, slot_M = torch.tensor(kept).T
-        mask_BN[row_M, slot_M] = 0
-        return mask_BN[:, None, None].to(self.model.embedding.device)
-
-    def select(self, rows: Sequence[int]) -> None:
-        row_B = torch.tensor(rows, dtype=torch.int64, device=self.model.embedding.device)
-        for layer in self.layers:
-            layer.select(row_B)
-        self.source_mask = self.source_mask.index_select(0, row_B)
-
-
-def hidden_step(batch: Batch) -> HiddenStep:
-    """A step function for the batch. The decoder's output is that of the first model of an ensemble."""
-    assert isinstance(batch, SourceBatch)
-    steps = [ModelStep(model, batch.source_BS) for model in batch.models]
-
-    def step(tokens_BK: Tensor, origin_BK: Tensor) -> tuple[Tensor, Tensor]:
-        batch.calls += tokens_BK.numel()
-        logits_BKV = mean_of([one(tokens_BK, origin_BK) for one in steps])
-        return steps[0].hidden_BKD, logits_BKV
-
-    return step
-
-
-class BatchNodes:
-    """The `NodeStep` of a batch. The decoder's output is that of the first model of an ensemble."""
-
-    def __init__(self, batch: Batch) -> None:
-        assert isinstance(batch, SourceBatch)
-        self.batch, self.models = batch, [ModelNodes(model, batch.source_BS) for model in batch.models]
-
-    def __call__(self, requests: Sequence[Request]) -> tuple[Tensor, Tensor]:
-        self.batch.calls += len(requests)
-        results = [model(requests) for model in self.models]
-        return results[0][0], mean_of([logits_BV for _, logits_BV in results])
-
-    def select(self, rows: Sequence[int]) -> None:
-        for model in self.models:
-            model.select(rows)
+    @property
+    def ids(self) -> list[int]:
+        """The tokens without BOS and EOS."""
+        tokens = [node.token for node in self.lineage()]
+        return [token for token in reversed(tokens) if token not in (BOS, EOS)]
 
 
 def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Values | None) -> Iterator[Decoded]:

@@ -9,8 +9,8 @@ from torch import Tensor
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
-from transformer.decoders.mcts import Node, Search, tree_search
-from transformer.decoders.nodes import BatchNodes
+from transformer.decoders.mcts import Search, tree_search
+from transformer.decoders.nodes import Node
 from transformer.decoders.steps import Batch, Step
 from transformer.value import Values
 
@@ -29,7 +29,7 @@ class Branch:
 
 def tree_of(batch: Batch, search: Search, values: Values | None) -> list[Branch]:
     """The tree of a search with `keep`, whose batch is its sentence alone. Parents stand before their children."""
-    (result,) = tree_search(BatchNodes(batch), [search], search.own, values)
+    (result,) = tree_search(batch.tree(2 * search.own.simulations), [search], search.own, values, batch.device)
     path = [BOS, *result.ids, EOS]
     places: dict[int, int] = {}
     branches: list[Branch] = []

@@ -1,7 +1,6 @@
 """Beam search that ranks candidates by log-likelihood and value (Leblond et al. 2021, He et al. 2017).
 
-Shapes: B sentences still searched, K live hypotheses of each, C candidates for the next hypotheses, D d_model, V
-vocabulary.
+Shapes: B sentences still searched, K live hypotheses of each, C candidates for the next hypotheses, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.search import ValueBeamConfig
 from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import continuations, extend, release, start
-from transformer.decoders.nodes import HiddenStep, hidden_step
-from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.steps import Batch, GuidedStep, Translation
 from transformer.value import Values
 
 LEAST = 1e-6  # a smaller value counts as this, so that its logarithm is finite
@@ -28,17 +26,18 @@ class ValueBeam:
     config: DecodingConfig
     own: ValueBeamConfig
     values: Values
+    metric: None = None  # it searches for no metric
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        step = hidden_step(batch)
-        return value_beam_search(step, batch.limits, self.config, self.own, self.values, batch.device, n_best)
+        step, limits = batch.start(), batch.limits
+        return value_beam_search(step, limits, self.config, self.own, self.values, batch.device, n_best)
 
     def width(self, n_best: int) -> int:
         return 2 * self.config.beam
 
 
 def value_beam_search(
-    step: HiddenStep,
+    step: GuidedStep,
     limits: Sequence[int],
     config: DecodingConfig,
     own: ValueBeamConfig,
@@ -56,11 +55,11 @@ def value_beam_search(
     results: dict[int, list[Translation]] = {}
     if not limits:
         return []
-    _, logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
+    logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
     while len(state.sentence_B):
         token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam)
-        hidden_BCD, logits_BCV = step(token_BC, state.origin_BK.gather(1, parent_BC))
-        score_BC = log_prob_BC + ratio * values(hidden_BCD).clamp(min=LEAST).log()
+        logits_BCV = step(token_BC, state.origin_BK.gather(1, parent_BC))
+        score_BC = log_prob_BC + ratio * values(step.hidden_BKD).clamp(min=LEAST).log()
         score_BC, order_BC = score_BC.sort(dim=1, descending=True, stable=True)
         token_BC, parent_BC, log_prob_BC = (each.gather(1, order_BC) for each in (token_BC, parent_BC, log_prob_BC))
         extend(state, (token_BC, parent_BC, score_BC), config)
