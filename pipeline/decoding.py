@@ -4,9 +4,9 @@
         --times work/times/decodings/NAME.json
 
 Reads params.yaml (base.decoding and base.decoders with what decodings.NAME changes, base.scoring), the model folder and
-the evaluation set. Writes translation.txt, a line a segment; decoding.json with the settings; search.json with
-the search tree of one sentence, {} for a decoder without one; score.json; and metrics.json, the few numbers that a person
-compares. It trains nothing.
+the evaluation set. Writes translation.txt, a line a segment; sentences.json with the log-probability of each;
+search.json with the search tree of one sentence, {} for a decoder without one; decoding.json with the settings;
+score.json; and metrics.json, the few numbers that a person compares. It trains nothing.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer import value
+from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mcts import Metric
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Decoder, Translation
@@ -60,6 +61,7 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, d
     translations = [best for best, *_ in found]
     seconds = time.monotonic() - started
     write_lines(out / "translation.txt", translator.text(translations))
+    write_json(out / "sentences.json", per_sentence(translator, lines, translations))
     pieces = sum(len(translation.ids) + 1 for translation in translations)
     resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
     settings = decoding.choice.description() | resolved  # where params.yaml has 0 and `auto`
@@ -76,6 +78,16 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, d
     write_json(out / "decoding.json", description)
     write_json(out / "search.json", search_tree(translator, decoder, lines, decoding.choice.config))
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
+
+
+def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
+    """What is known of each translation: its log-probability by the model in float32, and whether its search finished."""
+    models, targets = (translator.model, *translator.others), [translation.ids for translation in translations]
+    tokens = (
+        translator.config.batch_tokens // 4
+    )  # logits of the whole translation take more memory than those of a step
+    found = log_probabilities(models, translator.encode(lines), targets, tokens)
+    return [{"log_prob": round(score, 4), "finished": t.finished} for score, t in zip(found, translations)]
 
 
 def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list[str]:

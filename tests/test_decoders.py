@@ -17,6 +17,7 @@ from transformer.config.decoders import DECODERS
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
+from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.sampling import truncated
@@ -336,6 +337,18 @@ def test_a_tree_scores_each_prefix_as_the_whole_model_does(settings, differences
     tree.select(torch.tensor([1]))
     found = tree(torch.tensor([[5]]), torch.tensor([[33]]), torch.tensor([[3]]))  # in the slot of another node
     close(found[0, 0], model(sources[1:], torch.tensor([[*prefixes[1][33], 5]]))[0, -1])
+
+
+@torch.inference_mode()
+def test_forced_log_probabilities_are_those_of_the_search(settings, decoder):
+    models = [sharpened(settings()), sharpened(settings(h=2))]
+    for chosen in (models, models[:1]):
+        job = Job([*SOURCES, [7] * 12], range(len(SOURCES) + 1))
+        found = best_of(search(chosen, job, decoder("sampling", temperature=5.0), 90, 1).translations)
+        scores = log_probabilities(chosen, [*job.sources, []], [*(t.ids for t in found), []], 30)
+        ended = [n for n, (source, t) in enumerate(zip(job.sources, found)) if len(t.ids) < len(source) + 90]
+        assert len(ended) > 3 and scores[-1] == 0.0
+        assert [scores[n] for n in ended] == pytest.approx([found[n].score for n in ended], abs=1e-3)
 
 
 # MBR

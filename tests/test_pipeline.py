@@ -26,7 +26,7 @@ LAYERS = [
     {"decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr", "decoders/nodes"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
-    {"decoders/registry", "decoders/trees", "translator"},
+    {"decoders/registry", "decoders/trees", "decoders/forced", "translator"},
     {"divergence", "accumulation"},
     {"training"},
 ]
