@@ -134,7 +134,7 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
         for path in ("scores/decodings/on-new/score.json", f"scores/{RUN}/score.json")
     )
     assert ours["set"] == score["dev"]["average"], "the same text, model and settings"
-    assert "on-new" in (project.root / "reports/decodings.csv").read_text()
+    assert "on-new" in (project.root / "reports/decoding.csv").read_text()
 
 
 @pytest.mark.parametrize("stage", KILLED)
