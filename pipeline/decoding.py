@@ -4,9 +4,9 @@
         --times work/times/decodings/NAME.json
 
 Reads params.yaml (base.decoding and base.decoders with what decodings.NAME changes, base.scoring), the model folder and
-the evaluation set. Writes translation.txt, a line a segment; sentences.json with the
-log-probability of each; decoding.json with the settings; score.json; and metrics.json, the few numbers that a person
-compares. It trains nothing.
+the evaluation set. Writes translation.txt, a line a segment; sentences.json with the log-probability of each;
+search.json with the search tree of one sentence, {} for a decoder without one; decoding.json with the settings;
+score.json; and metrics.json, the few numbers that a person compares. It trains nothing.
 """
 
 import argparse
@@ -14,11 +14,14 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
-from pipeline.scoring.utilities import utility
+from pipeline.scoring.sentences import sentence_score
+from pipeline.scoring.trees import search_tree
+from pipeline.scoring.utilities import Texts, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
@@ -26,18 +29,33 @@ from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from transformer import value
 from transformer.decoders.forced import log_probabilities
+from transformer.decoders.mcts import Metric
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.steps import Translation
+from transformer.decoders.steps import Decoder, Translation
 from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
 
-def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
+def decoder_for(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, model: Path) -> Decoder:
+    """The decoder, with the value of the model folder if it needs one."""
+    values, texts = None, partial(texts_of, translator)
+    if decoding.choice.needs_value:
+        values = value.load(model / value.VALUE, translator.model.config.d_model, translator.device)
+    return decoder_of(decoding.choice, partial(utility, texts=texts), values, partial(oracle, chosen, texts))
+
+
+def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"]) -> Metric:
+    """The metric of a translation against the reference of its sentence."""
+    (_, references), score = chosen.lines("raw"), sentence_score(metric)
+    return lambda number, ids: score(texts([ids])[0], references[number])
+
+
+def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, decoder: Decoder, out: Path) -> dict:
     """Write the translation and what made it into `out`. Returns the time it took."""
     lines, _ = chosen.lines("normalised")
-    texts = partial(texts_of, translator)
-    decoder, started = decoder_of(decoding.choice, partial(utility, texts=texts)), time.monotonic()
+    started = time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
         found = translator.n_best(lines, decoding.set, 1, bar.update, decoder)
     translations = [best for best, *_ in found]
@@ -58,6 +76,7 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, o
         "settings": {"averaging": translator.description, "decoding": settings},
     }
     write_json(out / "decoding.json", description)
+    write_json(out / "search.json", search_tree(translator, decoder, lines, decoding.choice.config))
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
 
 
@@ -90,7 +109,8 @@ def main(arguments: argparse.Namespace) -> None:
     device = hardware.torch_device(machine(params), decoding.choice.config.threads)
     translator = Translator.load(arguments.model, device, **vars(decoding.choice.config))
     chosen = EvaluationSet.open(arguments.set)
-    times = work(translator, chosen, decoding, arguments.out)
+    decoder = decoder_for(translator, chosen, decoding, arguments.model)
+    times = work(translator, chosen, decoding, decoder, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_set("test", table["set"]))

@@ -427,7 +427,7 @@ def text() -> str:
     return (ROOT / "params.yaml").read_text(encoding="utf-8")
 
 
-SELECTED = ("runs", "corpora_in_use", "sets", "decodings")
+SELECTED = ("runs", "corpora_in_use", "sets", "values", "decodings")
 
 
 def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):

@@ -66,7 +66,7 @@ def decoder(params):
 
     def made(name, **settings):
         chosen = choice(params, {"decoder": name, "precision": "float32", "threads": 1, **settings}, "a line")
-        return decoder_of(chosen, lambda name: utility(name, texts))
+        return decoder_of(chosen, lambda name: utility(name, texts), lambda hidden: hidden[..., 0].float().sigmoid())
 
     return made
 
@@ -408,6 +408,8 @@ LINES = {
     "diverse": {"groups": 2},
     "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},
     "exact": {"max_steps": 200},
+    "value_beam": {},
+    "mcts": {"simulations": 8},
 }
 
 

@@ -16,6 +16,7 @@ from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.selection import run_settings, study
 from pipeline.settings.sets import OWN, set_config
+from pipeline.settings.values import FOLDER, run_of, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -29,6 +30,7 @@ BLOCKS = (
     "runs",
     "corpora_in_use",
     "sets",
+    "values",
     "decodings",
     "machine",
     "base",
@@ -44,6 +46,7 @@ TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
     "downloads": "work/downloads holds the downloaded files",
+    "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
 }
 
@@ -64,6 +67,8 @@ def check(params: Mapping[str, Any]) -> None:
     check_corpora_in_use(params)
     for name in names(params, "sets"):
         check_set(params, name)
+    for name in names(params, "values"):
+        check_value(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
     for name in names(params, "studies"):
@@ -104,12 +109,13 @@ def check_machine(params: Mapping) -> None:
 
 def check_base(params: Mapping) -> None:
     sections = {**OF_CORPUS, **OF_MODEL}
-    exactly(mapping(params, "base"), [*sections, "decoders", "scoring"], "params.yaml: base")
+    exactly(mapping(params, "base"), [*sections, "decoders", "value", "scoring"], "params.yaml: base")
     for key, cls in sections.items():
         read(cls, entry(params, "base", key), f"params.yaml: base.{key}")
     exactly(entry(params, "base", "decoders"), DECODERS, "params.yaml: base.decoders")
     for name in DECODERS:
         choice(params, {"decoder": name}, f"params.yaml: base.decoders.{name}")
+    value_settings(params, {}, "params.yaml: base.value")
     scoring(params)
 
 
@@ -173,19 +179,38 @@ def check_set(params: Mapping, name: str) -> None:
         )
 
 
+def check_value(params: Mapping, name: str) -> None:
+    """Check a value. Its run must be selected, and its corpus must be that of the run."""
+    where, value = f"params.yaml: values.{name}", value_run(params, name)
+    corpora = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    if value.model not in corpora:
+        raise UserError(
+            f"{where}.model: {shown(value.model)} is not a model of `runs`; the models are {', '.join(corpora)}"
+        )
+    if value.corpus != corpora[value.model]:
+        raise UserError(
+            f"{where}.corpus: {shown(value.corpus)} is not the corpus of the run; {corpora[value.model]!r} is expected"
+        )
+
+
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = [f"{run}/average" for run in params["runs"]]
+    models = [*(f"{run}/average" for run in params["runs"]), *(f"{FOLDER}/{value}" for value in params["values"])]
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
+        )
+    if decoding.choice.needs_value and not decoding.model.startswith(f"{FOLDER}/"):
+        raise UserError(
+            f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
+            f"{FOLDER}/NAME is expected, with a NAME of `values`"
         )
     corpora = {set_name: entry(params, "sets", set_name)["corpus"] for set_name in params["sets"]}
     corpora |= {f"{corpus}-{part}": corpus for corpus in params["corpora_in_use"] for part in OWN}
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
-    of_run = languages(params, params["runs"][decoding.run]["corpus"])
+    of_run = languages(params, params["runs"][run_of(params, decoding.model)]["corpus"])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
@@ -200,8 +225,12 @@ def check_study(params: Mapping, name: str) -> None:
         check_runs(selected)
         for set_name in names(selected, "sets"):
             check_set(selected, set_name)
+        for value in names(selected, "values"):
+            check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
     except UserError as error:
-        said = re.sub(r"params\.yaml: (runs|sets|decodings)", rf"params.yaml: studies.{name}.\1", str(error), count=1)
+        said = re.sub(
+            r"params\.yaml: (runs|sets|values|decodings)", rf"params.yaml: studies.{name}.\1", str(error), count=1
+        )
         raise UserError(said) from None

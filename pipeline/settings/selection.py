@@ -7,7 +7,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
-STUDY = ("runs", "sets", "decodings")  # the keys of a study; the last two are optional
+STUDY = ("runs", "sets", "values", "decodings")  # the keys of a study; all but the first are optional
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
@@ -36,4 +36,5 @@ def study(params: Mapping, name: str) -> dict:
             raise UserError(f"{where}.{key}: {shown(block)} is not a mapping")
     runs = blocks["runs"]
     corpora = dict.fromkeys(run_settings({**params, "runs": runs}, run)[0] for run in runs)
-    return {"runs": runs, "corpora_in_use": list(corpora), "sets": blocks["sets"], "decodings": blocks["decodings"]}
+    others = {key: block for key, block in blocks.items() if key != "runs"}
+    return {"runs": runs, "corpora_in_use": list(corpora), **others}

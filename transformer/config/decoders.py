@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecodingConfig
 from transformer.config.reading import keys, require
+from transformer.config.search import MctsConfig, ValueBeamConfig
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
@@ -84,6 +85,8 @@ DECODERS: dict[str, Any] = {
     "diverse": DiverseConfig,
     "mbr": MbrConfig,
     "exact": ExactConfig,
+    "value_beam": ValueBeamConfig,
+    "mcts": MctsConfig,
 }
 DEFAULT = "beam"  # the paper's
 
@@ -101,6 +104,12 @@ class Choice:
     def __post_init__(self) -> None:
         if hasattr(self.own, "check"):
             self.own.check(self.config)
+
+    @property
+    def needs_value(self) -> bool:
+        """Whether it, or a decoder that it uses, searches for a value."""
+        own = getattr(self.own, "needs_value", False)
+        return own or any(part.needs_value for part in self.parts.values())
 
     def description(self) -> dict[str, Any]:
         """The settings that the decoder uses, for the file beside its translation."""

@@ -215,7 +215,7 @@ def decided(state: BeamState, config: DecodingConfig) -> Tensor:
     Log-probabilities only fall and penalties only grow, so the score of a live hypothesis is bounded by its present
     log-probability divided by the penalty at the limit.
     """
-    bound_B = state.log_prob_BK[:, 0] / length_penalty(state.limit_B, config)
+    bound_B = state.log_prob_BK.amax(1) / length_penalty(state.limit_B, config)
     return (state.limit_B <= state.length) | (state.best_score_BF[:, -1] >= bound_B)
 
 

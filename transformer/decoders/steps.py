@@ -36,6 +36,14 @@ class Translation:
     finished: bool = True
 
 
+class GuidedStep(Protocol):
+    """A `Step` with the decoder's output at the latest call, of an ensemble that of its first model."""
+
+    hidden_BKD: Tensor
+
+    def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor: ...
+
+
 class Batch(Protocol):
     """The sentences that a decoder translates in one call."""
 
@@ -50,11 +58,11 @@ class Batch(Protocol):
     @property
     def device(self) -> torch.device: ...
 
-    def start(self) -> Step:
+    def start(self) -> "GuidedStep":
         """A new step function, which begins with all sentences."""
 
     def tree(self, slots: int) -> Tree:
-        """A new tree of prefixes with this many slots a sentence."""
+        """A new tree of prefixes with this many slots a sentence, and more when a node is put beyond them."""
 
 
 class Decoder(Protocol):
@@ -87,28 +95,41 @@ class SourceBatch:
         self.limits = [len(source) + extra_length for source in sources]
         self.calls = 0
 
-    def start(self) -> Step:
-        steps = [ModelStep(model, self.source_BS) for model in self.models]
-
-        def step(tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
-            self.calls += tokens_BK.numel()
-            return mean_of([one(tokens_BK, origin_BK) for one in steps])
-
-        return step
+    def start(self) -> GuidedStep:
+        return CountedStep(self, [ModelStep(model, self.source_BS) for model in self.models])
 
     def tree(self, slots: int) -> Tree:
         return CountedTree(self, [TreeStep(model, self.source_BS, slots) for model in self.models])
 
 
+class CountedStep:
+    """The step of a model or of an ensemble, which counts its prefixes in `batch.calls`."""
+
+    hidden_BKD: Tensor
+
+    def __init__(self, batch: SourceBatch, steps: Sequence["ModelStep"]) -> None:
+        self.batch, self.steps = batch, steps
+
+    def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
+        self.batch.calls += tokens_BK.numel()
+        logits_BKV = mean_of([step(tokens_BK, origin_BK) for step in self.steps])
+        self.hidden_BKD = self.steps[0].hidden_BKD
+        return logits_BKV
+
+
 class CountedTree:
     """The tree of a model or of an ensemble, which counts its prefixes in `batch.calls`."""
+
+    hidden_BKD: Tensor
 
     def __init__(self, batch: SourceBatch, trees: Sequence[TreeStep]) -> None:
         self.batch, self.trees = batch, trees
 
     def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor) -> Tensor:
         self.batch.calls += tokens_BK.numel()
-        return mean_of([tree(tokens_BK, parent_BK, slot_BK) for tree in self.trees])
+        logits_BKV = mean_of([tree(tokens_BK, parent_BK, slot_BK) for tree in self.trees])
+        self.hidden_BKD = self.trees[0].hidden_BKD
+        return logits_BKV
 
     def select(self, sentences: Tensor) -> None:
         for tree in self.trees:

@@ -19,8 +19,11 @@ class Tree(Protocol):
     """Scores nodes of a tree of prefixes.
 
     A slot is where a node is kept, a number from 0. A node in the slot of another replaces it, so a depth-first search
-    needs one slot per position.
+    needs one slot per position. `hidden_BKD` is the decoder's output at the latest call, of an ensemble that of its first
+    model.
     """
+
+    hidden_BKD: Tensor
 
     def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor) -> Tensor:
         """The logits of the next token after each node, [B, K, V].
@@ -38,10 +41,10 @@ class SlotCache(LayerCache):
 
     slot_BK: Tensor
 
-    def __init__(self, source_k: Tensor, source_v: Tensor, slots: int) -> None:
-        super().__init__(source_k, source_v)
-        self.k = source_k.new_zeros(*source_k.shape[:2], slots, source_k.shape[3])
-        self.v = source_v.new_zeros(*source_v.shape[:2], slots, source_v.shape[3])
+    def grow(self, slots: int) -> None:
+        """Add slots, up to `slots`. They are zero, since no mask hides the NaN of memory that was never written."""
+        more = slots - self.k.shape[2]
+        self.k, self.v = F.pad(self.k, (0, 0, 0, more)), F.pad(self.v, (0, 0, 0, more))
 
     def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
         """Store the keys and values of the nodes. Returns those of all slots, each [B, H, N, E]."""
@@ -52,23 +55,31 @@ class SlotCache(LayerCache):
 
 
 class TreeStep:
-    """The `Tree` of a Transformer. All nodes of a sentence share the keys and values of their ancestors.
-
-    `hidden_BKD` is the decoder's output at the latest call, of which the logits are the projection.
-    """
+    """The `Tree` of a Transformer. All nodes of a sentence share the keys and values of their ancestors."""
 
     hidden_BKD: Tensor
 
     def __init__(self, model: Transformer, source_BS: Tensor, slots: int) -> None:
         self.model, started = model, model.start(source_BS)
-        self.layers = [SlotCache(layer.source_k, layer.source_v, slots) for layer in started.layers]
-        self.source_mask = started.source_mask
-        sentences, device = len(source_BS), source_BS.device
+        self.layers = [SlotCache(layer.source_k, layer.source_v) for layer in started.layers]
+        self.source_mask, self.slots = started.source_mask, 0
         # One row more than slots: -1, the parent of BOS, has no ancestors and is before position 0.
-        self.path_BNN = torch.zeros(sentences, slots + 1, slots, dtype=torch.bool, device=device)
-        self.position_BN = torch.full((sentences, slots + 1), -1, device=device)
+        self.path_BNN = torch.zeros(len(source_BS), 1, 0, dtype=torch.bool, device=source_BS.device)
+        self.position_BN = torch.full((len(source_BS), 1), -1, device=source_BS.device)
+        self.grow(slots)
+
+    def grow(self, slots: int) -> None:
+        """Add slots, up to `slots`."""
+        more, self.slots = slots - self.slots, slots
+        for cache in self.layers:
+            cache.grow(slots)
+        self.path_BNN = F.pad(self.path_BNN, (0, more, 0, more))
+        self.position_BN = F.pad(self.position_BN, (0, more), value=-1)
 
     def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor) -> Tensor:
+        needed = int(slot_BK.max()) + 1
+        if needed > self.slots:
+            self.grow(max(needed, self.slots * 3 // 2))
         sentence_B1 = torch.arange(len(tokens_BK), device=tokens_BK.device)[:, None]
         path_BKN = self.path_BNN[sentence_B1, parent_BK].scatter(2, slot_BK[:, :, None], True)
         position_BK = self.position_BN[sentence_B1, parent_BK] + 1
