@@ -23,7 +23,7 @@ LAYERS = [
     {"layers"},
     {"model"},
     {"checkpoint", "decoding", "perplexity"},
-    {"store", "translator"},
+    {"store", "tracing", "translator"},
     {"divergence", "accumulation"},
     {"training"},
 ]
