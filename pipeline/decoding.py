@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
     device = hardware.torch_device(machine(params), decoding.settings.threads)
-    translator = Translator.of_folder(arguments.model, decoding.settings, device)
+    translator = Translator.load(arguments.model, device, **vars(decoding.settings))
     chosen = EvaluationSet.open(arguments.set)
     times = work(translator, chosen, decoding, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))

@@ -4,7 +4,7 @@
         --sets data/sets --report scores/corpora/CORPUS/normalise.json
 
 Reads train and dev from the folder `raw` and the corpus's own test set from the folder `test`: one segment a line,
-lines end at "\\n" only. Writes train and dev, cleaned as pipeline/corpora/cleaning.py says, to `out`, and the
+lines end at "\\n" only. Writes train and dev, cleaned as transformer/cleaning.py says, to `out`, and the
 evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`.
 
 Training pairs may be dropped: always if a side is empty, otherwise by the limits in params.yaml (base.normalise and the

@@ -18,12 +18,12 @@ from dvc.repo import Repo
 from networkx import topological_sort
 from ruamel.yaml import YAML
 
-from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.demonstration.grammar import generate
 from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.params import load
 from tests.imports import ROOT
 from transformer.binarised import open_binarised
+from transformer.cleaning import cleaner
 from transformer.vocabulary import Vocabulary
 
 LONG = "x" * 100_000

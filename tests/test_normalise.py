@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import normalise
-from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.duplicates import Seen
 from pipeline.corpora.normalising import normalise_set
 from pipeline.corpora.sets import find_sets
 from pipeline.settings.normalise import NormaliseConfig
+from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
 
 SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder that each stands in

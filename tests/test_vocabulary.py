@@ -10,7 +10,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.corpora.cleaning import cleaner
+from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 from transformer.vocabulary import Vocabulary, WordTable, learn
