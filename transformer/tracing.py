@@ -59,7 +59,7 @@ class Step:
     """One step of the search."""
 
     candidates: list[Candidate]  # the most probable first
-    leader: list[int]  # the tokens of the most probable live hypothesis after the step
+    leader: list[int]  # the best finished hypothesis, or the most probable live one where none is finished
     translation: Translation | None  # at the last step
 
 
@@ -99,7 +99,8 @@ class Trace:
             else:
                 force(state, log_prob_KV, forced, self.config)
             live = list(zip(state.origin_BK[0].tolist(), state.tokens_BKT[0, :, -1].tolist()))
-            leader = state.tokens_BKT[0, 0, 1:].tolist()
+            finished = state.best_score_B[0] > float("-inf")
+            leader = (state.best_BT[0] if finished else state.tokens_BKT[0, 0, 1:]).tolist()
             places = ranked(total_KV, 2 * self.config.beam, live)
             candidates = [
                 Candidate(
