@@ -30,18 +30,16 @@ class Page:
 
     def __init__(self, folder: Path, width: int, dark: bool, height: int = 900) -> None:
         """`folder` is for the browser's profile."""
-        to_browser, ours_out = os.pipe()
-        ours_in, from_browser = os.pipe()
         command = [browser(), "--headless=new", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
         command += [f"--user-data-dir={folder}/profile"] + ["--no-sandbox"] * (os.geteuid() == 0)
+        # The browser reads messages from descriptor 3 and writes them to descriptor 4.
         self.process = subprocess.Popen(
-            ["sh", "-c", f"exec {shlex.join(command)} 3<&{to_browser} 4>&{from_browser}"],
-            pass_fds=(to_browser, from_browser),
+            ["sh", "-c", f"exec {shlex.join(command)} 3<&0 4>&1 </dev/null >/dev/null"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        os.close(to_browser)
-        os.close(from_browser)
-        self.out, self.into = os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb")
+        self.out, self.into = self.process.stdin, self.process.stdout
         self.number, self.session, self.problems = 0, "", list[str]()
         self.rest = b""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -49,6 +47,7 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 

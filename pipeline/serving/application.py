@@ -12,7 +12,7 @@ import anyio
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from pipeline.serving.batching import Batcher, Engine, QueueFull
@@ -33,11 +33,21 @@ HEADERS = {
 }
 
 
+def unicode(text: str) -> str:
+    """`text`. Raises ValueError for half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("half of a surrogate pair, which is not valid Unicode")
+    return text
+
+
+Text = Annotated[str, AfterValidator(unicode)]
+
+
 class Translate(BaseModel):
     """The body of POST /translate."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    text: str | list[str]
+    text: Text | list[Text]
     n_best: Annotated[int, Field(ge=1)] = 1
 
 
@@ -45,7 +55,7 @@ class Search(BaseModel):
     """The body of POST /trace. The translation begins with the pieces whose ids are in `prefix`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    text: str
+    text: Text
     prefix: list[int] = []
 
 

@@ -35,9 +35,9 @@ class Viewer:
         }
 
     def source(self, text: str) -> list[int]:
-        """The ids of a text. Raises UserError if it has none."""
+        """The ids of a text. Raises UserError for an empty one."""
         (ids,) = self.translator.encode(self.translator.normalise([text]))
-        if not ids:
+        if not ids or not text.strip():
             raise UserError("text: empty; a sentence is expected")
         return ids
 

@@ -5,6 +5,7 @@ import { byId, element, isFirst, isMark, percent, plain, quoted, roving } from "
 const MEAN = "mean"; // of all heads of a layer
 const SHOWN = 0.01; // weights below are not written as numbers
 const NAMED = 4; // pieces in the line below
+const colour = (weight) => Math.sqrt(weight); // small weights can be told apart
 
 function weights({ shape, weights }) {
   const bytes = Uint8Array.from(atob(weights), (letter) => letter.charCodeAt(0));
@@ -102,7 +103,7 @@ export class Attention {
     const context = canvas.getContext("2d");
     const image = context.createImageData(keys, queries);
     for (let query = 0; query < queries; query++)
-      for (let key = 0; key < keys; key++) image.data.set([50, 124, 210, 255 * of(layer, head, query, key)], 4 * (query * keys + key));
+      for (let key = 0; key < keys; key++) image.data.set([50, 124, 210, 255 * colour(of(layer, head, query, key))], 4 * (query * keys + key));
     context.putImageData(image, 0, 0);
     const name = head === MEAN ? "mean of all heads" : `head ${head + 1}`;
     const input = element("input", { type: "radio", name: "head", value: `${layer}.${head}`, label: `layer ${layer + 1}, ${name}` });
@@ -137,7 +138,7 @@ export class Attention {
     const side = piece.parentElement === this.sides.source ? "source" : "target";
     const links = this.links(side, Number(piece.dataset.place));
     for (const [button, weight] of links) {
-      button.style.setProperty("--weight", weight);
+      button.style.setProperty("--weight", colour(weight));
       if (weight >= SHOWN) button.lastChild.textContent = Math.round(100 * weight);
     }
     byId("says").textContent = this.sentence(piece, side, links);

@@ -2,12 +2,17 @@
 
 import { byId, element, isMark, percent, plain, quoted, roving } from "./elements.js";
 
-const WIDTH = 104; // of a node, in pixels
-const GAP = 30; // between two columns, for the edges
+const WIDTH = 96; // of a node, in pixels
+const GAP = 26; // between two columns, for the edges
 const ROW = 31;
 const HEAD = 22; // for the number of the step
 const SVG = "http://www.w3.org/2000/svg";
-const FATES = { kept: "kept", finished: "finished", dropped: "dropped" };
+
+// A piece with a pale sign for the space before a word.
+function written(piece) {
+  if (!piece.startsWith("▁")) return element("span", { text: piece });
+  return element("span", {}, element("i", { text: "▁" }), piece.slice(1));
+}
 
 export class Tree {
   constructor(goOn) {
@@ -64,9 +69,8 @@ export class Tree {
   }
 
   place(node, where) {
-    const text = isMark(node.piece) ? node.piece : node.piece;
-    const label = `${where}: ${isMark(node.piece) ? node.piece : plain(node.piece)}, ${percent(node.probability)}, ${FATES[node.fate]}`;
-    node.button = element("button", { kind: `node ${node.fate}`, type: "button", tabindex: -1, label: node.step ? label : "start" }, element("span", { text }));
+    const label = `${where}: ${isMark(node.piece) ? node.piece : plain(node.piece)}, ${percent(node.probability)}, ${node.fate}`;
+    node.button = element("button", { kind: `node ${node.fate}`, type: "button", tabindex: -1, label: node.step ? label : "start" }, written(node.piece));
     if (node.step) node.button.append(element("small", { text: percent(node.probability) }));
     node.button.style.left = `${this.left(node.step)}px`;
     node.button.style.top = `${this.top(node)}px`;
@@ -117,7 +121,7 @@ export class Tree {
     const before = node.parent ? this.pieces(node.parent).join("").replaceAll("▁", " ").trim() : "";
     if (!node.step) return byId("detail").replaceChildren("The start of every hypothesis. Enter searches without a choice.");
     byId("detail").replaceChildren(
-      `Step ${node.step}, ${node.row + 1} of ${this.columns[node.step].length}, ${FATES[node.fate]}: `,
+      `Step ${node.step}, ${node.row + 1} of ${this.columns[node.step].length}, ${node.fate}: `,
       element("b", { text: `${before} ${quoted(node.piece)}`.trim() }),
       ` has probability ${percent(node.probability)} here; the log-probability of the hypothesis is ${node.log_prob.toFixed(2).replace("-", "−")}.`,
     );
