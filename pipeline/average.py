@@ -3,23 +3,26 @@
     python -m pipeline.average RUN --checkpoints models/RUN/checkpoints --vocabulary data/CORPUS/vocabulary.model \\
         --out models/RUN/average
 
-Writes model.safetensors, settings.json and vocabulary.model.
+Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
+training text. The folder holds no setting of decoding and no score, so neither makes another model of it.
 """
 
 import argparse
 import shutil
 from pathlib import Path
 
-from pipeline.settings.params import entry, load, section
+from pipeline.settings.normalise import NormaliseConfig
+from pipeline.settings.params import entry, languages, load, section
 from pipeline.workflow import stage
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
 from transformer.config.reading import UserError
+from transformer.config.text import TEXT, TextConfig
 from transformer.config.training import AveragingConfig
-from transformer.files import atomic_folder, sha256
+from transformer.files import atomic_folder, sha256, write_json
 from transformer.store import step_files
 
 
-def work(checkpoints: Path, vocabulary: Path, out: Path, count: int) -> None:
+def work(checkpoints: Path, vocabulary: Path, out: Path, count: int, text: TextConfig) -> None:
     """Average the last `count` of the `checkpoints`."""
     last = step_files(checkpoints)[-count:]
     if len(last) < count:
@@ -36,14 +39,17 @@ def work(checkpoints: Path, vocabulary: Path, out: Path, count: int) -> None:
         write_tensors(folder / WEIGHTS, average(last), {"averaged_steps": steps})
         shutil.copyfile(checkpoints / SETTINGS, folder / SETTINGS)
         shutil.copyfile(vocabulary, folder / "vocabulary.model")
+        write_json(folder / TEXT, vars(text))
     print(f"averaged the checkpoints at steps {', '.join(map(str, steps))} into {out}")
 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    model = entry(params, "runs", arguments.run)["model"]
-    config = section(params, "models", model, "averaging", AveragingConfig)
-    work(arguments.checkpoints, arguments.vocabulary, arguments.out, config.checkpoints)
+    run = entry(params, "runs", arguments.run)
+    config = section(params, "models", run["model"], "averaging", AveragingConfig)
+    cleaning = section(params, "corpora", run["corpus"], "normalise", NormaliseConfig)
+    text = TextConfig(languages(params, run["corpus"]), cleaning.entities, cleaning.nfc, cleaning.punctuation)
+    work(arguments.checkpoints, arguments.vocabulary, arguments.out, config.checkpoints, text)
 
 
 if __name__ == "__main__":

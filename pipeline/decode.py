@@ -24,7 +24,7 @@ from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.config.decoding import DecodingConfig
-from transformer.decoding import Translation
+from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
 from transformer.perplexity import mean_loss
 from transformer.store import step_files

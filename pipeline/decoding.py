@@ -3,9 +3,9 @@
     python -m pipeline.decoding NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME \\
         --times work/times/decodings/NAME.json
 
-Reads params.yaml (base.decoding with what decodings.NAME changes, base.scoring), the model folder and the evaluation
-set. Writes translation.txt, a line a segment; decoding.json with the settings; score.json; and metrics.json, the few
-numbers that a person compares. It trains nothing.
+Reads params.yaml (base.decoding and base.decoders with what decodings.NAME changes, base.scoring), the model folder and
+the evaluation set. Writes translation.txt, a line a segment; decoding.json with the settings; score.json; and
+metrics.json, the few numbers that a person compares. It trains nothing.
 """
 
 import argparse
@@ -15,13 +15,14 @@ from pathlib import Path
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
+from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
-from pipeline.settings.sets import DecodingRun, decoding_run
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from transformer.decoders.registry import decoder_of
 from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
@@ -29,12 +30,15 @@ from transformer.translator import Translator
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
     """Write the translation and what made it into `out`. Returns the time it took."""
     lines, _ = chosen.lines("normalised")
-    started = time.monotonic()
+    decoder, started = decoder_of(decoding.choice), time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
-        translations = translator.translate(lines, decoding.set, bar.update)
+        found = translator.n_best(lines, decoding.set, 1, bar.update, decoder)
+    translations = [best for best, *_ in found]
     seconds = time.monotonic() - started
     write_lines(out / "translation.txt", translator.text(translations))
     pieces = sum(len(translation.ids) + 1 for translation in translations)
+    resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
+    settings = decoding.choice.description() | resolved  # where params.yaml has 0 and `auto`
     description = {
         "model": decoding.model,
         "set": decoding.set,
@@ -42,7 +46,8 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, o
         "languages": chosen.languages,
         "sentences": len(translations),
         "pieces": pieces,
-        "settings": {"averaging": translator.description, "decoding": vars(translator.config)},
+        "calls": translator.calls,  # prefixes that the models scored
+        "settings": {"averaging": translator.description, "decoding": settings},
     }
     write_json(out / "decoding.json", description)
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
@@ -59,8 +64,8 @@ def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
-    device = hardware.torch_device(machine(params), decoding.settings.threads)
-    translator = Translator.load(arguments.model, device, **vars(decoding.settings))
+    device = hardware.torch_device(machine(params), decoding.choice.config.threads)
+    translator = Translator.load(arguments.model, device, **vars(decoding.choice.config))
     chosen = EvaluationSet.open(arguments.set)
     times = work(translator, chosen, decoding, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))

@@ -48,7 +48,7 @@ def test_it_ends_with_a_report(project):
     score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())
     assert RUN in page and f"{score['test']['average']['metrics']['bleu-13a']['score']:.2f}" in page
     model_folder = {path.name for path in (project.root / f"models/{RUN}/average").iterdir()}
-    assert model_folder == {"model.safetensors", "settings.json", "vocabulary.model"}
+    assert model_folder == {"model.safetensors", "settings.json", "text.json", "vocabulary.model"}
     assert not list((project.root / "work" / RUN).glob("*/")), "the published training left its state behind"
 
 

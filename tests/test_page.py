@@ -387,7 +387,7 @@ def test_a_port_in_use_and_a_missing_model_are_one_line(folder, tmp_path):
         port = str(other.getsockname()[1])
         for arguments, named in (
             ((folder, "--port", port), f"port {port}: Address already in use"),
-            (("none",), "none: no model in models/none/average"),
+            (("none",), "'none' is not a run of params.yaml"),
         ):
             process = start(*arguments)
             output, errors = process.communicate(timeout=60)
@@ -459,9 +459,7 @@ def test_the_page_by_the_keyboard_alone(server, translator, tmp_path, width, dar
         page.key("Enter")
         done(page)
         assert page.value("document.querySelectorAll('#target .forced').length") == 2
-        kinds = page.value(
-            "['kept', 'dropped', 'finished', 'best'].map(k => document.querySelectorAll('#tree .' + k).length)"
-        )
+        kinds = page.value("['kept', 'dropped', 'best'].map(k => document.querySelectorAll('#tree .' + k).length)")
         assert all(kinds)
 
         assert page.value("document.documentElement.scrollWidth") == page.value("innerWidth") == width

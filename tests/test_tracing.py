@@ -47,7 +47,7 @@ def test_the_traced_search_is_that_of_translate(model, sources, decoding_setting
 
 
 def test_the_tree_holds_the_translation_with_the_probabilities_of_the_model(model, sources, decoding_settings):
-    settings = config(decoding_settings)
+    settings, ended = config(decoding_settings), 0
     for source in sources[:8]:
         steps = list(Trace(model, source, settings).steps())
         hypotheses, branches = {(): 0.0}, [((), "kept")]
@@ -65,10 +65,12 @@ def test_the_tree_holds_the_translation_with_the_probabilities_of_the_model(mode
             branches = grown
         ids = steps[-1].translation.ids
         whole = (*ids, EOS) if (*ids, EOS) in hypotheses else tuple(ids)
+        ended += whole[-1] == EOS
         logits = model(pad([[*source, EOS]]), pad([[BOS, *whole[:-1]]]))[0].detach()
         logits[:, [0, BOS]] = float("-inf")
         expected = logits.log_softmax(-1)[range(len(whole)), list(whole)].sum()
         assert hypotheses[whole] == pytest.approx(expected.item(), abs=1e-4)
+    assert 0 < ended
 
 
 def test_alternatives_are_the_best_tokens_of_each_position(model, sources, decoding_settings):

@@ -17,18 +17,9 @@ from torch.nn.attention import sdpa_kernel
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import (
-    ATTENTION,
-    BeamState,
-    ModelStep,
-    Translation,
-    extend,
-    keep,
-    length_penalty,
-    release,
-    start,
-)
-from transformer.layout import pad
+from transformer.decoders.beam import BeamState, continuations, extend, keep, length_penalty, release, start
+from transformer.decoders.steps import SourceBatch, Translation
+from transformer.decoding import ATTENTION
 from transformer.model import Transformer
 
 ALTERNATIVES = 8  # tokens that are kept of each distribution
@@ -73,19 +64,19 @@ class Trace:
 
         Raises UserError for a prefix that is as long as the longest translation.
         """
-        self.model, self.config, self.prefix = model, config, list(prefix)
-        self.source_BS = pad([[*source, EOS]]).to(model.embedding.device)
-        self.limit = len(source) + config.extra_length
-        if len(self.prefix) >= self.limit:
-            raise UserError(f"a prefix of {len(self.prefix)} pieces; a translation has at most {self.limit}")
+        self.config, self.prefix = config, list(prefix)
+        self.batch = SourceBatch([model], [source], [0], config.extra_length)
+        (limit,) = self.batch.limits
+        if len(self.prefix) >= limit:
+            raise UserError(f"a prefix of {len(self.prefix)} pieces; a translation has at most {limit}")
         self.seen: dict[tuple[int, ...], list[Alternative]] = {}  # by the tokens before
 
     @torch.inference_mode()
     def steps(self) -> Iterator[Step]:
         """Runs the search. A step is computed when it is asked for."""
-        state, results = start([self.limit], self.source_BS.device), dict[int, Translation]()
+        state, results = start(self.batch.limits, self.batch.device), dict[int, list[Translation]]()
         with self.backends():
-            step = ModelStep(self.model, self.source_BS)
+            step = self.batch.start()
         indices = [0]  # of the live hypotheses in the candidates of the previous step
         while len(state.sentence_B):
             with self.backends():
@@ -94,14 +85,15 @@ class Trace:
             total_KV = state.log_prob_BK[0, :, None] + log_prob_KV
             self.keep_alternatives(state, log_prob_KV)
             forced = self.prefix[state.length] if state.length < len(self.prefix) else None
+            found = continuations(state.log_prob_BK, logits_BKV, 2 * self.config.beam)
             if forced is None:
-                extend(state, logits_BKV, self.config)
+                extend(state, found, self.config)
             else:
                 force(state, log_prob_KV, forced, self.config)
             live = list(zip(state.origin_BK[0].tolist(), state.tokens_BKT[0, :, -1].tolist()))
-            finished = state.best_score_B[0] > float("-inf")
-            leader = (state.best_BT[0] if finished else state.tokens_BKT[0, 0, 1:]).tolist()
-            places = ranked(total_KV, 2 * self.config.beam, live)
+            finished = state.best_score_BF[0, 0] > float("-inf")
+            leader = (state.best_BFT[0, 0] if finished else state.tokens_BKT[0, 0, 1:]).tolist()
+            places = ranked(found, live)
             candidates = [
                 Candidate(
                     token,
@@ -114,11 +106,11 @@ class Trace:
             ]
             indices = [places.index(place) for place in live]
             release(state, results, self.config)
-            yield Step(candidates, leader, results.get(0))
+            yield Step(candidates, leader, results[0][0] if results else None)
 
     def backends(self) -> AbstractContextManager:
         """The attention backends of `decoding.translate`."""
-        return sdpa_kernel(ATTENTION) if self.source_BS.is_cuda else nullcontext()
+        return sdpa_kernel(ATTENTION) if self.batch.device.type == "cuda" else nullcontext()
 
     def fate(
         self, place: Place, rank: int, live: list[Place], forced: int | None
@@ -149,14 +141,15 @@ def force(state: BeamState, log_prob_KV: Tensor, token: int, config: DecodingCon
     """Continue the only live hypothesis by `token`. EOS ends the search."""
     state.log_prob_BK = state.log_prob_BK + log_prob_KV[:, token]
     if token == EOS:
-        keep(state, state.tokens_BKT[:, 0, 1:], state.log_prob_BK[:, 0] / length_penalty(state.length + 1, config))
+        keep(state, state.tokens_BKT[:, :1, 1:], state.log_prob_BK / length_penalty(state.length + 1, config))
         state.limit_B = torch.full_like(state.limit_B, state.length)
     state.tokens_BKT = torch.cat([state.tokens_BKT, torch.full_like(state.tokens_BKT[:, :, :1], token)], 2)
     state.origin_BK = torch.zeros_like(state.origin_BK)
 
 
-def ranked(total_KV: Tensor, count: int, live: list[Place]) -> list[Place]:
-    """The `count` most probable continuations, the most probable first, then those in `live` that are not among them."""
-    values, flat = total_KV.flatten().topk(min(count, total_KV.numel()))
-    found = [divmod(place, total_KV.shape[1]) for place in flat[values > float("-inf")].tolist()]
-    return found + [place for place in live if place not in found]
+def ranked(found: tuple[Tensor, Tensor, Tensor], live: list[Place]) -> list[Place]:
+    """The continuations that `continuations` found, the most probable first, then those in `live` that are not in them."""
+    token_C, parent_C, log_prob_C = (tensor[0] for tensor in found)
+    possible_C = log_prob_C > float("-inf")
+    places = list(zip(parent_C[possible_C].tolist(), token_C[possible_C].tolist()))
+    return places + [place for place in live if place not in places]

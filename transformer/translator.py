@@ -7,9 +7,11 @@
 >>> translate("A sentence.", alignment=True).alignment
 """
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,20 @@ from torch import Tensor
 
 from transformer.alignment import Links, links, words_of_source, words_of_target
 from transformer.checkpoint import WEIGHTS, load_model, read_settings
-from transformer.cleaning import Step, cleaner
+from transformer.cleaning import source_cleaner
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, read, read_saved
-from transformer.config.text import TextConfig
+from transformer.config.reading import UserError, read, read_saved, require
+from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoding import Translation, batches_by_length, model_in, settings_on, translate_batches
+from transformer.decoders.beam import Beam
+from transformer.decoders.steps import Decoder, Translation
+from transformer.decoding import Job, Searched, batches_by_length, model_in, search_batches, settings_on
+from transformer.device import device_of
 from transformer.files import read_json
 from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer, attention_weights_of
 from transformer.vocabulary import Vocabulary
-
-TEXT = "text.json"  # a TextConfig; folders that average wrote before it existed do not have it
 
 # The settings of a translator that is given none: the paper's (6.1), and those that change no translation but its
 # rounding. They are equal to base.decoding of params.yaml, which explains each.
@@ -66,17 +69,19 @@ class Translator:
     vocabulary: Vocabulary
     config: DecodingConfig  # with the values for the model's device
     description: dict[str, Any]  # what the file of the weights says of them, for example the averaged steps
+    others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
     text_config: TextConfig | None = None
-    decoders: dict[str, Transformer] = field(default_factory=dict)  # by precision; translators of one model share it
-    decoder: Transformer = field(init=False)  # the model that translates: `model`, or its copy in bfloat16
+    copies: dict[str, list[Transformer]] = field(default_factory=dict)  # by precision; `using` shares them
+    decoders: list[Transformer] = field(init=False)  # the models that translate: these, or their copies in bfloat16
+    calls: int = field(init=False, default=0)  # the prefixes that the latest translation scored
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config)
-        self.clean = step(self.text_config)
+        self.clean = source_cleaner(self.text_config)
         precision = self.config.precision
-        if precision not in self.decoders:
-            self.decoders[precision] = model_in(precision, self.model)
-        self.decoder = self.decoders[precision]
+        if precision not in self.copies:
+            self.copies[precision] = [model_in(precision, model) for model in (self.model, *self.others)]
+        self.decoders = self.copies[precision]
 
     @classmethod
     def load(
@@ -135,11 +140,11 @@ class Translator:
         Line breaks in a line become spaces. Raises UserError as `finished` and `using` do.
         """
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
-        finished = translator.hypotheses(
-            translator.normalise(lines), "the text", 1 if n_best is None else n_best, attention, alignment
+        results: list[Any] = list(
+            translator.hypotheses(
+                translator.normalise(lines), "the text", 1 if n_best is None else n_best, attention, alignment
+            )
         )
-        found: dict[int, Any] = dict(finished)
-        results = [found[number] for number in range(len(lines))]
         if n_best is None:
             results = [first for first, *_ in results]
             if not (scores or attention or alignment):
@@ -151,8 +156,13 @@ class Translator:
         return self.model.embedding.device
 
     @property
+    def decoder(self) -> Transformer:
+        """The model that translates, without the others of an ensemble."""
+        return self.decoders[0]
+
+    @property
     def longest(self) -> int:
-        """The number of pieces that a line may have: what a batch leaves to each hypothesis."""
+        """The number of pieces that a line may have: what a batch leaves to each hypothesis of beam search."""
         return max(1, self.config.batch_tokens // self.config.beam)
 
     def normalise(self, lines: Sequence[str]) -> list[str]:
@@ -165,51 +175,72 @@ class Translator:
     def translate(
         self, lines: list[str], name: str, tick: Callable[[int], object] = lambda _: None
     ) -> list[Translation]:
-        """The translations of normalised lines, in their order. `tick` is called with the number of each batch's lines.
+        """The best translation of each line; `n_best` describes the arguments and the errors."""
+        return [translations[0] for translations in self.n_best(lines, name, 1, tick)]
 
-        Raises UserError as `finished` does.
+    def n_best(
+        self,
+        lines: list[str],
+        name: str,
+        count: int,
+        tick: Callable[[int], object] = lambda _: None,
+        decoder: Decoder | None = None,
+    ) -> list[list[Translation]]:
+        """At most `count` translations of each normalised line, best first. An empty line has one empty translation.
+
+        `tick` is called with the number of sentences of each finished batch. `calls` is then the number of prefixes that
+        were scored. Raises UserError as `finished` does.
         """
-        results = [Translation([], 0.0)] * len(lines)
-        for numbers, translations in self.finished(self.encode(lines), name):
-            for number, translation in zip(numbers, translations):
-                results[number] = translation
-            tick(len(numbers))
+        self.calls = 0
+        results = [[Translation([], 0.0)]] * len(lines)
+        for job, searched in self.finished(self.encode(lines), name, count, decoder):
+            for number, translations in zip(job.numbers, searched.translations):
+                results[number] = translations
+            self.calls += searched.calls
+            tick(len(job.numbers))
         return results
 
-    def finished(self, sources: list[list[int]], name: str) -> Iterator[tuple[list[int], list[Translation]]]:
-        """The numbers and translations of each batch as it is finished. Batches are of similar length, longest first.
+    def finished(
+        self, sources: list[list[int]], name: str, count: int, decoder: Decoder | None = None
+    ) -> Iterator[tuple[Job, Searched]]:
+        """The batches with at most `count` translations of each sentence, as they are finished, longest first.
 
-        A source without pieces is in no batch; it is translated as an empty line. `name` is what errors call the
-        lines. Raises UserError for a line longer than `longest`, and if memory runs out.
+        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. `name` is what
+        errors call the lines. Raises UserError for a line longer than a batch, and if memory runs out.
         """
+        decoder = decoder or Beam(self.config)
+        width = decoder.width(count)
+        longest = max(1, self.config.batch_tokens // width)
         for number, source in enumerate(sources):
-            if len(source) > self.longest:  # it would take hours, and memory by the square of its length
+            if len(source) > longest:  # it would take hours, and memory by the square of its length
                 raise UserError(
                     f"{name}: line {number + 1} is {len(source):,} pieces long, and decoding.batch_tokens "
-                    f"{self.config.batch_tokens} leaves {self.longest:,} to each of beam {self.config.beam}; "
-                    "split the line"
+                    f"{self.config.batch_tokens} leaves {longest:,} to each of beam {width}; split the line"
                 )
         asked = [number for number, source in enumerate(sources) if source]
-        by_length = batches_by_length([len(sources[number]) for number in asked], self.longest)
+        by_length = batches_by_length([len(sources[number]) for number in asked], longest)
         batches = [[asked[place] for place in places] for places in by_length]
-        texts = [[sources[number] for number in numbers] for numbers in batches]
+        jobs = [Job([sources[number] for number in numbers], numbers) for numbers in batches]
         with enough_memory("in decoding", "lower decoding.batch_tokens"):
-            yield from zip(batches, translate_batches(self.decoder, texts, self.config))
+            yield from zip(jobs, search_batches(self.decoders, jobs, decoder, self.config, count))
 
     def hypotheses(
         self, lines: list[str], name: str, n_best: int = 1, attention: bool = False, alignment: bool = False
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The number and the `n_best` hypotheses of each normalised line, in the order in which they are finished.
+    ) -> Iterator[list[Hypothesis]]:
+        """At most `n_best` hypotheses of each normalised line, in order, as soon as the lines before are translated.
 
-        Raises UserError as `finished` does, and for more hypotheses than the beam has.
+        Raises UserError as `finished` does, and for `n_best` below 1.
         """
-        if n_best != 1:
-            raise UserError(f"n_best: {n_best} is not possible; 1 is expected")
+        require(n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
         sources = self.encode(lines)
-        yield from ((number, [Hypothesis("", 0.0, [], [])]) for number, source in enumerate(sources) if not source)
-        for numbers, translations in self.finished(sources, name):
-            for number, translation in zip(numbers, translations):
-                yield number, [self.hypothesis(sources[number], translation, attention, alignment)]
+        found = {number: [Hypothesis("", 0.0, [], [])] for number, source in enumerate(sources) if not source}
+        given = 0
+        for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
+            for number, translations in zip(job.numbers, searched.translations):
+                found[number] = [self.hypothesis(sources[number], each, attention, alignment) for each in translations]
+            while given in found:
+                yield found.pop(given)
+                given += 1
 
     def hypothesis(self, source: list[int], translation: Translation, attention: bool, alignment: bool) -> Hypothesis:
         pieces, (text,) = self.vocabulary.pieces, self.text([translation])
@@ -230,7 +261,10 @@ class Translator:
         the pieces of `target`; position t predicts piece t, and the last one EOS.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
-        weights = attention_weights_of(self.model, *map(Rows, ids))
+        # The hooks of `attention_weights_of` would also see the calls of threads that decode with `model`.
+        shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
+        own = copy.deepcopy(self.model, shared)
+        weights = attention_weights_of(own, *map(Rows, ids))
         return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:
@@ -239,27 +273,6 @@ class Translator:
         return [" ".join(text.split("\n")).replace("\r", " ") for text in texts]
 
 
-def step(config: TextConfig | None) -> Step:
-    """The normalisation of source text. Without `config`, text stays as it is."""
-    if config is None:
-        return lambda text: text
-    switches = {key: getattr(config, key) for key in ("entities", "nfc", "punctuation")}
-    return cleaner(**switches, language=config.languages[0])
-
-
 def changed(config: DecodingConfig, settings: dict[str, Any]) -> DecodingConfig:
     """`config` with other `settings`. Raises UserError for an unknown or invalid one."""
     return read(DecodingConfig, {**vars(config), **settings}, "the settings of decoding")
-
-
-def device_of(name: str | torch.device) -> torch.device:
-    """The device of this name; `auto` is a GPU where there is one. Raises UserError for a device that is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"device: {name!r} is not possible; auto, cpu or cuda is expected") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device: {str(name)!r} is not possible here, torch sees no GPU; auto or cpu is expected")
-    return device

@@ -19,9 +19,9 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
+from pipeline.settings.decodings import decoding_run
 from pipeline.settings.params import entry, load
 from pipeline.settings.scoring import scoring
-from pipeline.settings.sets import decoding_run
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, unknown
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from pipeline.serving.application import application
 from pipeline.serving.batching import TranslatorEngine
 from pipeline.serving.limits import LIMITS
-from pipeline.serving.models import translator_of
 from pipeline.serving.running import address, listening, serve
 from pipeline.serving.viewing import Viewer
 from pipeline.workflow import stage
+from pipeline.workflow.models import NAMED, translator_of
 from transformer.files import read_json
 
 EXAMPLES = 3
@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="page", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml, or a model folder")
+    parser.add_argument("run", help=NAMED)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine only)")
     parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: 8000)")
     stage.run(main, parser, checked=False)

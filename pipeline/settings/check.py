@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
+from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
@@ -14,7 +15,8 @@ from pipeline.settings.params import entry, languages, section
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.selection import run_settings, study
-from pipeline.settings.sets import OWN, decoding_run, set_config
+from pipeline.settings.sets import OWN, set_config
+from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read, shown, unknown
@@ -107,9 +109,12 @@ def check_machine(params: Mapping) -> None:
 
 def check_base(params: Mapping) -> None:
     sections = {**OF_CORPUS, **OF_MODEL}
-    exactly(mapping(params, "base"), [*sections, "scoring"], "params.yaml: base")
+    exactly(mapping(params, "base"), [*sections, "decoders", "scoring"], "params.yaml: base")
     for key, cls in sections.items():
         read(cls, entry(params, "base", key), f"params.yaml: base.{key}")
+    exactly(entry(params, "base", "decoders"), DECODERS, "params.yaml: base.decoders")
+    for name in DECODERS:
+        choice(params, {"decoder": name}, f"params.yaml: base.decoders.{name}")
     scoring(params)
 
 

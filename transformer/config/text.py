@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+TEXT = "text.json"  # the file of a model folder; folders that average wrote before it existed do not have it
+
 
 @dataclass(frozen=True)
 class TextConfig:
