@@ -16,7 +16,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-import torch
 import uvicorn
 
 from pipeline.serving.application import application
@@ -27,42 +26,17 @@ from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
 from tests.imports import ROOT
-from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
-from transformer.config.vocabulary import EOS, VocabularyConfig
-from transformer.model import Transformer
+from tests.models import PIECES, SCRIPT, WORDS, random_model
 from transformer.translator import Hypothesis, Translator
-from transformer.vocabulary import Vocabulary, learn
 
-WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-PIECES = 340
 SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}
 ROOMY = Limits(body=2**16, texts=40, pieces=50, waiting=200, traces=4, seconds=60)
-SCRIPT = "<img src=x onerror=hacked=1><script>hacked=1</script>"
 in_a_browser = pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
 
 
 @pytest.fixture(scope="module")
 def folder(params, tmp_path_factory):
-    """A model folder with random weights."""
-    from dataclasses import replace
-
-    from pipeline.settings.params import section
-    from transformer.config.model import ModelConfig
-
-    torch.manual_seed(5)
-    folder = tmp_path_factory.mktemp("model")
-    config = VocabularyConfig(PIECES, "byte_fallback", 1.0, 0, 1)
-    (folder / "vocabulary.model").write_bytes(learn(["\n".join([*WORDS * 3, SCRIPT]).encode() + b"\n"], config))
-    vocabulary = Vocabulary(folder / "vocabulary.model")
-    small = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
-    settings = replace(section(params, "models", "base", "model", ModelConfig), **small)
-    model = Transformer(settings, vocabulary.size)
-    with torch.no_grad():
-        model.embedding[EOS] *= 2.0  # sentences end
-        model.embedding *= 2.0
-    write_tensors(folder / WEIGHTS, model.state_dict(), {})
-    write_settings(folder, settings, vocabulary.size, vocabulary.sha256)
-    return folder
+    return random_model(params, tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def test_the_tree_holds_the_translation_with_the_probabilities_of_the_model(mode
         logits[:, [0, BOS]] = float("-inf")
         expected = logits.log_softmax(-1)[range(len(whole)), list(whole)].sum()
         assert hypotheses[whole] == pytest.approx(expected.item(), abs=1e-4)
-    assert 0 < ended
+    assert ended > 0
 
 
 def test_alternatives_are_the_best_tokens_of_each_position(model, sources, decoding_settings):

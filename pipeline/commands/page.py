@@ -13,18 +13,9 @@ from pipeline.serving.application import application
 from pipeline.serving.batching import TranslatorEngine
 from pipeline.serving.limits import LIMITS
 from pipeline.serving.running import address, listening, serve
-from pipeline.serving.viewing import Viewer
+from pipeline.serving.viewing import Viewer, examples
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, translator_of
-from transformer.files import read_json
-
-EXAMPLES = 3
-
-
-def examples(run: str) -> list[str]:
-    """A few sentences of the run's test set, where it has been translated."""
-    path = Path("scores") / run / "translations/samples.json"
-    return [each["source"] for each in read_json(path)[:EXAMPLES]] if path.exists() else []
 
 
 def main(arguments: argparse.Namespace) -> None:

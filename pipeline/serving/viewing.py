@@ -2,14 +2,24 @@
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.files import read_json
 from transformer.tracing import Step, Trace
 from transformer.translator import Translator
+
+EXAMPLES = 3
+
+
+def examples(run: str) -> list[str]:
+    """A few sentences of the test set of a run, or none where it has not been translated."""
+    path = Path("scores") / run / "translations/samples.json"
+    return [each["source"] for each in read_json(path)[:EXAMPLES]] if path.exists() else []
 
 
 class Viewer:
