@@ -17,9 +17,9 @@ EXAMPLES = 3
 
 
 def examples(run: str) -> list[str]:
-    """A few sentences of the test set of a run, or none where it has not been translated."""
+    """A few short sentences of the test set of a run, or none where it has not been translated."""
     path = Path("scores") / run / "translations/samples.json"
-    return [each["source"] for each in read_json(path)[:EXAMPLES]] if path.exists() else []
+    return sorted((each["source"] for each in read_json(path)), key=len)[:EXAMPLES] if path.exists() else []
 
 
 class Viewer:

@@ -42,13 +42,18 @@ export class Attention {
 
   next(strip, piece, key) {
     const other = strip === this.sides.source ? this.sides.target : this.sides.source;
-    if (key === "ArrowRight") return piece.nextElementSibling;
-    if (key === "ArrowLeft") return piece.previousElementSibling;
-    if (key === "Home") return strip.firstElementChild;
-    if (key === "End") return strip.lastElementChild;
+    const pieces = this.pieces(strip);
+    if (key === "ArrowRight") return pieces[pieces.indexOf(piece) + 1];
+    if (key === "ArrowLeft") return pieces[pieces.indexOf(piece) - 1];
+    if (key === "Home") return pieces[0];
+    if (key === "End") return pieces[pieces.length - 1];
     if (key === (strip === this.sides.source ? "ArrowDown" : "ArrowUp"))
-      return other.querySelector('[tabindex="0"]') || other.firstElementChild;
+      return other.querySelector('[tabindex="0"]');
     return null;
+  }
+
+  pieces(strip) {
+    return [...strip.querySelectorAll(".piece")];
   }
 
   show(source, found) {
@@ -63,14 +68,19 @@ export class Attention {
   }
 
   piece(piece, place, forced) {
-    const kind = ["piece", isFirst(piece) && "first", isMark(piece) && "mark", forced && "forced"].filter(Boolean).join(" ");
+    const kind = ["piece", isFirst(piece) && "first", (isMark(piece) || piece === "▁") && "mark", forced && "forced"].filter(Boolean).join(" ");
     const text = isMark(piece) ? piece : plain(piece);
     return element("button", { kind, type: "button", tabindex: -1, "data-place": place }, element("span", { text }), element("small"));
   }
 
   fill(strip, pieces) {
-    strip.replaceChildren(...pieces);
-    (pieces.find((piece) => Number(piece.dataset.place) === 0) || pieces[0]).tabIndex = 0;
+    const words = [];
+    for (const piece of pieces) {
+      if (!words.length || piece.classList.contains("first")) words.push(element("span", { kind: "word" }));
+      words[words.length - 1].append(piece);
+    }
+    strip.replaceChildren(...words);
+    pieces.find((piece) => Number(piece.dataset.place) === 0).tabIndex = 0;
   }
 
   get kind() {
@@ -114,8 +124,8 @@ export class Attention {
   links(side, place) {
     const { queries, of } = this.attention[this.kind];
     const [layer, head] = this.head;
-    const source = [...this.sides.source.children];
-    const target = [...this.sides.target.children]; // <s> first: the keys of the decoder
+    const source = this.pieces(this.sides.source);
+    const target = this.pieces(this.sides.target); // <s> first: the keys of the decoder
     if (this.kind === "cross" && side === "source")
       return target.slice(1, queries + 1).map((button, query) => [button, of(layer, head, query, place)]);
     if (this.kind === "cross" && place >= 0) return source.map((button, key) => [button, of(layer, head, place, key)]);
@@ -127,7 +137,7 @@ export class Attention {
 
   point(piece) {
     for (const strip of Object.values(this.sides))
-      for (const other of strip.children) {
+      for (const other of this.pieces(strip)) {
         other.style.removeProperty("--weight");
         other.classList.remove("on");
         other.lastChild.textContent = "";
@@ -135,7 +145,7 @@ export class Attention {
     byId("says").textContent = "\u00a0";
     if (!piece) return;
     piece.classList.add("on");
-    const side = piece.parentElement === this.sides.source ? "source" : "target";
+    const side = this.sides.source.contains(piece) ? "source" : "target";
     const links = this.links(side, Number(piece.dataset.place));
     for (const [button, weight] of links) {
       button.style.setProperty("--weight", colour(weight));

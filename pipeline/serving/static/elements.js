@@ -14,7 +14,9 @@ export function element(name, { text, kind, label, ...attributes } = {}, ...chil
 
 export function percent(probability) {
   const value = 100 * probability;
-  return value >= 99.5 ? `${Math.min(99.99, value).toFixed(1)} %` : value >= 1 ? `${Math.round(value)} %` : value >= 0.01 ? `${value.toFixed(2)} %` : "< 0.01 %";
+  if (value < 0.1) return "<0.1 %";
+  if (value >= 99.5) return ">99 %";
+  return `${value < 1 ? value.toFixed(1) : Math.round(value)} %`;
 }
 
 // A piece of the vocabulary: ▁ stands for the space before a word.
@@ -22,6 +24,12 @@ export const isFirst = (piece) => piece.startsWith("▁") || isMark(piece);
 export const isMark = (piece) => piece === "<s>" || piece === "</s>";
 export const plain = (piece) => piece.replace(/^▁/, "") || "▁";
 export const quoted = (piece) => (isMark(piece) ? piece : `“${plain(piece)}”`);
+
+// A piece as SentencePiece writes it, with a pale sign for the space.
+export function written(piece) {
+  if (!piece.startsWith("▁")) return element("span", { text: piece });
+  return element("span", {}, element("i", { text: "▁" }), piece.slice(1));
+}
 
 // One of the elements is reached by Tab, the others from it by the arrow keys. `next` names the element that a key leads to.
 export function roving(box, selector, next) {

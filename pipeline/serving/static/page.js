@@ -1,7 +1,7 @@
 // The page: a sentence is searched by POST /trace, whose answer is a line of JSON for each step.
 
 import { Attention } from "./attention.js";
-import { byId, element, percent, plain, quoted } from "./elements.js";
+import { byId, element, percent, quoted, written } from "./elements.js";
 import { Tree } from "./tree.js";
 
 const END = 3; // the id of </s>
@@ -114,7 +114,8 @@ function showAlternatives(place) {
 function choice({ token, piece, probability }, place, current) {
   const bar = element("span", { kind: "bar" });
   bar.style.setProperty("--weight", probability);
-  const name = element("span", { kind: "name", text: token === END ? "</s> (end)" : piece });
+  const name = written(token === END ? "</s> (end)" : piece);
+  name.className = "name";
   const button = element("button", { kind: "choice", type: "button" }, name, bar, element("span", { kind: "number", text: percent(probability) }));
   if (current) button.setAttribute("aria-current", "true");
   button.addEventListener("click", () => search(shown.text, [...shown.found.ids.slice(0, place), token]));
@@ -159,7 +160,8 @@ async function introduce() {
   document.title = byId("name").textContent = model.name;
   const languages = model.languages?.map(named).join(" → ");
   const size = model.parameters >= 1e6 ? `${(model.parameters / 1e6).toFixed(1)}M parameters` : `${Math.round(model.parameters / 1e3)}k parameters`;
-  byId("about").textContent = [languages, size, `${model.layers} layers of ${model.heads} heads`, `beam ${model.beam}`].filter(Boolean).join(" · ");
+  byId("about").textContent = [languages, size, `${model.layers} layers of ${model.heads} heads`, `beam ${model.beam}`]
+    .filter(Boolean).map((part) => part.replaceAll(" ", "\u00a0")).join(" · ");
   if (model.languages) {
     byId("text").lang = byId("source").lang = model.languages[0];
     byId("translation").lang = byId("target").lang = model.languages[1];

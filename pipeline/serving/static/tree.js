@@ -1,18 +1,12 @@
 // The beam as a tree: a column of hypotheses for each step, the most probable at the top.
 
-import { byId, element, isMark, percent, plain, quoted, roving } from "./elements.js";
+import { byId, element, isMark, percent, plain, quoted, roving, written } from "./elements.js";
 
-const WIDTH = 96; // of a node, in pixels
+const WIDTH = 104; // of a node, in pixels
 const GAP = 26; // between two columns, for the edges
 const ROW = 31;
 const HEAD = 22; // for the number of the step
 const SVG = "http://www.w3.org/2000/svg";
-
-// A piece with a pale sign for the space before a word.
-function written(piece) {
-  if (!piece.startsWith("▁")) return element("span", { text: piece });
-  return element("span", {}, element("i", { text: "▁" }), piece.slice(1));
-}
 
 export class Tree {
   constructor(goOn) {
@@ -32,7 +26,7 @@ export class Tree {
     this.edges = document.createElementNS(SVG, "svg");
     this.tree = element("div", { kind: "tree" }, this.edges);
     this.box.replaceChildren(this.tree);
-    byId("detail").textContent = "\u00a0";
+    byId("detail").textContent = "Point at a hypothesis, or reach it with Tab and the arrow keys.";
     const root = { step: 0, row: 0, children: [], piece: "<s>", fate: "kept", probability: 1, log_prob: 0 };
     this.columns.push([root]);
     this.place(root, "start");
