@@ -7,6 +7,7 @@ STUDY ?=
 RUN ?=
 KILLS ?= 20
 STAGES ?=
+TEXT ?=
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
@@ -18,7 +19,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce report status plan page check test quick kill lint format docs deps bench study record sbom ui clean
+.PHONY: help environment reproduce report status plan page check test quick kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -92,6 +93,10 @@ study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 record: $(INSTALLED)  ## RUN=... keeps a run's scores in results/, in git
 	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
 	python -m pipeline.commands.record $(RUN)
+
+translate: $(INSTALLED)  ## RUN=... translates TEXT="...", or without it what is typed
+	@test -n "$(RUN)" || { echo "make: say which run: make translate RUN=demo-tiny" >&2; exit 1; }
+	@$(if $(TEXT),printf '%s\n' "$$TEXT" |) python -m pipeline.commands.translate $(RUN)
 
 sbom: $(INSTALLED)  ## sbom.json: what the environment is made of, as CycloneDX
 	$(PYTHON) -m venv .sbom

@@ -26,7 +26,7 @@ from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
 from tests.imports import ROOT
-from tests.models import PIECES, SCRIPT, WORDS, random_model
+from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
 from transformer.translator import Hypothesis, Translator
 
 SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}

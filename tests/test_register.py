@@ -15,7 +15,7 @@ import pytest
 from mlflow import MlflowClient
 
 from tests.imports import ROOT
-from tests.models import random_model
+from tests.random_weights import random_model
 from transformer import Translator
 
 pytestmark = pytest.mark.slow

@@ -128,7 +128,6 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int | None:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends this process, as it ends any filter
     if arguments.split and (arguments.n_best or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
     translator = translator_of(arguments.run)
@@ -152,4 +151,5 @@ def parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends this process, as it ends any filter
     stage.run(main, parser(), checked=False)
