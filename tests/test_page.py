@@ -325,6 +325,25 @@ def test_too_many_searches_are_503_and_a_long_one_ends(translator):
         assert "text" in server.events(text="two")[-1]
 
 
+def test_a_client_that_leaves_frees_its_search(translator):
+    viewer = Viewer(translator, "slow", [])
+    viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
+    with served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=1, seconds=50.0)) as server:
+        request = urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
+        for _ in range(2):
+            wait_for(lambda: first_status(request) == 200)
+
+
+def first_status(request):
+    """The status of an answer of which only a line is read."""
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            answer.readline()
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
 def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
     for path, kind in (("", "text/html"), ("page.js", "text/javascript"), ("style.css", "text/css")):
         with urllib.request.urlopen(server.url + path) as answer:
