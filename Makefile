@@ -19,7 +19,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce report status plan check test quick kill lint format docs deps bench study record translate sbom ui clean
+.PHONY: help environment reproduce report status plan page check test quick kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -51,6 +51,10 @@ status: $(INSTALLED)  ## what is done, running and stale, and the scores so far
 
 plan: $(INSTALLED)  ## what `make reproduce` would do and cost; STUDY=paper: that study instead
 	@python -m pipeline.commands.plan $(STUDY)
+
+page: $(INSTALLED)  ## RUN=... serves a page that translates and shows the search
+	@test -n "$(RUN)" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
+	@python -m pipeline.commands.page $(RUN)
 
 check: $(INSTALLED)  ## is params.yaml right?
 	python -m pipeline.commands.check

@@ -27,7 +27,7 @@ LAYERS = [
     {"decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr", "decoders/nodes"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
-    {"decoders/registry", "decoders/trees", "decoders/forced", "translator"},
+    {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
     {"divergence", "accumulation"},
     {"training"},
 ]
@@ -38,7 +38,7 @@ ROOMS = [
     {"workflow"},
     {"corpora", "training", "costs", "tracking"},
     {"scoring"},
-    {"reporting"},
+    {"reporting", "serving"},
     {"a stage"},
     {"commands"},
 ]
