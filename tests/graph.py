@@ -14,16 +14,22 @@ from tests.imports import ROOT
 BEGIN, END = "<!-- from dvc.yaml, by `make deps` -->\n", "<!-- end -->\n"
 
 
+# The stages of a back-translation write what the stages of a corpus write, under its own name. A run reads either.
+NAMES = {"${back_translations}": {"${key}": ("augmented",)}, "${runs}": {"${item.corpus}": ("item", "augmented")}}
+
+
 def paths(stage: Mapping, *keys: str) -> list[Path]:
-    """What a stage declares under `keys`; a path with flags is a mapping of one key. `item` stands for any value."""
-    entries = [entry for key in keys for entry in stage.get(key, [])]
+    """What a stage declares under `keys`; a path with flags is a mapping of one key. `item` stands for any other value."""
+    entries = [entry for key in keys for entry in stage.get("do", stage).get(key, [])]
     texts = [next(iter(entry)) if isinstance(entry, Mapping) else entry for entry in entries]
+    for variable, names in NAMES.get(stage.get("foreach", ""), {}).items():
+        texts = [text.replace(variable, name) for text in texts for name in names]
     return [Path(re.sub(r"\$\{[\w.]+\}", "item", text)) for text in texts]
 
 
 def edges(dvc_yaml: str) -> dict[str, list[str]]:
     """For each stage the stages that read what it writes: a file of it, or a folder around or in it."""
-    stages = {name: stage.get("do", stage) for name, stage in YAML(typ="safe").load(dvc_yaml)["stages"].items()}
+    stages = YAML(typ="safe").load(dvc_yaml)["stages"]
     outs = {name: paths(stage, "outs", "metrics", "plots") for name, stage in stages.items()}
     deps = {name: [path for path in paths(stage, "deps") if path.suffix != ".py"] for name, stage in stages.items()}
     return {
