@@ -43,7 +43,7 @@ def edges(dvc_yaml: str) -> dict[str, list[str]]:
 
 
 def graph(dvc_yaml: str) -> str:
-    lines = [f"    {name} --> {' & '.join(readers)}\n" for name, readers in edges(dvc_yaml).items() if readers]
+    lines = [f"    {name}-->{' & '.join(readers)}\n" for name, readers in edges(dvc_yaml).items() if readers]
     return f"```mermaid\nflowchart LR\n{''.join(lines)}```\n"
 
 

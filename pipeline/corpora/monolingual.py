@@ -26,7 +26,7 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
         lines = append_lines(after(text(stream, path.name), skip), file, chosen.first)
     if lines < (chosen.first or 1):
         raise UserError(
-            f"{chosen.text}: {lines:,} lines are left after skip: {skip}; first: {chosen.first or 'all'} asks for more"
+            f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"
         )
 
 

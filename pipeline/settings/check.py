@@ -65,8 +65,9 @@ def check(params: Mapping[str, Any]) -> None:
         check_corpus(params, name)
     for name in names(params, "models"):
         check_model(params, name)
+    back_translations = list(names(params, "back_translations"))
     check_runs(params)
-    for name in names(params, "back_translations"):
+    for name in back_translations:
         check_back_translation(params, name)
     check_corpora_in_use(params)
     for name in names(params, "sets"):
