@@ -20,7 +20,7 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 from test_pipeline import stale
 
-from pipeline.augment import mix, repeated
+from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
 from pipeline.commands import study
 from pipeline.commands.compare import common_set
@@ -262,24 +262,28 @@ def words(tmp_path_factory) -> WordTable:
     return WordTable(Vocabulary(path), 1)
 
 
-def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary) -> BinarisedSet:
+def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations: int = 1) -> BinarisedSet:
     arrays = []
     for side in SIDES:
-        ids = vocabulary.encode(lines[side])
+        ids = vocabulary.encode(lines[side] * segmentations)
         arrays += [np.concatenate(ids).astype(np.uint16), np.cumsum([0, *map(len, ids)])]
-    return BinarisedSet(*arrays)
+    return BinarisedSet(*arrays, segmentations)
 
 
 @pytest.fixture
-def mixed(words, tmp_path):
+def mixed(words, tmp_path, params):
     """Mix REAL, in so many lines, with MADE. Returns the ids of both sides of train, and of dev."""
 
-    def make(lines: int, tag: bool) -> list[dict[str, list[list[int]]]]:
+    def make(lines: int, tag: bool, **dropout: Any) -> list[dict[str, list[list[int]]]]:
         paths = [tmp_path / "train.en", tmp_path / "train.de"]
         for path, side in zip(paths, SIDES):
             path.write_text("".join(f"{line}\n" for line in MADE[side]))
-        sets = {name: in_memory(REAL, words.vocabulary) for name in ("train", "dev")}
-        counts = mix(sets, paths, lines, tag, words, tmp_path)
+        config = VocabularyConfig(**{**params["base"]["vocabulary"], **dropout})
+        sets = {
+            "train": in_memory(REAL, words.vocabulary, config.segmentations),
+            "dev": in_memory(REAL, words.vocabulary),
+        }
+        counts = mix(sets, Synthetic(paths, tag, words, config), lines, tmp_path)
         found = []
         for name in ("train", "dev"):
             ids, offsets = (
@@ -288,9 +292,26 @@ def mixed(words, tmp_path):
             found.append({s: [ids[s][a:b].tolist() for a, b in pairwise(offsets[s])] for s in SIDES})
             assert counts[name]["pairs"] == len(offsets["source"]) - 1
             assert [counts[name][f"{s}_tokens"] for s in SIDES] == [len(ids[s]) for s in SIDES]
+        assert counts["train"].get("segmentations", 1) == config.segmentations
         return found
 
     return make
+
+
+def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, words):
+    train, dev = mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3)
+    vocabulary = words.vocabulary
+    assert dev["source"] == vocabulary.encode(REAL["source"])
+    spellings = set()
+    for start in range(0, 32, 8):
+        source, target = (train[side][start : start + 8] for side in SIDES)
+        assert [ids[0] == UNK for ids in source] == [False] * 5 + [True] * 3
+        assert vocabulary.decode([ids[1:] for ids in source[5:]]) == MADE["source"]
+        assert vocabulary.decode(target[5:]) == MADE["target"]
+        assert source[:5] == vocabulary.encode([REAL["source"][place] for place in (0, 0, 1, 2, 3)])
+        spellings.add(str(source[5:]))
+    assert len(train["source"]) == 32 and len(spellings) > 1
+    assert mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3) == [train, dev]
 
 
 @pytest.mark.parametrize("tag", [True, False])
