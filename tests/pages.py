@@ -29,16 +29,22 @@ def written(page: str, root: Path = ROOT) -> str:
     return BLOCK.sub(block, page)
 
 
+# The stages of a back-translation write what the stages of a corpus write, under its own name. A run reads either.
+NAMES = {"${back_translations}": {"${key}": ("augmented",)}, "${runs}": {"${item.corpus}": ("item", "augmented")}}
+
+
 def paths(stage: Mapping, *keys: str) -> list[Path]:
-    """What a stage declares under `keys`; a path with flags is a mapping of one key. `item` stands for any value."""
-    entries = [entry for key in keys for entry in stage.get(key, [])]
+    """What a stage declares under `keys`; a path with flags is a mapping of one key. `item` stands for any other value."""
+    entries = [entry for key in keys for entry in stage.get("do", stage).get(key, [])]
     texts = [next(iter(entry)) if isinstance(entry, Mapping) else entry for entry in entries]
+    for variable, names in NAMES.get(stage.get("foreach", ""), {}).items():
+        texts = [text.replace(variable, name) for text in texts for name in names]
     return [Path(re.sub(r"\$\{[\w.]+\}", "item", text)) for text in texts]
 
 
 def edges(dvc_yaml: str) -> dict[str, list[str]]:
     """For each stage the stages that read what it writes: a file of it, or a folder around or in it."""
-    stages = {name: stage.get("do", stage) for name, stage in YAML(typ="safe").load(dvc_yaml)["stages"].items()}
+    stages = YAML(typ="safe").load(dvc_yaml)["stages"]
     outs = {name: paths(stage, "outs", "metrics", "plots") for name, stage in stages.items()}
     deps = {name: [path for path in paths(stage, "deps") if path.suffix != ".py"] for name, stage in stages.items()}
     return {
@@ -53,7 +59,7 @@ def edges(dvc_yaml: str) -> dict[str, list[str]]:
 
 def graph(dvc_yaml: Path, _: str) -> str:
     found = edges(dvc_yaml.read_text(encoding="utf-8"))
-    lines = [f"    {name} --> {' & '.join(readers)}\n" for name, readers in found.items() if readers]
+    lines = [f"    {name}-->{' & '.join(readers)}\n" for name, readers in found.items() if readers]
     return f"```mermaid\nflowchart LR\n{''.join(lines)}```\n"
 
 

@@ -18,6 +18,7 @@ from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
 from pipeline.costs.speed import Point, Speed, measured, of_paper
+from pipeline.settings.back_translations import back_translation
 from pipeline.settings.check import check
 from pipeline.settings.digest import digest
 from pipeline.settings.machine import machine
@@ -36,6 +37,7 @@ from transformer.files import write_json
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
 OTHERS = ("layer_costs", "fetch_set", "value", "decoding", "report")
+AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}  # seconds; the line of docs/benchmarks.md
@@ -113,6 +115,9 @@ class Planner:
                 corpus = expected.corpus(self.params, corpus_name)
                 here = self.seconds(stages, partial(self.of_data, corpus))
                 yield Job(f"data of {corpus_name}", here=here, disk=corpus.disk)
+        for name in self.params["back_translations"]:
+            if stages := self.wanted(AUGMENTATION, name):
+                yield Job(f"data of {name}", here=self.seconds(stages, partial(self.of_augmentation, name)))
         for run in self.params["runs"]:
             one = training(self.params, run)
             if self.wanted(("train",), run):
@@ -132,7 +137,8 @@ class Planner:
     def least(self, name: str) -> float | None:
         """Of a stage whose time depends on little; None where it depends on a network or a model."""
         kind = name.partition("@")[0]
-        return None if kind in ("fetch_set", "value", "decoding") else START + OWN.get(kind, 0.0)
+        unknown = kind in ("fetch_set", "fetch_monolingual", "value", "decoding")
+        return None if unknown else START + OWN.get(kind, 0.0)
 
     def of_data(self, corpus: expected.Corpus, name: str) -> float | None:
         kind = name.partition("@")[0]
@@ -155,8 +161,18 @@ class Planner:
         if not name.startswith("decode@"):
             return self.least(name)
         config = section(self.params, "models", self.params["runs"][run]["model"], "decoding", DecodingConfig)
-        pieces = one.corpus.evaluated * one.corpus.target * config.beam * PER_PIECE
-        return START + pieces * self.speed.at(one).seconds_per_token if self.speed else None
+        return self.of_decoding(one, one.corpus.evaluated, config.beam)
+
+    def of_augmentation(self, back: str, name: str) -> float | None:
+        if not name.startswith("back_translate@"):
+            return self.least(name)
+        chosen = back_translation(self.params, back)
+        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, chosen.decoding.beam)
+
+    def of_decoding(self, one: Training, sentences: int | None, beam: int) -> float | None:
+        if self.speed is None or sentences is None:
+            return None
+        return START + sentences * one.corpus.target * beam * PER_PIECE * self.speed.at(one).seconds_per_token
 
 
 def total(values: list[float | None]) -> float | None:
@@ -170,6 +186,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
     blocks = {"fetch_set": "sets", "value": "values", "decoding": "decodings"}
+    blocks |= dict.fromkeys(AUGMENTATION, "back_translations")
     more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}
 
@@ -198,7 +215,8 @@ def main(arguments: argparse.Namespace) -> None:
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
     trainings = [training(params, run) for run in params["runs"]]
-    found = speed(params, trainings) if any(name.partition("@")[0] in ("train", "decode") for name in todo) else None
+    timed = ("train", "decode", "back_translate")
+    found = speed(params, trainings) if any(name.partition("@")[0] in timed for name in todo) else None
     known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date, in DVC's cache.")

@@ -1,9 +1,10 @@
-"""Select a study of params.yaml, so that its runs, their corpora, its sets and its decodings are built.
+"""Select a study of params.yaml, so that its runs, their corpora, its sets, decodings and back-translations are built.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks runs, corpora_in_use, sets and decodings, and changes nothing else in params.yaml.
+Selecting rewrites the blocks runs, corpora_in_use, sets, decodings and back_translations, and changes nothing else in
+params.yaml.
 """
 
 import argparse
