@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> None:
     source, target = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
     device = hardware.torch_device(machine(params), chosen.decoding.threads)
-    translator, started = Translator.of_folder(arguments.model, chosen.decoding, device), time.monotonic()
+    translator, started = Translator.load(arguments.model, device, **vars(chosen.decoding)), time.monotonic()
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]
         counts = work(translator, arguments.monolingual / f"train.{target}", paths, config)

@@ -36,8 +36,8 @@ from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load, parse
 from pipeline.settings.selection import run_settings
 from tests import in_process
-from tests.graph import edges
 from tests.imports import ROOT
+from tests.pages import edges
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import UNK, VocabularyConfig
