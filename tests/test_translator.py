@@ -159,7 +159,7 @@ def test_no_piece_is_linked_to_eos_or_to_a_space():
 
 @pytest.fixture(scope="module")
 def bytes_vocabulary() -> Vocabulary:
-    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 1)
+    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
     return Vocabulary.from_bytes(learn([b"the cat sees the dog and the bird\n" * 9], config))
 
 

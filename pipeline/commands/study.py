@@ -3,8 +3,8 @@
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks runs, corpora_in_use, sets, decodings and back_translations, and changes nothing else in
-params.yaml.
+Selecting rewrites the blocks runs, corpora_in_use, sets, ensembles, values, decodings and back_translations, and changes
+nothing else in params.yaml.
 """
 
 import argparse

@@ -9,6 +9,7 @@ from pipeline.settings.addresses import on_the_web
 from pipeline.settings.back_translations import back_translation, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
+from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
@@ -31,6 +32,7 @@ BLOCKS = (
     "runs",
     "corpora_in_use",
     "sets",
+    "ensembles",
     "values",
     "decodings",
     "back_translations",
@@ -47,6 +49,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
@@ -72,6 +75,8 @@ def check(params: Mapping[str, Any]) -> None:
     check_corpora_in_use(params)
     for name in names(params, "sets"):
         check_set(params, name)
+    for name in names(params, "ensembles"):
+        ensemble(params, name)
     for name in names(params, "values"):
         check_value(params, name)
     for name in names(params, "decodings"):
@@ -200,7 +205,9 @@ def check_value(params: Mapping, name: str) -> None:
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = [*(f"{run}/average" for run in params["runs"]), *(f"{FOLDER}/{value}" for value in params["values"])]
+    models = corpora_of_models(params)
+    for value in params["values"]:
+        models[f"{FOLDER}/{value}"] = params["runs"][run_of(params, f"{FOLDER}/{value}")]["corpus"]
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
@@ -215,7 +222,7 @@ def check_decoding(params: Mapping, name: str) -> None:
     corpora |= {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
-    of_run = languages(params, params["runs"][run_of(params, decoding.model)]["corpus"])
+    of_run = languages(params, models[decoding.model])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
@@ -254,15 +261,13 @@ def check_study(params: Mapping, name: str) -> None:
             check_back_translation(selected, back)
         for set_name in names(selected, "sets"):
             check_set(selected, set_name)
+        for member in names(selected, "ensembles"):
+            ensemble(selected, member)
         for value in names(selected, "values"):
             check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
     except UserError as error:
-        said = re.sub(
-            r"params\.yaml: (runs|sets|values|decodings|back_translations)",
-            rf"params.yaml: studies.{name}.\1",
-            str(error),
-            count=1,
-        )
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations)"
+        said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None
