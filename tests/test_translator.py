@@ -1,6 +1,7 @@
 """The translator from Python: what goes in, what comes out, and what is refused."""
 
 import dataclasses
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.imports import ROOT
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder
 from transformer import Translator, translator
 from transformer.alignment import links, words_of_source, words_of_target
@@ -185,3 +187,10 @@ def test_alignment_on_request(translate):
     assert set(targets) == set(range(len(hypothesis.text.split())))
     assert set(sources) <= set(range(len(LINES[0].split())))
     assert translate("", alignment=True).alignment in ([], None)
+
+
+def test_the_lines_of_python_in_the_documentation_run(folder):
+    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/use.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert "models/demo-tiny/average" in program
+    exec(program.replace("models/demo-tiny/average", str(folder)), names := {})
+    assert names["best"].attention.shape[2:] == (len(names["best"].target), len(names["best"].source))
