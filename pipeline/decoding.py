@@ -4,17 +4,24 @@
         --times work/times/decodings/NAME.json
 
 Reads params.yaml (base.decoding and base.decoders with what decodings.NAME changes, base.scoring), the model folder and
-the evaluation set. Writes translation.txt, a line a segment; decoding.json with the settings; score.json; and
-metrics.json, the few numbers that a person compares. It trains nothing.
+the evaluation set. Writes translation.txt, a line a segment; sentences.json with the
+log-probability of each; decoding.json with the settings; score.json; and metrics.json, the few numbers that a person
+compares. It trains nothing.
 """
 
 import argparse
+import dataclasses
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+
+import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
 from pipeline.scoring.of_sets import filtered_scores, set_scores
+from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
@@ -22,7 +29,10 @@ from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from transformer.config.decoding import DecodingConfig
+from transformer.decoders.forced import log_probabilities
 from transformer.decoders.registry import decoder_of
+from transformer.decoders.steps import Translation
 from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
@@ -30,12 +40,14 @@ from transformer.translator import Translator
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, out: Path) -> dict:
     """Write the translation and what made it into `out`. Returns the time it took."""
     lines, _ = chosen.lines("normalised")
-    decoder, started = decoder_of(decoding.choice), time.monotonic()
+    texts = partial(texts_of, translator)
+    decoder, started = decoder_of(decoding.choice, partial(utility, texts=texts)), time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
         found = translator.n_best(lines, decoding.set, 1, bar.update, decoder)
     translations = [best for best, *_ in found]
     seconds = time.monotonic() - started
     write_lines(out / "translation.txt", translator.text(translations))
+    write_json(out / "sentences.json", per_sentence(translator, lines, translations))
     pieces = sum(len(translation.ids) + 1 for translation in translations)
     resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
     settings = decoding.choice.description() | resolved  # where params.yaml has 0 and `auto`
@@ -53,6 +65,28 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, o
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
 
 
+def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
+    """The model of a folder, or the ensemble of the models in its folders 1, 2 and so on."""
+    folders = sorted(model.glob("[0-9]")) or [model]
+    first, *others = [Translator.load(folder, device, **vars(config)) for folder in folders]
+    return dataclasses.replace(first, others=[other.model for other in others]) if others else first
+
+
+def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
+    """What is known of each translation: its log-probability by the model in float32, and whether its search finished."""
+    models, targets = (translator.model, *translator.others), [translation.ids for translation in translations]
+    tokens = (
+        translator.config.batch_tokens // 4
+    )  # logits of the whole translation take more memory than those of a step
+    found = log_probabilities(models, translator.encode(lines), targets, tokens)
+    return [{"log_prob": round(score, 4), "finished": t.finished} for score, t in zip(found, translations)]
+
+
+def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list[str]:
+    """The detokenised lines of the ids of sentences."""
+    return translator.text([Translation(list(ids), 0.0) for ids in sentences])
+
+
 def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
     """What score.json holds: the scores of the set and, if it has one, of its filtered part."""
     table = {"set": set_scores(translation, chosen, settings)}
@@ -65,7 +99,7 @@ def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
     device = hardware.torch_device(machine(params), decoding.choice.config.threads)
-    translator = Translator.load(arguments.model, device, **vars(decoding.choice.config))
+    translator = translator_of(arguments.model, decoding.choice.config, device)
     chosen = EvaluationSet.open(arguments.set)
     times = work(translator, chosen, decoding, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))

@@ -66,7 +66,9 @@ def content_of(
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[
-            table for table in (pairs.table(against), run_tables.seeds(shown), decodings.table(decoded)) if table
+            table
+            for table in (pairs.table(against), run_tables.seeds(shown), decodings.table(params, decoded))
+            if table
         ],
         pairs=against,
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
@@ -155,7 +157,8 @@ def main(arguments: argparse.Namespace) -> None:
     params = load()
     runs = evidence.selected(params, arguments.scores, arguments.times) + evidence.records(params, arguments.results)
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
-    decoded = decodings.selected(params, arguments.scores) + decodings.records(arguments.results)
+    decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
+    decoded += decodings.records(arguments.results)
     against = pairs.pairs(params, studies(params, runs), arguments.sets)
     publish(report(params, runs, machines, decoded, against), arguments.out)
     scored = sum(bool(run.scores) for run in runs)

@@ -1,5 +1,6 @@
 """The translator from Python: what goes in, what comes out, and what is refused."""
 
+import copy
 import dataclasses
 import re
 import shutil
@@ -120,6 +121,10 @@ def test_settings_of_a_call_copy_no_weights(translate):
     assert rounded.decoder is not translate.decoder
     assert translate.using(beam=2).model is translate.model
     assert rounded.using(beam=2).decoder is rounded.decoder is translate.using(precision="bfloat16").decoder
+    other = copy.deepcopy(translate.model)
+    ensemble = dataclasses.replace(rounded, others=[other])
+    assert len(ensemble.decoders) == 2 and ensemble.decoders[0] is rounded.decoder
+    assert ensemble.decoders[1].embedding.dtype == torch.bfloat16 and len(rounded.decoders) == 1
 
 
 def test_attention_is_that_of_the_model_that_reads_source_and_translation(translate):

@@ -8,6 +8,7 @@ from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
+from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
@@ -34,6 +35,7 @@ BLOCKS = (
     "runs",
     "corpora_in_use",
     "sets",
+    "ensembles",
     "decodings",
     "machine",
     "base",
@@ -48,6 +50,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
     "times": "work/times holds the times of stages",
 }
@@ -69,6 +72,8 @@ def check(params: Mapping[str, Any]) -> None:
     check_corpora_in_use(params)
     for name in names(params, "sets"):
         check_set(params, name)
+    for name in names(params, "ensembles"):
+        ensemble(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
     for name in names(params, "studies"):
@@ -181,7 +186,7 @@ def check_set(params: Mapping, name: str) -> None:
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = [f"{run}/average" for run in params["runs"]]
+    models = corpora_of_models(params)
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
@@ -190,7 +195,7 @@ def check_decoding(params: Mapping, name: str) -> None:
     corpora |= {f"{corpus}-{part}": corpus for corpus in params["corpora_in_use"] for part in OWN}
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
-    of_run = languages(params, params["runs"][decoding.run]["corpus"])
+    of_run = languages(params, models[decoding.model])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
@@ -205,8 +210,11 @@ def check_study(params: Mapping, name: str) -> None:
         check_runs(selected)
         for set_name in names(selected, "sets"):
             check_set(selected, set_name)
+        for member in names(selected, "ensembles"):
+            ensemble(selected, member)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
     except UserError as error:
-        said = re.sub(r"params\.yaml: (runs|sets|decodings)", rf"params.yaml: studies.{name}.\1", str(error), count=1)
+        blocks = r"params\.yaml: (runs|sets|ensembles|decodings)"
+        said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None

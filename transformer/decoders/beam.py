@@ -100,16 +100,21 @@ def start(limits: Sequence[int], device: torch.device, n_best: int = 1) -> BeamS
     )
 
 
-def extend(state: BeamState, found: tuple[Tensor, Tensor, Tensor], config: DecodingConfig) -> None:
+def extend(
+    state: BeamState, found: tuple[Tensor, Tensor, Tensor], config: DecodingConfig, rank_BC: Tensor | None = None
+) -> None:
     """Replace the live hypotheses by their best continuations, and keep the best finished ones.
 
-    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C].
+    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. They are
+    ranked by `rank_BC`, without it by the log-probability.
     """
     token_BC, parent_BC, log_prob_BC = found
     finish(state, token_BC, parent_BC, log_prob_BC, config)
-    live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
     width = state.log_prob_BK.shape[1]
-    state.log_prob_BK, chosen_BK = live_BC.topk(min(config.beam, live_BC.shape[1]))
+    live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
+    ranked_BC = live_BC if rank_BC is None else torch.where(token_BC == EOS, float("-inf"), rank_BC)
+    _, chosen_BK = ranked_BC.topk(min(config.beam, live_BC.shape[1]))
+    state.log_prob_BK = live_BC.gather(1, chosen_BK)
     parent_BK = parent_BC.gather(1, chosen_BK)
     state.tokens_BKT = torch.cat([histories(state, parent_BK), token_BC.gather(1, chosen_BK)[:, :, None]], 2)
     state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * width
@@ -158,7 +163,10 @@ def regularised(after: Tensor, before: Tensor, regulariser: float) -> Tensor:
 
     The order of the continuations of one hypothesis stays the same.
     """
-    return after - regulariser * (after - before).square() if regulariser else after
+    if not regulariser:
+        return after
+    surprisal = before - after  # NaN if there was no such hypothesis before: both are -inf
+    return after - regulariser * surprisal.nan_to_num(0.0).square()
 
 
 def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:

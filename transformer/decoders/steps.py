@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from transformer.config.vocabulary import EOS
+from transformer.decoders.tree import Tree, TreeStep
 from transformer.layout import pad
 from transformer.model import Transformer
 
@@ -52,6 +53,9 @@ class Batch(Protocol):
     def start(self) -> Step:
         """A new step function, which begins with all sentences."""
 
+    def tree(self, slots: int) -> Tree:
+        """A new tree of prefixes with this many slots a sentence."""
+
 
 class Decoder(Protocol):
     """A search with its settings."""
@@ -91,6 +95,24 @@ class SourceBatch:
             return mean_of([one(tokens_BK, origin_BK) for one in steps])
 
         return step
+
+    def tree(self, slots: int) -> Tree:
+        return CountedTree(self, [TreeStep(model, self.source_BS, slots) for model in self.models])
+
+
+class CountedTree:
+    """The tree of a model or of an ensemble, which counts its prefixes in `batch.calls`."""
+
+    def __init__(self, batch: SourceBatch, trees: Sequence[TreeStep]) -> None:
+        self.batch, self.trees = batch, trees
+
+    def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor) -> Tensor:
+        self.batch.calls += tokens_BK.numel()
+        return mean_of([tree(tokens_BK, parent_BK, slot_BK) for tree in self.trees])
+
+    def select(self, sentences: Tensor) -> None:
+        for tree in self.trees:
+            tree.select(sentences)
 
 
 def mean_of(logits: Sequence[Tensor]) -> Tensor:
