@@ -14,6 +14,7 @@ that reports/ is equal in git whenever the results are equal.
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.reporting import (
@@ -25,6 +26,8 @@ from pipeline.reporting import (
     pairs,
     paper_tables,
     run_tables,
+    tree_plots,
+    values,
 )
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.decodings import Decoding
@@ -39,6 +42,8 @@ from pipeline.reporting.pairs import Pair
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
+from pipeline.reporting.tree_plots import Trees
+from pipeline.reporting.values import Calibration
 from pipeline.settings.params import load
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -50,12 +55,24 @@ PICTURES = 3  # in README.md
 SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
+@dataclass(frozen=True)
+class Searched:
+    """The values of prefixes, and the trees of decodings that have one."""
+
+    values: Sequence[Calibration] = ()
+    trees: Sequence[Trees] = ()
+
+
+NO_SEARCH = Searched()
+
+
 def content_of(
     params: Mapping,
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     against: Sequence[Pair] = (),
+    searched: Searched = NO_SEARCH,
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
@@ -67,7 +84,12 @@ def content_of(
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[
             table
-            for table in (pairs.table(against), run_tables.seeds(shown), decodings.table(params, decoded))
+            for table in (
+                pairs.table(against),
+                run_tables.seeds(shown),
+                decodings.table(params, decoded),
+                values.table(searched.values),
+            )
             if table
         ],
         pairs=against,
@@ -83,12 +105,16 @@ def content_of(
             cost_tables.operations(shown),
             paper_tables.toolkits(),
         ],
-        figures=figures_of(runs, machines, found, compared) if figures else [],
+        figures=figures_of(runs, machines, found, compared, searched) if figures else [],
     )
 
 
 def figures_of(
-    runs: Sequence[Evidence], machines: Sequence[Measured], found: Sequence[Study], compared: Comparison
+    runs: Sequence[Evidence],
+    machines: Sequence[Measured],
+    found: Sequence[Study],
+    compared: Comparison,
+    searched: Searched,
 ) -> list[Figure]:
     with style():
         return [
@@ -96,6 +122,8 @@ def figures_of(
             *curves(runs, found),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
+            *(values.calibration(value) for value in searched.values),
+            *(tree_plots.figure(trees) for trees in searched.trees),
             *(figure for run in runs for figure in attention(run)),
         ]
 
@@ -106,9 +134,10 @@ def report(
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     against: Sequence[Pair] = (),
+    searched: Searched = NO_SEARCH,
 ) -> dict[str, str]:
     """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
-    content = content_of(params, runs, machines, decoded, against)
+    content = content_of(params, runs, machines, decoded, against, searched)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
     in_order = {run.name: run for study in studies(params, runs) for run in study.best_first()}  # selected runs first
@@ -160,7 +189,8 @@ def main(arguments: argparse.Namespace) -> None:
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
     decoded += decodings.records(arguments.results)
     against = pairs.pairs(params, studies(params, runs), arguments.sets)
-    publish(report(params, runs, machines, decoded, against), arguments.out)
+    searched = Searched(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
+    publish(report(params, runs, machines, decoded, against, searched), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 
