@@ -10,12 +10,15 @@ score.json; and metrics.json, the few numbers that a person compares. It trains 
 """
 
 import argparse
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
@@ -32,6 +35,7 @@ from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer import value
+from transformer.config.decoding import DecodingConfig
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mcts import Metric
 from transformer.decoders.registry import decoder_of
@@ -96,6 +100,13 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, u
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
 
 
+def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
+    """The model of a folder, or the ensemble of the models in its folders 1, 2 and so on."""
+    folders = sorted(model.glob("[0-9]")) or [model]
+    first, *others = [Translator.of_folder(folder, config, device) for folder in folders]
+    return dataclasses.replace(first, others=[other.model for other in others]) if others else first
+
+
 def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
     """What is known of each translation: its log-probability by the model in float32, and whether its search finished."""
     models, targets = (translator.model, *translator.others), [translation.ids for translation in translations]
@@ -123,7 +134,7 @@ def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
     device = hardware.torch_device(machine(params), decoding.choice.config.threads)
-    translator = Translator.of_folder(arguments.model, decoding.choice.config, device)
+    translator = translator_of(arguments.model, decoding.choice.config, device)
     chosen = EvaluationSet.open(arguments.set)
     used = chosen_decoder(translator, chosen, decoding, arguments.model)
     times = work(translator, chosen, decoding, used, arguments.out)

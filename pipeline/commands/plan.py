@@ -128,7 +128,7 @@ class Planner:
     def least(self, name: str) -> float | None:
         """Of a stage whose time depends on little; None where it depends on a network or a model."""
         kind = name.partition("@")[0]
-        return None if kind in ("fetch_set", "value", "decoding") else START + OWN.get(kind, 0.0)
+        return None if kind in ("fetch_set", "ensemble", "value", "decoding") else START + OWN.get(kind, 0.0)
 
     def of_data(self, name: str, corpus: expected.Corpus) -> float | None:
         if name in self.known:
@@ -170,7 +170,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     """The names of all stages of a selection, as dvc.yaml makes them."""
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
-    blocks = {"fetch_set": "sets", "value": "values", "decoding": "decodings"}
+    blocks = {"fetch_set": "sets", "ensemble": "ensembles", "value": "values", "decoding": "decodings"}
     more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}
 

@@ -3,7 +3,7 @@
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks runs, corpora_in_use, sets and decodings, and changes nothing else in params.yaml.
+Selecting rewrites the blocks runs, corpora_in_use, sets, ensembles and decodings, and nothing else in params.yaml.
 """
 
 import argparse

@@ -134,10 +134,10 @@ def draw_reliability(plot: Axes, value: Calibration) -> None:
 
 def draw_by_length(plot: Axes, value: Calibration) -> None:
     """The correlation of value and final score by prefix length, and that of the length over all prefixes, dashed."""
-    points = [point for point in value.by_length if point.correlation is not None]
-    plot.plot([point.length for point in points], [point.correlation for point in points], color=COLOURS[0])
+    points = {point.length: point.correlation for point in value.by_length if point.correlation is not None}
+    plot.plot(list(points), list(points.values()), color=COLOURS[0])
     if value.correlation_of_length is not None:
         plot.axhline(value.correlation_of_length, color=COLOURS[1], linestyle="--")
     plot.axhline(0, color=INK, linewidth=0.8, linestyle=":")
-    lowest = min([0.0, value.correlation_of_length or 0.0, *(point.correlation or 0.0 for point in points)])
+    lowest = min([0.0, value.correlation_of_length or 0.0, *points.values()])
     plot.set(xlabel="tokens of the prefix", ylabel=f"correlation with the final {value.metric}", ylim=(lowest - 0.1, 1))

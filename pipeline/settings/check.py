@@ -8,6 +8,7 @@ from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
+from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
@@ -16,7 +17,7 @@ from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.selection import run_settings, study
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.values import FOLDER, run_of, value_run, value_settings
+from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -35,6 +36,7 @@ BLOCKS = (
     "runs",
     "corpora_in_use",
     "sets",
+    "ensembles",
     "values",
     "decodings",
     "machine",
@@ -50,6 +52,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
@@ -72,6 +75,8 @@ def check(params: Mapping[str, Any]) -> None:
     check_corpora_in_use(params)
     for name in names(params, "sets"):
         check_set(params, name)
+    for name in names(params, "ensembles"):
+        ensemble(params, name)
     for name in names(params, "values"):
         check_value(params, name)
     for name in names(params, "decodings"):
@@ -201,7 +206,7 @@ def check_value(params: Mapping, name: str) -> None:
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = [*(f"{run}/average" for run in params["runs"]), *(f"{FOLDER}/{value}" for value in params["values"])]
+    models = corpora_of_models(params) | corpora_of_values(params)
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
@@ -215,7 +220,7 @@ def check_decoding(params: Mapping, name: str) -> None:
     corpora |= {f"{corpus}-{part}": corpus for corpus in params["corpora_in_use"] for part in OWN}
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
-    of_run = languages(params, params["runs"][run_of(params, decoding.model)]["corpus"])
+    of_run = languages(params, models[decoding.model])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
@@ -230,12 +235,13 @@ def check_study(params: Mapping, name: str) -> None:
         check_runs(selected)
         for set_name in names(selected, "sets"):
             check_set(selected, set_name)
+        for member in names(selected, "ensembles"):
+            ensemble(selected, member)
         for value in names(selected, "values"):
             check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
     except UserError as error:
-        said = re.sub(
-            r"params\.yaml: (runs|sets|values|decodings)", rf"params.yaml: studies.{name}.\1", str(error), count=1
-        )
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings)"
+        said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None
