@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from transformer.config.decoding import DecodingConfig
+from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.mcts import Mcts, Search
 from transformer.decoders.steps import Decoder, SourceBatch
 from transformer.decoders.trees import Branch, beam_of, tree_of
@@ -38,7 +39,7 @@ def search_tree(translator: Translator, decoder: Decoder, lines: Sequence[str], 
 
 def described(branches: Sequence[Branch], translator: Translator) -> list[dict[str, Any]]:
     """The branches with pieces in place of ids and rounded numbers."""
-    special = {1: "<s>", 2: "</s>"}
+    special = {BOS: "<s>", EOS: "</s>"}
     rows = []
     for branch in branches:
         token = branch.token

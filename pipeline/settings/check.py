@@ -18,7 +18,7 @@ from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.selection import corpora_needed, run_settings, study
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.values import FOLDER, run_of, value_run, value_settings
+from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -205,9 +205,7 @@ def check_value(params: Mapping, name: str) -> None:
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = corpora_of_models(params)
-    for value in params["values"]:
-        models[f"{FOLDER}/{value}"] = params["runs"][run_of(params, f"{FOLDER}/{value}")]["corpus"]
+    models = corpora_of_models(params) | corpora_of_values(params)
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
