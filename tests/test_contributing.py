@@ -79,7 +79,6 @@ TRIED = {
     "keep a result in git": "test_a_record_shows_the_same_numbers_as_its_run",
     "translate, score any text, export or share a model": "test_ctranslate2_gives_the_same_translations",
     "share data and models": "test_pull_into_a_fresh_clone_leaves_nothing_to_do",
-    "translate in a browser": "test_the_search_is_streamed_and_ends_with_the_translation",
     "train on back-translations": "test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else",
     "use a GPU": None,  # docs/gpu.md says what a CPU can test
 }
