@@ -282,7 +282,18 @@ def test_an_impossible_setting_is_refused(key, value):
 
 
 def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
-    folders = ["--raw", folder, "--test", folder, "--out", folder / "out", "--sets", folder / "sets"]
+    folders = [
+        "--raw",
+        folder,
+        "--test",
+        folder,
+        "--out",
+        folder / "out",
+        "--sets",
+        folder / "sets",
+        "--text",
+        folder / "text.json",
+    ]
     arguments = ["demo", *folders, "--report", folder / "report.json"]
     command = [sys.executable, "-m", "pipeline.normalise", *arguments]
     root = Path(__file__).parents[1]

@@ -6,14 +6,14 @@ from typing import Any
 
 from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
-from pipeline.settings.back_translations import back_translation, require_no_circle
+from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, section
+from pipeline.settings.params import entry, languages, section, text_corpus
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.selection import corpora_needed, run_settings, study
@@ -189,9 +189,9 @@ def check_set(params: Mapping, name: str) -> None:
 
 
 def check_value(params: Mapping, name: str) -> None:
-    """Check a value. Its run must be selected, and its corpus must be that of the run."""
+    """Check a value. Its run must be selected, and its corpus must be that of the run's real text."""
     where, value = f"params.yaml: values.{name}", value_run(params, name)
-    corpora = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    corpora = {f"{run}/average": text_corpus(params, settings["corpus"]) for run, settings in params["runs"].items()}
     if value.model not in corpora:
         raise UserError(
             f"{where}.model: {shown(value.model)} is not a model of `runs`; the models are {', '.join(corpora)}"
@@ -230,6 +230,7 @@ def check_decoding(params: Mapping, name: str) -> None:
 def check_back_translation(params: Mapping, name: str) -> None:
     """Check a back-translation. Its run must be selected and must translate in the reverse direction of its corpus."""
     where, chosen = f"params.yaml: back_translations.{name}", back_translation(params, name)
+    decoder(params, name)
     if name in params["corpora"]:
         raise UserError(f"params.yaml: back_translations: {name!r} is the name of a corpus; another name is expected")
     if chosen.run not in params["runs"]:
