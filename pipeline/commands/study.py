@@ -1,10 +1,9 @@
-"""Select a study of params.yaml, so that its runs, their corpora, its sets, decodings and back-translations are built.
+"""Select a study of params.yaml, so that its runs, their corpora and its other blocks are built.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks runs, corpora_in_use, sets, ensembles, values, decodings and back_translations, and changes
-nothing else in params.yaml.
+Selecting rewrites the blocks of a study and corpora_in_use, and changes nothing else in params.yaml.
 """
 
 import argparse
