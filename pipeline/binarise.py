@@ -5,6 +5,7 @@
 
 Reads every set in the folder of normalised text, and the vocabulary. Writes the format of transformer/binarised.py, and
 a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
+With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sampled segmentations.
 """
 
 import argparse
@@ -32,15 +33,29 @@ def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarra
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 
 
-def binarise_set(paths: list[Path], name: str, words: WordTable, out: Path, bar: tqdm) -> dict[str, int]:
-    """Write both sides of a set. Returns its counts."""
+def sampled(
+    path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields `encoded` for each of the segmentations, which BPE-dropout samples."""
+    for segmentation in range(config.segmentations):
+        for number, lines in enumerate(clean_blocks(path, bar)):
+            (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
+            ids = vocabulary.sample([line.removesuffix(b"\n") for line in lines], config.bpe_dropout, seed)
+            yield np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))
+
+
+def binarise_set(
+    paths: list[Path], name: str, words: WordTable, config: VocabularyConfig, out: Path, bar: tqdm
+) -> dict[str, int]:
+    """Write both sides of a set, the training set in several segmentations with BPE-dropout. Returns its counts."""
     counts: dict[str, int] = {}
-    dtype = id_type(words.vocabulary.size)
+    dtype, dropout = id_type(words.vocabulary.size), name == "train" and config.bpe_dropout > 0
     for side, path in zip(SIDES, paths):
-        lines, tokens = write_side(out, f"{name}.{side}", encoded(path, words, bar), dtype)
+        blocks = sampled(path, words.vocabulary, config, bar) if dropout else encoded(path, words, bar)
+        lines, tokens = write_side(out, f"{name}.{side}", blocks, dtype)
         require_aligned(paths[0], counts.setdefault("pairs", lines), path, lines)
         counts[f"{side}_tokens"] = tokens
-    return counts
+    return counts | {"segmentations": config.segmentations} if dropout else counts
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -50,9 +65,10 @@ def main(arguments: argparse.Namespace) -> None:
     vocabulary = Vocabulary(arguments.vocabulary)
     words = WordTable(vocabulary, config.threads)
     sets = find_sets(arguments.text, languages, ("train", "dev"))
-    bar = progress(itertools.chain(*sets.values()))
+    train = [*sets["train"]] * config.segmentations
+    bar = progress([*train, *itertools.chain(*(paths for name, paths in sets.items() if name != "train"))])
     with bar, atomic_folder(arguments.out) as out:
-        counts = {name: binarise_set(sets[name], name, words, out, bar) for name in sets}
+        counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
     write_json(arguments.report, {**report_of(description), "data_sum": description["sum"]})
     print(f"{arguments.out}: " + ", ".join(f"{name} {c['pairs']:,} pairs" for name, c in counts.items()))

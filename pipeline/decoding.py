@@ -103,7 +103,7 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, u
 def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
     """The model of a folder, or the ensemble of the models in its folders 1, 2 and so on."""
     folders = sorted(model.glob("[0-9]")) or [model]
-    first, *others = [Translator.of_folder(folder, config, device) for folder in folders]
+    first, *others = [Translator.load(folder, device, **vars(config)) for folder in folders]
     return dataclasses.replace(first, others=[other.model for other in others]) if others else first
 
 

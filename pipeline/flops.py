@@ -21,10 +21,17 @@ from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
 
 
-def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int) -> dict[str, Any]:
-    """The operations of a training on all the pairs that `lengths` sums, counted (transformer/flops.py)."""
-    components = training_flops(forward_flops(config, vocabulary_size, lengths))
-    half = training_flops(forward_flops(config, vocabulary_size, lengths, causal_half=True))
+def analytic(
+    config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1
+) -> dict[str, Any]:
+    """The operations of a training on all the pairs that `lengths` sums, counted (transformer/flops.py).
+
+    A step passes each pair `passes` times through the model.
+    """
+    components, half = (
+        {name: passes * count for name, count in training_flops(forward).items()}
+        for forward in (forward_flops(config, vocabulary_size, lengths, causal) for causal in (False, True))
+    )
     total = sum(components.values())
     return {
         "training_flops": total,
@@ -40,7 +47,8 @@ def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
     config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
     lengths = Lengths(**{key: count(training, key, where) for key in keys(Lengths)})
     vocabulary_size = count(read_json(corpus), "vocabulary_size", str(corpus))
-    return analytic(config, vocabulary_size, lengths, count(training, "steps", where))
+    passes = 2 if within(training, "settings", "training", "r_drop") else 1
+    return analytic(config, vocabulary_size, lengths, count(training, "steps", where), passes)
 
 
 def main(arguments: argparse.Namespace) -> None:

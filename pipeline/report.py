@@ -38,7 +38,6 @@ from pipeline.reporting.headlines import table as headline_table
 from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import Content, count, page
-from pipeline.reporting.pairs import Pair
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
@@ -71,15 +70,17 @@ def content_of(
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
-    against: Sequence[Pair] = (),
+    sets: Path | None = None,
     searched: Searched = NO_SEARCH,
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
     found = studies(params, runs)
+    against = pairs.pairs(params, found, sets) if sets else []
     compared, shown = comparison(found), [run for run in runs if not is_control(run)]
     return Content(
         runs=runs,
+        studies=found,
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[
@@ -94,11 +95,7 @@ def content_of(
         ],
         pairs=against,
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
-        paper=[
-            layer_table.table1(machines),
-            paper_tables.table2(shown),
-            paper_tables.table3(shown),
-        ],
+        paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
             cost_tables.flops(shown),
@@ -133,14 +130,17 @@ def report(
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
-    against: Sequence[Pair] = (),
+    sets: Path | None = None,
     searched: Searched = NO_SEARCH,
 ) -> dict[str, str]:
-    """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
-    content = content_of(params, runs, machines, decoded, against, searched)
+    """Every file of the report, by its path in it.
+
+    `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
+    """
+    content = content_of(params, runs, machines, decoded, sets, searched)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
-    in_order = {run.name: run for study in studies(params, runs) for run in study.best_first()}  # selected runs first
+    in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
     figures = [figure for figure in content.figures if not figure.measured]
@@ -188,9 +188,8 @@ def main(arguments: argparse.Namespace) -> None:
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
     decoded += decodings.records(arguments.results)
-    against = pairs.pairs(params, studies(params, runs), arguments.sets)
     searched = Searched(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
-    publish(report(params, runs, machines, decoded, against, searched), arguments.out)
+    publish(report(params, runs, machines, decoded, arguments.sets, searched), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

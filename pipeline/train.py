@@ -67,7 +67,7 @@ def trainer(
             f"{data}: a dev line is {longest:,} pieces long, and micro_batch_tokens is {config.micro_batch_tokens:,}; "
             "split the line"
         )
-    batches = batches_of(train_set, config)
+    batches = batches_of(train_set, config, train_set.segmentations)
     if not len(batches):
         raise UserError(
             f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)"
@@ -184,7 +184,19 @@ def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
     """The settings of a training, and the digest that its work folder is named after."""
     settings = {"model": vars(model), "training": vars(config)}
-    return settings, digest([settings, binarised["sum"]])
+    return settings, digest([since_the_first(settings), binarised["sum"]])
+
+
+def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
+    """The settings without those that were added later and are off, so that a new setting keeps unfinished trainings.
+
+    `schedule` is older than the first work folders.
+    """
+    off = {"model": ModelConfig.ABSENT, "training": {**TrainingConfig.ABSENT, "schedule": None}}
+    return {
+        name: {key: value for key, value in section.items() if key not in off[name] or off[name][key] != value}
+        for name, section in settings.items()
+    }
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ DATA = Path(__file__).parent / "data/compound-bleu"
 SOURCE, TARGET = ((DATA / name).read_text().split("\n")[:-1] for name in ("ref.de", "hyp.de"))
 SETS = {"train": (SOURCE, TARGET), "dev": (["", "Haus", "日本語 😀"], ["ein Haus", "", ""])}
 VOCABULARY = {"pieces": 400, "unknown": "byte_fallback", "character_coverage": 0.9999, "sample_pairs": 0, "threads": 2}
+VOCABULARY |= {"bpe_dropout": 0.0, "segmentations": 1, "seed": 1}
 
 
 def write_sets(folder: Path, sets: dict) -> None:
@@ -99,6 +100,27 @@ def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypa
         write_params(threads=threads)
         assert run_learn_bpe() == model
         assert run_binarise(f"data-{size}") == expected
+
+
+def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder):
+    """Every segmentation of a line is another spelling of the line. Dev has its usual ids."""
+    plain = run_binarise()
+    write_params(bpe_dropout=0.3, segmentations=3)
+    first = run_binarise("sampled")
+    assert run_binarise("again") == first
+    write_params(bpe_dropout=0.3, segmentations=3, seed=2)
+    assert run_binarise("other")["train.source.ids.npy"] != first["train.source.ids.npy"]
+    assert all(first[name] == plain[name] for name in plain if name.startswith("dev."))
+    data, vocabulary = open_binarised(Path("sampled"), "train"), Vocabulary(Path("vocabulary.model"))
+    lines = len(SOURCE)
+    assert (data.segmentations, len(data)) == (3, 3 * lines)
+    differing = 0
+    for line in range(lines):
+        pairs = [data.pair(line + place * lines) for place in range(3)]
+        assert {vocabulary.decode(source.tolist()) for source, _ in pairs} == {SOURCE[line]}
+        assert {vocabulary.decode(target.tolist()) for _, target in pairs} == {TARGET[line]}
+        differing += len({tuple(source) for source, _ in pairs}) > 1
+    assert differing > 0.9 * lines
 
 
 def test_a_file_without_its_last_line_end_is_read_whole(folder):

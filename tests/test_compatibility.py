@@ -11,12 +11,15 @@ import torch
 
 from pipeline.flops import counted_of
 from pipeline.reporting import evidence
+from pipeline.settings.digest import digest
+from pipeline.train import key_of
 from transformer import checkpoint
 from transformer.checkpoint import load_model, read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, read, read_saved
 from transformer.config.training import TrainingConfig
+from transformer.config.vocabulary import VocabularyConfig
 from transformer.decoding import translate
 from transformer.files import read_json, write_json
 from transformer.vocabulary import Vocabulary
@@ -73,6 +76,15 @@ def test_an_old_training_is_counted_as_it_was(tmp_path, run, vocabulary_size):
     assert counted_of(tmp_path / "training.json", tmp_path / "corpus.json") == record["flops"]["analytic"]
 
 
+def test_an_unfinished_training_keeps_its_work_folder_when_settings_are_added():
+    """The settings of then name the folder, as long as the settings that were added later are off."""
+    then = read_json(OLD / "results/demo-tiny-h1.json")["training"]["settings"]
+    now = [read_saved(cls, then[key], "saved") for key, cls in (("model", ModelConfig), ("training", TrainingConfig))]
+    assert key_of(*now, {"sum": "s"})[1] == digest([then, "s"])
+    differing = dataclasses.replace(now[1], r_drop=1.0)
+    assert key_of(now[0], differing, {"sum": "s"})[1] != digest([then, "s"])
+
+
 def test_a_setting_that_an_old_model_lacks_has_its_value_of_then(old_model, monkeypatch):
     monkeypatch.setattr(checkpoint, "ModelConfig", Later)
     config, _, _ = read_settings(old_model)
@@ -107,9 +119,9 @@ def test_a_model_of_newer_code_is_refused_as_such(old_model):
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("config", [ModelConfig, TrainingConfig])
+@pytest.mark.parametrize("config", [ModelConfig, TrainingConfig, VocabularyConfig])
 def test_the_values_of_then_are_values_of_the_settings(params, config):
-    now = params["base"]["model" if config is ModelConfig else "training"]
+    now = params["base"][config.__name__.removesuffix("Config").lower()]
     assert config.ABSENT.keys() <= set(keys(config))
     saved = {key: value for key, value in now.items() if key not in config.ABSENT}
     assert {key: getattr(read_saved(config, saved, "saved"), key) for key in config.ABSENT} == config.ABSENT

@@ -137,6 +137,32 @@ def test_first_fit_fills_rows_that_no_longer_pair_could_have_used(width):
             assert max(side[others].sum() + side[pair] for side in (source, target)) > width
 
 
+@pytest.mark.parametrize("kind", [Batches, MixedBatches])
+def test_epochs_take_the_segmentations_in_turn(kind):
+    """Each epoch has every pair of one segmentation once. A step's batch does not depend on the steps before it."""
+    walked, jumped = (kind(Pairs(600), 1, 200, 100, segmentations=3) for _ in range(2))
+    step, seen = 0, []
+    for epoch in range(7):
+        first, numbers = epoch % 3 * 200, []
+        while len(numbers) < 200:
+            seen.append(walked.batch(step).tolist())
+            numbers, step = numbers + seen[-1], step + 1
+        assert sorted(numbers) == list(range(first, first + 200))
+    for step in (len(seen) - 1, 0, len(seen) // 2, 1):
+        assert jumped.batch(step).tolist() == seen[step]
+    assert abs(len(walked) - len(seen) / 7) <= 1
+
+
+def test_mixed_batches_of_all_segmentations_have_one_shape():
+    """The pairs of the second segmentation are longer."""
+    pairs = Pairs(400, 10)
+    for side in pairs.sides:
+        side[200:] = [np.concatenate([ids, ids]) for ids in side[200:]]
+    batches = MixedBatches(pairs, 1, 400, 100, segmentations=2)
+    parts = [batches.lay_out(batches.batch(step), 400, torch.device("cpu")) for step in range(2 * len(batches) - 1)]
+    assert len({part.source.ids_BS.shape for part in parts}) == 1
+
+
 def test_micro_batches_are_the_batch_in_parts():
     batches = Batches(Pairs(), 1, 400, 100)
     numbers = batches.batch(3)

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -48,7 +49,7 @@ def test_it_ends_with_a_report(project):
     score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())
     assert RUN in page and f"{score['test']['average']['metrics']['bleu-13a']['score']:.2f}" in page
     model_folder = {path.name for path in (project.root / f"models/{RUN}/average").iterdir()}
-    assert model_folder == {"model.safetensors", "settings.json", "vocabulary.model"}
+    assert model_folder == {"model.safetensors", "settings.json", "text.json", "vocabulary.model"}
     assert not list((project.root / "work" / RUN).glob("*/")), "the published training left its state behind"
 
 
@@ -135,6 +136,71 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
     )
     assert ours["set"] == score["dev"]["average"], "the same text, model and settings"
     assert "on-new" in (project.root / "reports/decoding.csv").read_text()
+
+
+def test_the_shell_translates_the_test_set_to_the_same_bytes(project):
+    expected = (project.root / f"scores/{RUN}/translations/test.average.txt").read_bytes()
+    for form in ("raw", "normalised"):
+        with open(project.root / f"data/sets/demo-test/{form}.en") as text:
+            command = project.command("python", "-m", "pipeline.commands.translate", RUN)
+            done = subprocess.run(**command, stdin=text, capture_output=True, check=True)
+        assert done.stdout == expected and done.stderr == b"", form
+
+
+def test_evaluate_scores_the_test_set_as_the_run_was_scored(project):
+    files = [f"data/sets/demo-test/raw.{language}" for language in ("en", "de")]
+    printed = project.run("python", "-m", "pipeline.commands.evaluate", RUN, *files)
+    metrics = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
+    rows = [line.split() for line in printed.split("\n") if "|version:" in line]
+    assert {row[0]: (row[1], row[-1]) for row in rows} == {
+        name: (f"{cell['score']:.2f}", cell["signature"]) for name, cell in metrics.items()
+    }
+
+
+def test_a_model_card_says_what_the_model_is(project, tmp_path):
+    def export(model: str) -> str:
+        out = tmp_path / model.replace("/", "-")
+        project.run("python", "-m", "pipeline.commands.export", model, str(out), "--format", "marian")
+        return (out / "README.md").read_text(encoding="utf-8")
+
+    card = export(f"models/{RUN}/average")
+    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
+    for name, cell in score.items():
+        signature = cell["signature"].replace("|", r"\|")
+        assert f"| {name} | {cell['score']:.2f} | {cell['low']:.2f} to {cell['high']:.2f} | `{signature}` |" in card
+    assert "language: [en, de]" in card and f"# {RUN} (en to de)" in card and "Licence: MIT." in card
+    assert "| `steps` | 60 |" in card and "| `averaged_steps` | 40, 45, 50, 55, 60 |" in card
+    commit = project.run("git", "rev-parse", "HEAD").strip()
+    assert f"Exported with the code of commit `{commit}`." in card and "Trained with the code of commit" in card
+    # The scores are those of the averaged weights, which these are not.
+    other = project.root / "models/other/average"
+    shutil.copytree(project.root / f"models/{RUN}/average", other)
+    try:
+        assert "No score of these weights is recorded" in export("models/other/average")
+    finally:
+        shutil.rmtree(other.parent)
+
+
+def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(project, tmp_path):
+    """The recipe of docs/use.md."""
+    model = f"models/{RUN}/average"
+    project.commit("the results")
+    project.run("dvc", "remote", "add", "--local", "shared", str(tmp_path / "shared"))
+    try:
+        project.run("dvc", "push", "--remote", "shared", model)
+    finally:
+        project.run("dvc", "remote", "remove", "--local", "shared")
+    clone = Project(tmp_path / "clone")
+    project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
+    clone.keep_to_itself()
+    clone.run("dvc", "remote", "add", "--local", "shared", str(tmp_path / "shared"))
+    clone.run("dvc", "pull", "--remote", "shared", model)
+    assert [path.name for path in (clone.root / "models" / RUN).iterdir()] == ["average"]
+    text = (project.root / "data/sets/demo-test/raw.en").read_bytes()
+    command = clone.command("python", "-m", "pipeline.commands.translate", RUN)
+    done = subprocess.run(**command, input=text, capture_output=True, check=True)
+    assert done.stdout == (project.root / f"scores/{RUN}/translations/test.average.txt").read_bytes()
+    assert not (clone.root / "data/sets").exists() and not (clone.root / "work" / RUN).exists()
 
 
 @pytest.mark.parametrize("stage", KILLED)

@@ -621,6 +621,15 @@ def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
 
 
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
+def test_the_printed_page_fits_the_paper(files, tmp_path):
+    """No table is wider than A4 in landscape within its margins."""
+    page, width = tmp_path / "index.html", 1032  # 273 mm
+    page.write_text(files["index.html"].replace("@media print {", "@media all {"), encoding="utf-8")
+    seen, _ = browser.look(page, width, dark=True)
+    assert seen["wide"] <= width and seen["hidden"] == []
+
+
+@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(tmp_path):
     words = '<text y="20">inside</text><text x="80" y="20">cut off</text>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40">{words}</svg>'
@@ -782,14 +791,17 @@ def test_headlines_say_what_is_not_done(project, tmp_path):
     first, *others = headlines(params, found, comparison(found))
     assert (first.study, first.figure, first.progress) == ("demo", "61.5", "1 of 1") and "60.5–63.0" in first.note
     assert (others[0].study, others[0].figure) == ("paper", "0 of 22")
-    progress = {each.study: each.progress for each in others}  # table2 and table3 are part of `paper`
+    # table2 and table3 are parts of `paper`, and multi30k is a part of multi30k-back-translation.
+    progress = {each.study: each.progress for each in others}
     assert progress == {
         "paper": "0 of 22",
         "demo-table3": "1 of 8",
         "demo-warmup": "0 of 4",
         "multi30k-attention": "0 of 6",
-        "multi30k": "0 of 1",
+        "multi30k-back-translation": "0 of 4",
         "multi30k-published": "0 of 3",
+        "multi30k-regularisation": "0 of 4",
+        "multi30k-claims": "0 of 17",
         "europarl": "0 of 1",
     }
 
@@ -861,8 +873,8 @@ def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     *up, down = first.sentences
     assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
     assert (down.source, down.of_run) == ("source 38", "Der <b>Mann") and down.difference < 0
-    files = report.report(params, runs, against=found)
-    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, against=found)
+    files = report.report(params, runs, sets=tmp_path / "sets")
+    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, sets=tmp_path / "sets")
     text = Page(files["index.html"]).text
     assert "Der <b>Mann" in text and "demo-deep-pre against demo-deep: the sentences that differ most" in text
     assert pairs.pairs(params, studies(params, runs), tmp_path / "nowhere") == []

@@ -16,10 +16,10 @@ from transformer import compilation, loss, perplexity, store, training
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.dropout import dropout
-from transformer.layout import padded
+from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
-from transformer.optimisation import learning_rate
+from transformer.optimisation import adam, learning_rate
 from transformer.parallel import SINGLE_PROCESS
 from transformer.perplexity import mean_loss
 from transformer.precision import autocast, precision_of
@@ -76,10 +76,16 @@ def weights(trainer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "stops, batching", [([5], "by_length"), ([1, 2, 7], "mixed"), ([4, 8], "by_length"), ([11], "mixed")]
+    "stops, differences",
+    [
+        ([5], {}),
+        ([1, 2, 7], {"batching": "mixed"}),
+        ([4, 8], {"weight_decay": 0.1}),
+        ([3, 11], {"batching": "mixed", "r_drop": 5.0}),
+    ],
 )
-def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops, batching):
-    config, model = training_settings(batching=batching), settings(dropout=0.3, attention_dropout=0.1)
+def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops, differences):
+    config, model = training_settings(**differences), settings(dropout=0.3, attention_dropout=0.1)
     whole = build(tmp_path / "whole", config, model)
     assert run(whole)
     for stop in stops:
@@ -225,8 +231,8 @@ def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), mo
     """Make `module`'s loss of more than `tokens` target tokens fail, after some gradients have been computed."""
     whole = module.batch_loss
 
-    def batch_loss(model, batch, smoothing):
-        summed = whole(model, batch, smoothing)
+    def batch_loss(model, batch, *options):
+        summed = whole(model, batch, *options)
         if len(batch.labels_N) > tokens:
             if torch.is_grad_enabled():
                 summed.backward()
@@ -321,7 +327,7 @@ def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch,
     def none_left(*_, **__):
         raise torch.OutOfMemoryError
 
-    for number, (what, place) in enumerate({"Adam's moments": torch.optim.Adam, "the next batches": Trainer}.items()):
+    for number, (what, place) in enumerate({"Adam's moments": torch.optim.AdamW, "the next batches": Trainer}.items()):
         with monkeypatch.context() as patch:
             patch.setattr(place, "step" if place is not Trainer else "lay_out", none_left)
             with pytest.raises(UserError, match=f"^out of memory for {what}: lower training"):
@@ -486,6 +492,83 @@ def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled
     torch.testing.assert_close(result, expected)
     gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
     torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-5)
+
+
+def r_drop_by_torch(hidden, embedding, labels, smoothing, alpha):
+    """Half of equation 4 of Wu et al. 2021, by torch's losses. Rows 2i and 2i + 1 are the two passes of token i."""
+    first, second = ((hidden[start::2] @ embedding.T).log_softmax(-1) for start in (0, 1))
+    nll = sum(F.cross_entropy(each, labels, label_smoothing=smoothing, reduction="sum") for each in (first, second))
+    pairs = ((first, second), (second, first))
+    divergence = sum(F.kl_div(other, one, reduction="sum", log_target=True) for one, other in pairs) / 2
+    return (nll + alpha * divergence) / 2
+
+
+@pytest.mark.parametrize("rows, compiled", [(100, False), (4, False), (4, True)])
+def test_the_loss_of_r_drop_and_its_gradients_equal_torch_s(monkeypatch, rows, compiled):
+    monkeypatch.setitem(loss.ROWS, "cpu", rows)
+    if compiled:
+        kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
+        monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
+    torch.manual_seed(0)
+    hidden, embedding = torch.randn(18, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
+    labels = torch.randint(0, 17, (9,))
+    expected = r_drop_by_torch(hidden, embedding, labels, 0.1, 5.0)
+    result = loss.cross_entropy(hidden, embedding, labels.repeat_interleave(2), 0.1, 5.0)
+    torch.testing.assert_close(result, expected)
+    gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+
+
+def test_the_loss_of_r_drop_in_bfloat16_is_near_float32_s():
+    torch.manual_seed(0)
+    rows = 2 * loss.BLOCK + 6
+    hidden, embedding = torch.randn(rows, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
+    labels = torch.randint(0, 17, (rows // 2,))
+    expected = r_drop_by_torch(hidden, embedding, labels, 0.1, 5.0)
+    with autocast(CPU, "bfloat16"):
+        result = loss.cross_entropy(hidden, embedding, labels.repeat_interleave(2), 0.1, 5.0)
+    torch.testing.assert_close(result, expected, rtol=2e-2, atol=0)
+    for one, other in zip(*(torch.autograd.grad(value, [hidden, embedding]) for value in (result, expected))):
+        assert (one - other).norm() < 0.02 * other.norm()
+
+
+@pytest.mark.parametrize("layout", [padded, packed])
+def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
+    """Without dropout the passes are equal, and the loss is that of one pass, whatever alpha."""
+    batch = layout(Pairs(8), np.arange(8))
+    for p in (0.0, 0.3):
+        model = Transformer(settings(dropout=p), 100).train()
+        losses = []
+        for alpha in (0.0, 1e-6, 5.0):
+            torch.manual_seed(1)
+            losses.append(perplexity.batch_loss(model, batch, 0.1, alpha).item())
+        if p:
+            assert losses[2] > losses[1] + 1
+        else:
+            assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
+
+
+def test_weight_decay_is_decoupled(training_settings):
+    """Without gradients a step multiplies each weight by 1 - learning rate * decay. 0 is Adam, byte for byte."""
+    parameter = torch.nn.Parameter(torch.randn(5))
+    optimiser = adam([parameter], training_settings(weight_decay=0.1))
+    before, optimiser.param_groups[0]["lr"] = parameter.detach().clone(), 0.5
+    parameter.grad = torch.zeros(5)
+    optimiser.step()
+    torch.testing.assert_close(parameter.detach(), before * (1 - 0.5 * 0.1))
+    results = []
+    for kind in (
+        lambda p: adam(p, training_settings()),
+        lambda p: torch.optim.Adam(p, 0.0, (0.9, 0.98), 1e-9, fused=True),
+    ):
+        torch.manual_seed(0)
+        parameter = torch.nn.Parameter(torch.randn(50))
+        optimiser = kind([parameter])
+        for step in range(5):
+            optimiser.param_groups[0]["lr"], parameter.grad = 0.01 * step, parameter.detach() ** 3
+            optimiser.step()
+        results.append(parameter.detach())
+    assert torch.equal(*results)
 
 
 def test_a_loss_in_bfloat16_has_the_sum_and_the_gradients_of_float32():

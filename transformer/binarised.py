@@ -24,12 +24,16 @@ CHUNK = 1 << 20  # the number of offsets that are checked at a time
 
 @dataclass(frozen=True)
 class BinarisedSet:
-    """The sentence pairs of one set. The arrays are memory-mapped: indexing reads from the files."""
+    """The sentence pairs of one set. The arrays are memory-mapped: indexing reads from the files.
+
+    A set in several segmentations has all pairs in the first one, then all pairs in the second one, and so on.
+    """
 
     source_ids: np.ndarray
     source_offsets: np.ndarray
     target_ids: np.ndarray
     target_offsets: np.ndarray
+    segmentations: int = 1
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -72,7 +76,7 @@ def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha2
         for part in ("ids", "offsets") if verify else ():
             check_sum(folder / f"{stem}.{part}.npy", description["sha256"])
         check_offsets(folder / f"{stem}.offsets.npy", arrays[f"{side}_offsets"], expected[f"{side}_tokens"])
-    return BinarisedSet(**arrays)
+    return BinarisedSet(**arrays, segmentations=segmentations_of(description["sets"][name]))
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -87,6 +91,9 @@ def describe(folder: Path) -> dict[str, Any]:
         for name, counts in description["sets"].items():
             if not all(isinstance(counts[key], int) for key in ("pairs", "source_tokens", "target_tokens")):
                 raise ValueError(f"the counts of {name} are not numbers")
+            several = segmentations_of(counts)
+            if not isinstance(several, int) or several < 1 or counts["pairs"] % several:
+                raise ValueError(f"the pairs of {name} are not {several} times as many as its lines")
         if description["sum"] != sum_of(sums) or not isinstance(description["vocabulary_size"], int):
             raise ValueError("its checksums do not agree")
         str(description["vocabulary_sha256"])
@@ -97,6 +104,11 @@ def describe(folder: Path) -> dict[str, Any]:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); run binarise again") from None
     return description
+
+
+def segmentations_of(counts: dict[str, int]) -> int:
+    """The segmentations of a set with these counts. Sets without BPE-dropout have one and lack the key."""
+    return counts.get("segmentations", 1)
 
 
 def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:

@@ -24,9 +24,12 @@ class Batches:
     An epoch takes every pair once. Pairs are sorted by length. For each epoch, the order of equally long pairs and the
     order of the batches are drawn anew. The sequence of lengths is therefore the same in every epoch, batches are cut
     at the same places, and one division finds the batch of a step.
+
+    With BPE-dropout, `pairs` has the training text in several `segmentations`, one after the other. Epoch e takes the
+    pairs of segmentation e modulo `segmentations`.
     """
 
-    def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int) -> None:
+    def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int, segmentations: int = 1) -> None:
         self.pairs, self.seed = pairs, seed
         # Lengths include EOS, which is read and predicted like any other piece.
         self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
@@ -34,9 +37,18 @@ class Batches:
         self.left_out = len(pairs) - len(self.used)
         # Sorting takes seconds for millions of pairs, so the next epoch is ordered during this one.
         self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
+        ends = np.arange(segmentations + 1) * (len(pairs) // segmentations)
+        self.segmentations = [self.used[slice(*self.used.searchsorted(ends[i : i + 2]))] for i in range(segmentations)]
+        self.cuts: list[tuple[np.ndarray, np.ndarray]] = []  # of each segmentation, what `cut` returns
         if len(self.used):
-            in_order = self.used[self.by_length(np.zeros(len(self.used)))]
-            self.arrangement, self.starts = self.cut(self.source[in_order], self.target[in_order], batch_tokens)
+            self.measure(self.source[self.used], self.target[self.used], batch_tokens)
+            for used in self.segmentations:
+                in_order = used[self.by_length(used, np.zeros(len(used)))]
+                self.cuts.append(self.cut(self.source[in_order], self.target[in_order], batch_tokens))
+        self.ends = np.cumsum([len(starts) - 1 for _, starts in self.cuts])  # the batches up to each segmentation
+
+    def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
+        """Choose the shape of the batches, where they have one, for all pairs, which have these lengths."""
 
     def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
         """The batches of pairs that are sorted and have these lengths: of all batches, one after the other, the places
@@ -45,26 +57,33 @@ class Batches:
         return np.arange(len(source)), split(source, target, tokens)
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
-        return len(self.starts) - 1 if len(self.used) else 0
+        """Batches in an epoch; the mean, rounded up, where there are several segmentations."""
+        return -(-int(self.ends[-1]) // len(self.ends)) if len(self.used) else 0
 
     def batch(self, step: int) -> np.ndarray:
         """Pair numbers of the batch for `step`, which counts from 0."""
-        epoch, place = divmod(step, len(self))
+        cycle, place = divmod(step, int(self.ends[-1]))
+        segmentation = int(self.ends.searchsorted(place, "right"))
+        epoch = cycle * len(self.ends) + segmentation
         if epoch != self.epoch:
             self.epoch, (self.order, self.places) = epoch, self.orders(epoch)
-        start, stop = self.starts[self.places[place] : self.places[place] + 2]
-        return self.order[start:stop]
+        starts, first = self.cuts[segmentation][1], self.ends[segmentation] - len(self.places)
+        number = self.places[place - first]
+        return self.order[starts[number] : starts[number + 1]]
 
     def ordered(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """The pairs in the order of length, and the order of the batches."""
         random = np.random.default_rng([self.seed, epoch])
-        order = self.used[self.by_length(random.random(len(self.used)))][self.arrangement]
-        return order, random.permutation(len(self))
+        segmentation = epoch % len(self.cuts)
+        used, (arrangement, starts) = self.segmentations[segmentation], self.cuts[segmentation]
+        order = used[self.by_length(used, random.random(len(used)))][arrangement]
+        return order, random.permutation(len(starts) - 1)
 
-    def by_length(self, tie_break: np.ndarray) -> np.ndarray:
-        """The order by source length in bands of 10%, then by target length, so that both sides need little padding."""
-        source, target = self.source[self.used], self.target[self.used]
+    def by_length(self, used: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
+        """The order of the pairs `used` by source length in bands of 10%, then by target length, so that both sides need
+        little padding.
+        """
+        source, target = self.source[used], self.target[used]
         bands = np.floor(np.log(source) / np.log(1.1))
         return np.lexsort((tie_break, source, target, bands))
 
@@ -102,11 +121,14 @@ class MixedBatches(Batches):
     shares batches fills them only if `micro_batch_tokens` is at most its share.
     """
 
-    def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
-        random, longest = np.random.default_rng(self.seed), np.maximum(source, target)
+    def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
+        longest = np.maximum(source, target)
         most = np.quantile(longest, USUAL, method="higher")
         self.width, self.widest = (rounded_up(int(length), WIDTH_STEP) for length in (most, longest.max()))
         self.rows = {width: max(1, tokens // width) for width in (self.width, self.widest)}
+
+    def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
+        random, longest = np.random.default_rng(self.seed), np.maximum(source, target)
         arrangement, starts = np.empty(0, np.int64), np.zeros(1, np.int64)
         for width, kind in ((self.width, longest <= self.width), (self.widest, longest > self.width)):
             places = random.permutation(np.flatnonzero(kind))

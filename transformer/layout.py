@@ -73,6 +73,15 @@ class Batch:
             self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N)
         )
 
+    def twice(self) -> "Batch":
+        """The batch with each row twice, for two passes with different dropout masks.
+
+        Positions 2i and 2i + 1 of the new `real_N` are position i of the two passes.
+        """
+        both_N2 = torch.stack([self.real_N, self.real_N + self.target.ids_BS.numel()], 1)
+        source, target = (rows.map(lambda tensor: torch.cat([tensor, tensor])) for rows in (self.source, self.target))
+        return Batch(source, target, both_N2.flatten(), self.labels_N.repeat_interleave(2))
+
     def pinned_for(self, device: torch.device) -> "Batch":
         """For a GPU, a copy in pinned memory, which `to` copies asynchronously. For a CPU, the batch itself."""
         return self.map(Tensor.pin_memory) if device.type == "cuda" else self

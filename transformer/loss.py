@@ -1,6 +1,6 @@
 """The loss (section 5.4): cross-entropy with the smoothed target (1 - eps) * onehot + eps / V, summed over tokens.
 
-Shapes: N target tokens without padding, D d_model, V vocabulary.
+Shapes: N target tokens without padding, P pairs of rows of R-Drop, D d_model, V vocabulary.
 """
 
 import functools
@@ -12,18 +12,25 @@ from torch import Tensor
 from transformer.compilation import compiles, specialise_floats
 
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
+# Even, so that no pair of rows of R-Drop is divided.
 ROWS = {"cpu": 512, "cuda": 4096}
 BLOCK = 64  # of these, the rows that `in_blocks` computes with at a time
 
 
-def cross_entropy(hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0) -> Tensor:
+def cross_entropy(
+    hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0, r_drop: float = 0.0
+) -> Tensor:
     """The summed loss, in nats, of the labels under softmax(hidden embedding^T).
 
     Without smoothing, the exponential of its mean is the perplexity. The logits of all tokens are never in memory at once.
+
+    With `r_drop` (alpha of R-Drop, Wu et al. 2021), rows 2i and 2i + 1 are the same token in two passes with different
+    dropout masks. The loss of a token is then half of equation 4 of that paper: the mean cross-entropy of its two rows,
+    plus alpha / 4 times the sum of the two Kullback-Leibler divergences between them.
     """
     # Determined here: in Function.forward gradients are disabled, and `needs_input_grad` is true even in inference mode.
     needed = torch.is_grad_enabled() and (hidden_ND.requires_grad or embedding_VD.requires_grad)
-    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing, needed)
+    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing, r_drop, needed)
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
@@ -34,7 +41,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float, needed: bool
+        ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
     ) -> Tensor:
         device = hidden_ND.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
@@ -47,7 +54,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
-            likelihood, logits_gradient = function(logits, labels_N[part], smoothing, needed)
+            likelihood, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
             loss -= likelihood
             if needed:
                 torch.mm(logits_gradient, embedding, out=hidden_gradient[part])
@@ -59,11 +66,11 @@ class ProjectedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         pairs = zip(ctx.saved_tensors, ctx.dtypes)
-        return *(saved.to(dtype) * gradient.to(dtype) for saved, dtype in pairs), None, None, None
+        return *(saved.to(dtype) * gradient.to(dtype) for saved, dtype in pairs), None, None, None, None
 
 
 @functools.cache
-def of_logits(device: str) -> Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor | None]]:
+def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tuple[Tensor, Tensor | None]]:
     """`likelihood_and_gradient`, compiled on a GPU: a few passes over the logits instead of nine."""
     if not compiles(device):
         return likelihood_and_gradient
@@ -72,23 +79,45 @@ def of_logits(device: str) -> Callable[[Tensor, Tensor, float, bool], tuple[Tens
 
 
 def likelihood_and_gradient(
-    logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool
+    logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The smoothed log-likelihood, [], and where `needed` the gradient of the loss by the logits, [N, V]."""
+    """The negative loss, [], and where `needed` the gradient of the loss by the logits, [N, V].
+
+    Without `r_drop`, the negative loss is the smoothed log-likelihood.
+    """
     log_probs_NV = logits_NV.float().log_softmax(-1)
     likelihood = smoothed_log_likelihood(log_probs_NV, labels_N, smoothing)
-    gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing).to(logits_NV.dtype) if needed else None
-    return likelihood, gradient_NV
+    if r_drop:
+        divergence, divergence_gradient_NV = divergence_and_gradient(log_probs_NV)
+        likelihood = (likelihood - r_drop / 2 * divergence) / 2
+    if not needed:
+        return likelihood, None
+    gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing)
+    if r_drop:
+        gradient_NV = gradient_NV.add_(divergence_gradient_NV, alpha=r_drop / 2).div_(2)
+    return likelihood, gradient_NV.to(logits_NV.dtype)
 
 
-def in_blocks(logits_NV: Tensor, labels_N: Tensor, smoothing: float, needed: bool) -> tuple[Tensor, Tensor | None]:
+def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
+    """KL(p || q) + KL(q || p) of rows 2i (p) and 2i + 1 (q), summed, [], and its gradient by the logits, [N, V]."""
+    log_probs_P2V = log_probs_NV.unflatten(0, (-1, 2))
+    probs_P2V = log_probs_P2V.exp()
+    difference_P2V = log_probs_P2V - log_probs_P2V.flip(1)
+    divergence_P21 = (probs_P2V * difference_P2V).sum(-1, keepdim=True)
+    gradient_P2V = probs_P2V * (difference_P2V - divergence_P21) + probs_P2V - probs_P2V.flip(1)
+    return divergence_P21.sum(), gradient_P2V.flatten(0, 1)
+
+
+def in_blocks(
+    logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
+) -> tuple[Tensor, Tensor | None]:
     """`likelihood_and_gradient`, a few rows at a time; overwrites the logits with the gradient.
 
     The float32 copies of a few rows stay in the cache of a CPU. This halves the time.
     """
     likelihood = torch.zeros((), device=logits_NV.device)
     for block_NV, block_labels_N in zip(logits_NV.split(BLOCK), labels_N.split(BLOCK)):
-        part, gradient_NV = likelihood_and_gradient(block_NV, block_labels_N, smoothing, needed)
+        part, gradient_NV = likelihood_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
         likelihood += part
         if needed:
             block_NV.copy_(gradient_NV)

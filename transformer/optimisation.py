@@ -18,7 +18,12 @@ def learning_rate(step: int, d_model: int, config: TrainingConfig) -> float:
     return config.lr_scale * d_model**-0.5 * min(step**-0.5, rise)
 
 
-def adam(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> torch.optim.Adam:
-    """Adam with the settings of 5.3. Training sets the learning rate before each step."""
+def adam(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> torch.optim.AdamW:
+    """Adam with the settings of 5.3. Training sets the learning rate before each step.
+
+    A weight decay above 0, which the paper does not use, is decoupled (Loshchilov and Hutter 2019): each step multiplies
+    all weights by 1 - learning rate * weight decay. With 0, AdamW computes the same bytes as Adam.
+    """
     betas = (config.beta1, config.beta2)
-    return torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
+    decay = config.weight_decay
+    return torch.optim.AdamW(parameters, lr=0.0, betas=betas, eps=config.epsilon, weight_decay=decay, fused=True)

@@ -12,10 +12,12 @@ from transformer.loss import cross_entropy
 from transformer.model import Transformer
 
 
-def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Tensor:
-    """The loss summed over a batch's target tokens."""
+def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
+    """The loss summed over a batch's target tokens. `r_drop` above 0 is alpha of R-Drop (see `cross_entropy`)."""
+    if r_drop:
+        batch = batch.twice()
     hidden_ND = model.hidden(batch.source, batch.target).flatten(0, 1).index_select(0, batch.real_N)
-    return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing)
+    return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop)
 
 
 def summed_loss(

@@ -33,9 +33,9 @@ def seed_step(seed: int, step: int, rank: int) -> None:
     torch.manual_seed(int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0]))
 
 
-def batches_of(pairs: Pairs, config: TrainingConfig) -> Batches:
+def batches_of(pairs: Pairs, config: TrainingConfig, segmentations: int = 1) -> Batches:
     kind = MixedBatches if config.batching == "mixed" else Batches
-    return kind(pairs, config.seed, config.batch_tokens, config.max_length)
+    return kind(pairs, config.seed, config.batch_tokens, config.max_length, segmentations)
 
 
 def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
@@ -148,17 +148,17 @@ class Trainer:
 
         The loss is divided by the target tokens of the whole batch, so that workers and parts count by their size.
         """
-        state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
+        state, config, loss_sum = self.state, self.config, torch.zeros_like(self.state.loss_sum)
 
         def begin() -> None:
             self.workers.begin()
-            seed_step(self.config.seed, state.step, self.workers.rank)
+            seed_step(config.seed, state.step, self.workers.rank)
             state.optimiser.zero_grad()
             loss_sum.zero_()
 
         def add(part: Batch, last: bool) -> None:
             with autocast(self.device, self.precision):
-                loss = batch_loss(state.model, part.to(self.device), self.config.label_smoothing)
+                loss = batch_loss(state.model, part.to(self.device), config.label_smoothing, config.r_drop)
             if last:
                 self.workers.begin_last()
             (loss / target_tokens).backward()

@@ -64,6 +64,16 @@ class Vocabulary:
         """The ids of each line, without BOS and EOS."""
         return self.processor.Encode(list(lines), num_threads=threads)
 
+    def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[np.ndarray]:
+        """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
+
+        Equal calls give equal ids: Encode starts a thread, whose random numbers begin with the seed of the process.
+        """
+        sentencepiece.set_random_generator_seed(seed)
+        return self.processor.Encode(
+            list(lines), enable_sampling=True, nbest_size=-1, alpha=dropout, num_threads=1, return_type="numpy"
+        )
+
     def decode(self, ids: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
         """The text of a sequence of ids, or the texts of several sequences, without PAD, BOS and EOS."""
         return self.processor.Decode(ids)

@@ -43,6 +43,7 @@ def block(key: str, value: Mapping | list) -> str:
     yaml.default_flow_style = None  # only what is innermost stands on one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
     yaml.width = 10_000
+    yaml.representer.ignore_aliases = lambda _: True  # a block does not refer to another place of the file
     yaml.dump({key: value}, out)
     return out.getvalue()
 

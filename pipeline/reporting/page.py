@@ -14,6 +14,7 @@ from pipeline.reporting.page_style import STYLE
 from pipeline.reporting.page_template import environment
 from pipeline.reporting.pairs import Pair
 from pipeline.reporting.run_tables import scores
+from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import DASH, Column, Table
 from pipeline.reporting.variations import described, merged
 
@@ -43,6 +44,7 @@ class Content:
     """All that the page shows, in its order. Tables of the paper are folded until a run fills a row."""
 
     runs: Sequence[Evidence]
+    studies: Sequence[Study]
     headlines: Sequence[Headline]
     selected: Sequence[Table]
     compared: Sequence[Table]

@@ -25,10 +25,15 @@ from transformer.binarised import DESCRIPTION
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
+from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic, read_json
 
 CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")  # the check changes no output
-ABSENT = {"model": ModelConfig.ABSENT, "training": TrainingConfig.ABSENT}
+ABSENT = {
+    "model": ModelConfig.ABSENT,
+    "training": TrainingConfig.ABSENT,
+    "vocabulary": VocabularyConfig.ABSENT,
+}
 ALIKE = 0.5  # at this similarity of its lines a module counts as renamed, as in git
 
 
@@ -107,7 +112,7 @@ def same_setting(path: str, old: Any, new: Any) -> bool:
     """
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return old == new
-    of_run = {key: value for section in ABSENT.values() for key, value in section.items()}
+    of_run = {**ABSENT["model"], **ABSENT["training"]}
     absent = of_run if path.startswith("runs.") else ABSENT.get(path.rpartition(".")[2], {})
     return {key: value for key, value in new.items() if key in old or key not in absent or absent[key] != value} == old
 

@@ -10,7 +10,13 @@ from transformer.config.reading import require, require_threads
 class TrainingConfig:
     """One training (5.1 to 5.4). params.yaml explains each setting."""
 
-    ABSENT: ClassVar[dict[str, Any]] = {"schedule": "warmup", "batching": "by_length"}  # as in ModelConfig
+    # As in ModelConfig.
+    ABSENT: ClassVar[dict[str, Any]] = {
+        "schedule": "warmup",
+        "batching": "by_length",
+        "weight_decay": 0.0,
+        "r_drop": 0.0,
+    }
 
     seed: int
     steps: int
@@ -19,12 +25,14 @@ class TrainingConfig:
     max_length: int
     batching: Literal["by_length", "mixed"]
     label_smoothing: float
+    r_drop: float
     schedule: Literal["warmup", "no_warmup"]
     warmup: int
     lr_scale: float
     beta1: float
     beta2: float
     epsilon: float
+    weight_decay: float
     precision: Literal["auto", "float32", "bfloat16"]
     threads: int
     checkpoint_every: int
@@ -40,6 +48,8 @@ class TrainingConfig:
         require_threads(self.threads)
         for key in ("seed", "patience"):
             require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a whole number above it is expected")
+        for key in ("weight_decay", "r_drop"):
+            require(getattr(self, key) >= 0, key, getattr(self, key), "0 (off) or a number above it is expected")
         for key in ("label_smoothing", "beta1", "beta2"):
             require(0 <= getattr(self, key) < 1, key, getattr(self, key), "a number from 0 to below 1 is expected")
         require(
