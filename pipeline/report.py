@@ -3,7 +3,7 @@
     python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --out reports
 
 Reads the score files and times of the runs that params.yaml selects (others are ignored), the costs of layers on this
-machine, the test sets, and the records of both in results/. Missing values become dashes.
+machine, the test sets, the searches for settings, and the records in results/. Missing values become dashes.
 
 Writes into reports/: README.md, each table as .csv, Tables 1 to 3 as .tex as well, figures/*.svg, and index.html.
 Removes the files of an earlier report that this one does not write.
@@ -25,6 +25,7 @@ from pipeline.reporting import (
     pairs,
     paper_tables,
     run_tables,
+    searches,
 )
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.decodings import Decoding
@@ -37,6 +38,7 @@ from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.pairs import Pair
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
+from pipeline.reporting.searches import Searched
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
 from pipeline.settings.params import load
@@ -56,6 +58,7 @@ def content_of(
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     against: Sequence[Pair] = (),
+    searched: Sequence[Searched] = (),
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
@@ -69,6 +72,7 @@ def content_of(
             table for table in (pairs.table(against), run_tables.seeds(shown), decodings.table(decoded)) if table
         ],
         pairs=against,
+        searches=[searches.table(search) for search in searched],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
         paper=[
             layer_table.table1(machines),
@@ -81,17 +85,22 @@ def content_of(
             cost_tables.operations(shown),
             paper_tables.toolkits(),
         ],
-        figures=figures_of(runs, machines, found, compared) if figures else [],
+        figures=figures_of(runs, machines, found, compared, searched) if figures else [],
     )
 
 
 def figures_of(
-    runs: Sequence[Evidence], machines: Sequence[Measured], found: Sequence[Study], compared: Comparison
+    runs: Sequence[Evidence],
+    machines: Sequence[Measured],
+    found: Sequence[Study],
+    compared: Comparison,
+    searched: Sequence[Searched],
 ) -> list[Figure]:
     with style():
         return [
             *delta_plot.figures(compared),
             *curves(runs, found),
+            *(figure for search in searched for figure in searches.figures(search)),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
             *(figure for run in runs for figure in attention(run)),
@@ -104,11 +113,13 @@ def report(
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     against: Sequence[Pair] = (),
+    searched: Sequence[Searched] = (),
 ) -> dict[str, str]:
     """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
-    content = content_of(params, runs, machines, decoded, against)
+    content = content_of(params, runs, machines, decoded, against, searched)
     files = {PAGE: page(content)}
-    every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
+    every = [*content.selected, *content.compared, *content.searches]
+    every += [*content.recorded, *content.paper, *content.costs]
     in_order = {run.name: run for study in studies(params, runs) for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
@@ -157,7 +168,8 @@ def main(arguments: argparse.Namespace) -> None:
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores) + decodings.records(arguments.results)
     against = pairs.pairs(params, studies(params, runs), arguments.sets)
-    publish(report(params, runs, machines, decoded, against), arguments.out)
+    searched = searches.selected(params, arguments.scores) + searches.records(arguments.results)
+    publish(report(params, runs, machines, decoded, against, searched), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -13,6 +13,7 @@ from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import entry, languages, section
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
+from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings, study
 from pipeline.settings.sets import OWN, decoding_run, set_config
 from transformer.config.decoding import DecodingConfig
@@ -33,6 +34,7 @@ BLOCKS = (
     "corpora_in_use",
     "sets",
     "decodings",
+    "searches",
     "machine",
     "base",
     "corpora",
@@ -46,6 +48,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "searches": "scores/searches holds the results of `searches`",
     "downloads": "work/downloads holds the downloaded files",
     "times": "work/times holds the times of stages",
 }
@@ -69,6 +72,8 @@ def check(params: Mapping[str, Any]) -> None:
         check_set(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
+    for name in names(params, "searches"):
+        check_search(params, name)
     for name in names(params, "studies"):
         check_study(params, name)
 
@@ -192,6 +197,16 @@ def check_decoding(params: Mapping, name: str) -> None:
         raise UserError(f"{where}: the model translates {pairs[0]}, and the set {decoding.set} is {pairs[1]}")
 
 
+def check_search(params: Mapping, name: str) -> None:
+    """Check a search. Its corpus must be that of a run, with which the best trial is compared."""
+    corpus = search(params, name).config.corpus
+    if corpus not in params["corpora_in_use"]:
+        raise UserError(
+            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; the corpora in use are "
+            f"{', '.join(params['corpora_in_use'])}"
+        )
+
+
 def check_study(params: Mapping, name: str) -> None:
     """Check a study as if it were selected."""
     try:
@@ -202,6 +217,10 @@ def check_study(params: Mapping, name: str) -> None:
             check_set(selected, set_name)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
+        for search_name in names(selected, "searches"):
+            check_search(selected, search_name)
     except UserError as error:
-        said = re.sub(r"params\.yaml: (runs|sets|decodings)", rf"params.yaml: studies.{name}.\1", str(error), count=1)
+        said = re.sub(
+            r"params\.yaml: (runs|sets|decodings|searches)", rf"params.yaml: studies.{name}.\1", str(error), count=1
+        )
         raise UserError(said) from None

@@ -7,7 +7,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
-STUDY = ("runs", "sets", "decodings")  # the keys of a study; the last two are optional
+STUDY = ("runs", "sets", "decodings", "searches")  # the keys of a study; all but `runs` are optional
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
@@ -27,7 +27,7 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
 
 
 def study(params: Mapping, name: str) -> dict:
-    """Return the blocks that the study `name` selects: its runs with their corpora, its sets and its decodings."""
+    """Return the blocks that the study `name` selects: those it has, and the corpora of its runs."""
     where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
     require_known(chosen, list(STUDY), params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}
@@ -36,4 +36,4 @@ def study(params: Mapping, name: str) -> dict:
             raise UserError(f"{where}.{key}: {shown(block)} is not a mapping")
     runs = blocks["runs"]
     corpora = dict.fromkeys(run_settings({**params, "runs": runs}, run)[0] for run in runs)
-    return {"runs": runs, "corpora_in_use": list(corpora), "sets": blocks["sets"], "decodings": blocks["decodings"]}
+    return {**blocks, "corpora_in_use": list(corpora)}
