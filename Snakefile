@@ -26,7 +26,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.settings.check import check
 from pipeline.settings.params import load
-from pipeline.workflow import rwlock
+from pipeline.workflow import devices, rwlock
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_file import keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
@@ -103,6 +103,13 @@ onsuccess:
 # The stages' own commands say `python`: this environment's, also where it was not activated. What they print is in order.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONUNBUFFERED"] = "1"
+
+
+# The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, one
+# training or decoding at a time uses the CPU. `--resources gpu=N` on the command line takes precedence.
+if workflow.local_exec and "gpu" not in workflow.global_resources:
+    largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
+    workflow.register_resource("gpu", max(devices.limit(), largest))
 
 
 rule all:

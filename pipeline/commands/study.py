@@ -28,7 +28,12 @@ BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]
 
 def select(text: str, name: str) -> str:
     """Return the text of params.yaml with the study `name` selected."""
-    for key, value in study(params.parse(text), name).items():
+    return with_blocks(text, study(params.parse(text), name))
+
+
+def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
+    """Return the text of params.yaml with other content in these blocks. Raises UserError if it is invalid then."""
+    for key, value in new.items():
         blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
         if len(blocks) != 1:
             raise UserError(f"params.yaml: {key}: one block of lines is expected, not {len(blocks)}; edit it by hand")

@@ -16,6 +16,7 @@ from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import entry, languages, section, text_corpus
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
+from pipeline.settings.searches import search
 from pipeline.settings.selection import corpora_needed, run_settings, study
 from pipeline.settings.sets import OWN, set_config
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
@@ -36,6 +37,7 @@ BLOCKS = (
     "values",
     "decodings",
     "back_translations",
+    "searches",
     "machine",
     "base",
     "corpora",
@@ -50,6 +52,7 @@ TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
     "ensembles": "models/ensembles holds the models of `ensembles`",
+    "searches": "scores/searches holds the results of `searches`",
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
@@ -81,6 +84,8 @@ def check(params: Mapping[str, Any]) -> None:
         check_value(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
+    for name in names(params, "searches"):
+        check_search(params, name)
     for name in names(params, "studies"):
         check_study(params, name)
 
@@ -250,6 +255,16 @@ def check_back_translation(params: Mapping, name: str) -> None:
     require_no_circle(params, name)
 
 
+def check_search(params: Mapping, name: str) -> None:
+    """Check a search. Its corpus must be that of a run, with which the best trial is compared."""
+    corpus = search(params, name).config.corpus
+    if corpus not in params["corpora_in_use"]:
+        raise UserError(
+            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; the corpora in use are "
+            f"{', '.join(params['corpora_in_use'])}"
+        )
+
+
 def check_study(params: Mapping, name: str) -> None:
     """Check a study as if it were selected."""
     try:
@@ -266,7 +281,9 @@ def check_study(params: Mapping, name: str) -> None:
             check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
+        for search_name in names(selected, "searches"):
+            check_search(selected, search_name)
     except UserError as error:
-        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations)"
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations|searches)"
         said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None
