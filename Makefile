@@ -7,6 +7,7 @@ STUDY ?=
 RUN ?=
 KILLS ?= 20
 STAGES ?=
+TEXT ?=
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
@@ -18,7 +19,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce report status plan check test quick kill lint format docs deps bench study record sbom ui clean
+.PHONY: help environment reproduce report status plan page check test quick kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -39,15 +40,21 @@ reproduce: $(INSTALLED)  ## from nothing to reports/: what params.yaml selects, 
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report
+	@python -m tests.pages
 
 report: $(INSTALLED)  ## reports/index.html, which is not in git, made again with the times of this machine
 	dvc repro --force --single-item report
+	python -m tests.pages
 
 status: $(INSTALLED)  ## what is done, running and stale, and the scores so far
 	@python -m pipeline.commands.status
 
 plan: $(INSTALLED)  ## what `make reproduce` would do and cost; STUDY=paper: that study instead
 	@python -m pipeline.commands.plan $(STUDY)
+
+page: $(INSTALLED)  ## RUN=... serves a page that translates and shows the search
+	@test -n "$(RUN)" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
+	@python -m pipeline.commands.page $(RUN)
 
 check: $(INSTALLED)  ## is params.yaml right?
 	python -m pipeline.commands.check
@@ -75,12 +82,13 @@ docs: $(INSTALLED)  ## build/docs: the package transformer, from its docstrings
 
 deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
 	python -m tests.imports
-	python -m tests.graph
+	python -m tests.pages
 
-bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, as tables of ratios
-	python -m benchmarks.training
-	python -m benchmarks.decoding --shape base
-	python -m benchmarks.workflow
+bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, into benchmarks/results and docs
+	python -m benchmarks.record training
+	python -m benchmarks.record --into decoding-base decoding --shape base
+	python -m benchmarks.record workflow
+	python -m tests.pages
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(STUDY)
@@ -88,6 +96,10 @@ study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 record: $(INSTALLED)  ## RUN=... keeps a run's scores in results/, in git
 	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
 	python -m pipeline.commands.record $(RUN)
+
+translate: $(INSTALLED)  ## RUN=... translates TEXT="...", or without it what is typed
+	@test -n "$(RUN)" || { echo "make: say which run: make translate RUN=demo-tiny" >&2; exit 1; }
+	@$(if $(TEXT),printf '%s\n' "$$TEXT" |) python -m pipeline.commands.translate $(RUN)
 
 sbom: $(INSTALLED)  ## sbom.json: what the environment is made of, as CycloneDX
 	$(PYTHON) -m venv .sbom

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.settings.machine import machine
@@ -25,11 +24,8 @@ from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.config.decoding import DecodingConfig
-from transformer.config.vocabulary import BOS, EOS
-from transformer.decoding import Translation
+from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
-from transformer.layout import Rows, pad
-from transformer.model import attention_weights_of
 from transformer.perplexity import mean_loss
 from transformer.store import step_files
 from transformer.translator import Translator
@@ -62,14 +58,6 @@ def perplexity(translator: Translator, source: list[str], target: list[str]) -> 
     return {"loss": round(loss, 6), "perplexity": round(math.exp(loss), 6)}
 
 
-@torch.inference_mode()
-def attention(translator: Translator, source: list[int], target: list[int]) -> dict[str, np.ndarray]:
-    """The weights [layers, heads, queries, keys] of each kind of attention, translating `source` as `target`."""
-    ids = (pad([[*source, EOS]]).to(translator.device), pad([[BOS, *target]]).to(translator.device))
-    weights = attention_weights_of(translator.model, *map(Rows, ids))
-    return {kind: torch.cat(layers).cpu().numpy().astype(np.float16) for kind, layers in weights.items()}
-
-
 def write_attention(translator: Translator, lines: list[str], translations: list[Translation], out: Path) -> None:
     """Keep the attention weights of the first few sentences that are short enough to look at."""
     sources = translator.encode(lines)
@@ -77,8 +65,8 @@ def write_attention(translator: Translator, lines: list[str], translations: list
     chosen = [number for number, longest in enumerate(both) if 1 < longest <= LONGEST_ATTENTION]
     arrays, sentences = {}, []
     for place, number in enumerate(chosen[: translator.config.attention_sentences]):
-        for kind, weights in attention(translator, sources[number], translations[number].ids).items():
-            arrays[f"{place}.{kind}"] = weights
+        for kind, weights in translator.attention(sources[number], translations[number].ids).items():
+            arrays[f"{place}.{kind}"] = weights.numpy().astype(np.float16)
         pieces = translator.vocabulary.pieces
         sentences.append(
             {
@@ -131,7 +119,7 @@ def main(arguments: argparse.Namespace) -> None:
     device = hardware.torch_device(machine(params), config.threads)
     vocabulary = arguments.average / "vocabulary.model"
     last = Translator.open(step_files(arguments.checkpoints)[-1][1], vocabulary, config, device)
-    average = Translator.of_folder(arguments.average, config, device)
+    average = Translator.load(arguments.average, device, **vars(config))
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
     with atomic_folder(arguments.out) as folder:
         times = work(last, average, sets, folder)

@@ -14,6 +14,7 @@ that reports/ is equal in git whenever the results are equal.
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.reporting import (
@@ -26,6 +27,8 @@ from pipeline.reporting import (
     paper_tables,
     run_tables,
     searches,
+    tree_plots,
+    values,
 )
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.decodings import Decoding
@@ -36,11 +39,12 @@ from pipeline.reporting.headlines import table as headline_table
 from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import Content, count, page
-from pipeline.reporting.pairs import Pair
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
-from pipeline.reporting.searches import Searched
+from pipeline.reporting.searches import Tuning
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
+from pipeline.reporting.tree_plots import Trees
+from pipeline.reporting.values import Calibration
 from pipeline.settings.params import load
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -52,40 +56,57 @@ PICTURES = 3  # in README.md
 SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
+@dataclass(frozen=True)
+class Searched:
+    """The values of prefixes, and the trees of decodings that have one."""
+
+    values: Sequence[Calibration] = ()
+    trees: Sequence[Trees] = ()
+
+
+NO_SEARCH = Searched()
+
+
 def content_of(
     params: Mapping,
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
-    against: Sequence[Pair] = (),
-    searched: Sequence[Searched] = (),
+    sets: Path | None = None,
+    searched: Searched = NO_SEARCH,
+    tuned: Sequence[Tuning] = (),
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
     found = studies(params, runs)
+    against = pairs.pairs(params, found, sets) if sets else []
     compared, shown = comparison(found), [run for run in runs if not is_control(run)]
     return Content(
         runs=runs,
+        studies=found,
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[
-            table for table in (pairs.table(against), run_tables.seeds(shown), decodings.table(decoded)) if table
+            table
+            for table in (
+                pairs.table(against),
+                run_tables.seeds(shown),
+                decodings.table(params, decoded),
+                values.table(searched.values),
+            )
+            if table
         ],
         pairs=against,
-        searches=[searches.table(search) for search in searched],
+        searches=[searches.table(search) for search in tuned],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
-        paper=[
-            layer_table.table1(machines),
-            paper_tables.table2(shown),
-            paper_tables.table3(shown),
-        ],
+        paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
             cost_tables.flops(shown),
             cost_tables.operations(shown),
             paper_tables.toolkits(),
         ],
-        figures=figures_of(runs, machines, found, compared, searched) if figures else [],
+        figures=figures_of(runs, machines, found, compared, searched, tuned) if figures else [],
     )
 
 
@@ -94,15 +115,18 @@ def figures_of(
     machines: Sequence[Measured],
     found: Sequence[Study],
     compared: Comparison,
-    searched: Sequence[Searched],
+    searched: Searched,
+    tuned: Sequence[Tuning],
 ) -> list[Figure]:
     with style():
         return [
             *delta_plot.figures(compared),
             *curves(runs, found),
-            *(figure for search in searched for figure in searches.figures(search)),
+            *(figure for search in tuned for figure in searches.figures(search)),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
+            *(values.calibration(value) for value in searched.values),
+            *(tree_plots.figure(trees) for trees in searched.trees),
             *(figure for run in runs for figure in attention(run)),
         ]
 
@@ -112,15 +136,19 @@ def report(
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
-    against: Sequence[Pair] = (),
-    searched: Sequence[Searched] = (),
+    sets: Path | None = None,
+    searched: Searched = NO_SEARCH,
+    tuned: Sequence[Tuning] = (),
 ) -> dict[str, str]:
-    """Every file of the report, by its path in it; `machines` are those on which Table 1 was measured."""
-    content = content_of(params, runs, machines, decoded, against, searched)
+    """Every file of the report, by its path in it.
+
+    `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
+    """
+    content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.searches]
     every += [*content.recorded, *content.paper, *content.costs]
-    in_order = {run.name: run for study in studies(params, runs) for run in study.best_first()}  # selected runs first
+    in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
     figures = [figure for figure in content.figures if not figure.measured]
@@ -166,10 +194,11 @@ def main(arguments: argparse.Namespace) -> None:
     params = load()
     runs = evidence.selected(params, arguments.scores, arguments.times) + evidence.records(params, arguments.results)
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
-    decoded = decodings.selected(params, arguments.scores) + decodings.records(arguments.results)
-    against = pairs.pairs(params, studies(params, runs), arguments.sets)
-    searched = searches.selected(params, arguments.scores) + searches.records(arguments.results)
-    publish(report(params, runs, machines, decoded, against, searched), arguments.out)
+    decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
+    decoded += decodings.records(arguments.results)
+    searched = Searched(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
+    tuned = searches.selected(params, arguments.scores) + searches.records(arguments.results)
+    publish(report(params, runs, machines, decoded, arguments.sets, searched, tuned), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

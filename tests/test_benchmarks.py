@@ -1,17 +1,23 @@
 """The data and the computations of the benchmarks. The tests do not run their measurements."""
 
+import argparse
 import gzip
+import json
 import re
+from datetime import date
 from itertools import islice
 
 import pytest
+import torch
 from tqdm import tqdm
 
-from benchmarks import decoding, epoch, learning
+from benchmarks import decoding, epoch, learning, record
 from benchmarks.corpus import extended
 from benchmarks.text import OURS, Cost, growth
 from pipeline.binarise import binarise_set
+from tests import pages
 from transformer.binarised import write_description
+from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.vocabulary import Vocabulary, WordTable, learn
 
@@ -43,7 +49,9 @@ def corpus(tmp_path):
     texts = ["".join(f"{line}\n" for line in lines).encode() for lines in LINES]
     for language, text in zip(("en", "de"), texts):
         (tmp_path / f"text.{language}").write_bytes(text)
-    (tmp_path / "vocabulary.model").write_bytes(learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 1)))
+    (tmp_path / "vocabulary.model").write_bytes(
+        learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
+    )
     vocabulary = Vocabulary(tmp_path / "vocabulary.model")
     words, out = WordTable(vocabulary, 1), tmp_path / "binarised"
     out.mkdir()
@@ -80,3 +88,23 @@ def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch,
     rows = dict(line.split(" | ", 2)[1:] for line in said.splitlines() if line.startswith(f"| {corpus}"))
     ours, theirs = (rows[f"{system}, float32"].split(" | ") for system in ("ours", "CTranslate2"))
     assert theirs[2] == "100.0%" and ours[3] == theirs[3]
+
+
+def test_the_tables_of_a_benchmark_are_kept_and_shown(tmp_path, monkeypatch, capfd):
+    (tmp_path / "shown.py").write_text(
+        'print("two threads\\n\\n| system | speed | MFU |\\n|---|---:|---:|\\n| ours | 1,204 | – |\\n| it | – | – |\\n")\n'
+        'print("| | s |\\n|---|---:|\\n| a | 1 |")  # __name__ == "__main__"\n'
+    )
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(record, "PACKAGE", "tests.nowhere")
+    with pytest.raises(UserError, match="shown ended with status 1; nothing is written"):
+        record.main(argparse.Namespace(benchmark="shown", arguments=[], into=None))
+    monkeypatch.setattr(record, "PACKAGE", tmp_path.name)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path.parent))
+    record.main(argparse.Namespace(benchmark="shown", arguments=["--fast"], into="kept"))
+    assert "two threads" in capfd.readouterr().out
+    path = tmp_path / "results/kept.json"
+    assert json.loads(path.read_text(encoding="utf-8"))["command"] == f"python -m {tmp_path.name}.shown --fast"
+    shown = pages.written(f"<!-- from {path} -->\n<!-- end -->\n")
+    assert "\n| system | speed |\n|---|---:|\n| ours | 1,204 |\n| it | – |\n\n| | s |\n|---|---:|\n| a | 1 |\n" in shown
+    assert f"torch {torch.__version__}" in shown and date.today().isoformat() in shown

@@ -12,14 +12,21 @@ from tests.imports import ROOT
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
     "pipeline.commands.adopt": ["none"],
+    "pipeline.commands.best": ["none"],
     "pipeline.commands.compare": ["none.txt", "none"],
+    "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
     "pipeline.commands.export": ["none", "out", "--format", "marian"],
+    "pipeline.commands.page": ["none"],
     "pipeline.commands.plan": ["none"],
     "pipeline.commands.record": ["none"],
+    "pipeline.commands.register": ["none"],
     "pipeline.commands.study": ["none"],
+    "pipeline.commands.translate": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
     "benchmarks.epoch": ["none"],
     "benchmarks.learning": ["none"],
+    "benchmarks.record": ["none"],
+    "benchmarks.serving": ["none", "none.txt"],
     "benchmarks.text": ["none.en", "none.de"],
 }
 # These read params.yaml and no other file: they are started in an empty folder.

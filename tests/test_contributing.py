@@ -3,8 +3,13 @@
 import copy
 import importlib.util
 import re
+import shutil
+import subprocess
+import sys
 
+import dvc.cli
 import pytest
+import snakemake.cli
 from ruamel.yaml import YAML
 
 from pipeline.settings.check import check
@@ -46,6 +51,71 @@ def test_the_commands_that_a_page_names_exist(page):
     for module in re.findall(r"python -m ([a-z_.]+[a-z_])", PAGES[page]):
         if module != "pipeline.commands.NAME":
             assert importlib.util.find_spec(module), f"{page}: {module}"
+
+
+def test_the_example_above_the_corpora_is_that_of_the_recipe_and_its_files_are_those_of_the_readme():
+    example = re.search(r"((?:^#   .*\n)+)corpora:$", (ROOT / "params.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    corpus = YAML(typ="safe").load(example[1].replace("#", " "))["mine"]
+    assert YAML(typ="safe").load(re.search(r"```yaml\n(corpora:.*?)```", PAGES["CONTRIBUTING.md"], re.DOTALL)[1]) == {
+        "corpora": {"mine": corpus}
+    }
+    files = [path.removeprefix("text/mine/") for path in corpus["download"]["train"][0].values()]
+    assert "put `{}` and `{}` into `text/mine/`".format(*files) in PAGES["README.md"]
+
+
+# The tests that do what a row of the README's recipes says.
+TRIED = {
+    "see what would run, and what it would take": "test_the_whole_paper_is_planned_in_a_clone_without_data",
+    "see what is done and running": "test_status_says_what_is_stale_and_why_and_what_waits",
+    "change a number": "test_an_edit_to_a_setting_concerns_the_stages_that_use_it",
+    "run another study": "test_make_runs_what_the_readme_names",
+    "add a row, a corpus, a test set, a decoding or a stage": "test_the_settings_of_the_recipes_pass_the_check",
+    "train on your own text": "test_own_text_is_two_files_in_text_and_four_lines",
+    "run or force one stage": "test_one_stage_is_run_by_its_name_and_forced_by_dvc",
+    "stop and go on": "test_a_signal_saves_says_so_and_is_resumed",
+    "keep a training after an edit of the code": "test_a_changed_statement_is_listed_and_adopted_by_the_users_word_alone",
+    "look at trainings": "test_a_store_rebuilt_from_the_files_equals_the_live_one",
+    "compare two runs or decodings": "test_comparison_gives_what_sacrebleus_command_gives",
+    "keep a result in git": "test_a_record_shows_the_same_numbers_as_its_run",
+    "translate, score any text, export or share a model": "test_ctranslate2_gives_the_same_translations",
+    "share data and models": "test_pull_into_a_fresh_clone_leaves_nothing_to_do",
+    "train on back-translations": "test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else",
+    "use a GPU": None,  # docs/gpu.md says what a CPU can test
+}
+
+
+def test_each_recipe_of_the_readme_is_tried():
+    table = PAGES["README.md"].split("## Recipes")[1].split("##")[0]
+    rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", table, re.MULTILINE)
+    assert rows[0] == "you want to" and rows[1:] == list(TRIED)
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    assert [test for test in TRIED.values() if test and f"def {test}(" not in tests] == []
+
+
+def commands() -> list[list[str]]:
+    """The commands of the README, in words: those in the text, and those that begin a line of a block."""
+    text = PAGES["README.md"]
+    found = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    found += [line.split("  ")[0] for line in re.findall(r"^(?:make|snakemake|dvc|python) .*", text, re.MULTILINE)]
+    words = [command.split() for command in dict.fromkeys(found)]
+    return [command for command in words if command[0] in ("make", "snakemake", "dvc", "python") and command[1:]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_a_command_of_the_readme_parses(command, tmp_path):
+    tool, *words = command
+    if tool == "dvc":
+        assert dvc.cli.parse_args(words).func
+    elif tool == "snakemake":
+        assert snakemake.cli.parse_args(words)
+    elif tool == "make":
+        assert subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, check=False).returncode == 0
+    else:  # argparse ends with 2 where it cannot parse; no run of this name is there
+        shutil.copy(ROOT / "params.yaml", tmp_path)
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, check=False)
+        assert done.returncode == (words[-1] != "pipeline.commands"), done.stderr
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -11,17 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pipeline.decode import perplexity
 from transformer import decoding
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import (
-    Translation,
-    batches_by_length,
-    beam_search,
-    continuations,
-    length_penalty,
-    model_in,
-    settings_on,
-    translate,
-    translate_batches,
-)
+from transformer.decoders import beam
+from transformer.decoders.beam import continuations, length_penalty
+from transformer.decoders.steps import Translation
+from transformer.decoding import batches_by_length, model_in, settings_on, translate, translate_batches
 from transformer.layers import LayerCache
 from transformer.model import Transformer
 from transformer.translator import Translator
@@ -45,6 +38,11 @@ class Table:
         rows = self.logits[self.sentence_R, self.position, tokens_BK.flatten()]
         self.position += 1
         return rows.view(*tokens_BK.shape, -1).clone()
+
+
+def beam_search(step, limits, config, device, **more) -> list[Translation]:
+    """The best translation of each sentence."""
+    return [translations[0] for translations in beam.beam_search(step, limits, config, device, **more)]
 
 
 def exhaustive(logits, limit, config):
@@ -186,8 +184,8 @@ def test_the_number_of_threads_changes_no_bit(model, decoding_settings):
 
 
 def test_what_fails_in_a_thread_is_raised_and_leaves_the_rest_undone(model, monkeypatch, decoding_settings):
-    threads, begun = torch.get_num_threads(), []
-    monkeypatch.setattr(decoding, "translate", lambda *given: begun.append(0) or translate(*given))
+    threads, begun, search = torch.get_num_threads(), [], decoding.search
+    monkeypatch.setattr(decoding, "search", lambda *given: begun.append(0) or search(*given))
     with pytest.raises(IndexError, match="out of range"):
         list(translate_batches(model, [[[4, 10**6]], *[[[4] * 5]] * 500], decoding_settings(threads=3)))
     assert len(begun) < 100 and torch.get_num_threads() == threads
@@ -201,7 +199,7 @@ def test_what_is_decided_stays_while_the_others_go_on(monkeypatch, decoding_sett
     limits = [3 + number % 10 for number in range(30)]
     config = decoding_settings()
     alone = [beam_search(Table(logits[n : n + 1]), [limits[n]], config, CPU)[0] for n in range(30)]
-    monkeypatch.setattr(decoding, "DECIDED", decided)
+    monkeypatch.setattr(beam, "DECIDED", decided)
     assert_same(beam_search(Table(logits), limits, config, CPU), alone)
     assert any(len(result.ids) == limit for result, limit in zip(alone, limits))
 

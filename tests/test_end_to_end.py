@@ -8,6 +8,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -18,8 +19,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.training import workspace
+from pipeline.workflow.results import SHOWN
 from tests.projects import Project
-from tests.shortened import OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
+from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
 
 pytestmark = pytest.mark.slow
 
@@ -48,16 +50,16 @@ def test_it_ends_with_a_report(project):
     score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())
     assert RUN in page and f"{score['test']['average']['metrics']['bleu-13a']['score']:.2f}" in page
     model_folder = {path.name for path in (project.root / f"models/{RUN}/average").iterdir()}
-    assert model_folder == {"model.safetensors", "settings.json", "vocabulary.model"}
+    assert model_folder == {"model.safetensors", "settings.json", "text.json", "vocabulary.model"}
     assert not list((project.root / "work" / RUN).glob("*/")), "the published training left its state behind"
 
 
 def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_and_the_page(project):
     lines = project.printed.strip().split("\n")
     assert len(lines) <= 100 and "\r" not in project.printed
-    finished = [re.fullmatch(r"\[ *(\d+)/12\] (\S+)  (?:\d+ min )?\d+ s", line) for line in lines]
+    finished = [re.fullmatch(rf"\[ *(\d+)/{len(OUTPUTS)}\] (\S+)  (?:\d+ min )?\d+ s", line) for line in lines]
     finished = [match for match in finished if match]
-    assert [int(match[1]) for match in finished] == list(range(1, 13))
+    assert [int(match[1]) for match in finished] == list(range(1, len(OUTPUTS) + 1))
     assert {match[2] for match in finished} == set(OUTPUTS)
     score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"][
         "bleu-13a"
@@ -68,7 +70,11 @@ def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_an
     log = (project.root / f"work/logs/{TRAIN}.log").read_text()
     assert "step 60: dev perplexity" in log and "step/s" not in log, "no progress bar in a file"
     again = project.run("snakemake", "--cores", "2")
-    assert "Nothing to do" in again and again.count("the same") == 2 and f"reports/{PAGE}" in again
+    assert (
+        "Nothing to do" in again
+        and again.count("the same") == min(SHOWN, 1 + len(DECODINGS))
+        and f"reports/{PAGE}" in again
+    )
 
 
 def test_both_tools_find_nothing_more_to_do(project):
@@ -134,10 +140,75 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
         for path in ("scores/decodings/on-new/score.json", f"scores/{RUN}/score.json")
     )
     assert ours["set"] == score["dev"]["average"], "the same text, model and settings"
-    assert "on-new" in (project.root / "reports/decodings.csv").read_text()
+    assert "on-new" in (project.root / "reports/decoding.csv").read_text()
 
 
-@pytest.mark.parametrize("stage", OUTPUTS)
+def test_the_shell_translates_the_test_set_to_the_same_bytes(project):
+    expected = (project.root / f"scores/{RUN}/translations/test.average.txt").read_bytes()
+    for form in ("raw", "normalised"):
+        with open(project.root / f"data/sets/demo-test/{form}.en") as text:
+            command = project.command("python", "-m", "pipeline.commands.translate", RUN)
+            done = subprocess.run(**command, stdin=text, capture_output=True, check=True)
+        assert done.stdout == expected and done.stderr == b"", form
+
+
+def test_evaluate_scores_the_test_set_as_the_run_was_scored(project):
+    files = [f"data/sets/demo-test/raw.{language}" for language in ("en", "de")]
+    printed = project.run("python", "-m", "pipeline.commands.evaluate", RUN, *files)
+    metrics = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
+    rows = [line.split() for line in printed.split("\n") if "|version:" in line]
+    assert {row[0]: (row[1], row[-1]) for row in rows} == {
+        name: (f"{cell['score']:.2f}", cell["signature"]) for name, cell in metrics.items()
+    }
+
+
+def test_a_model_card_says_what_the_model_is(project, tmp_path):
+    def export(model: str) -> str:
+        out = tmp_path / model.replace("/", "-")
+        project.run("python", "-m", "pipeline.commands.export", model, str(out), "--format", "marian")
+        return (out / "README.md").read_text(encoding="utf-8")
+
+    card = export(f"models/{RUN}/average")
+    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
+    for name, cell in score.items():
+        signature = cell["signature"].replace("|", r"\|")
+        assert f"| {name} | {cell['score']:.2f} | {cell['low']:.2f} to {cell['high']:.2f} | `{signature}` |" in card
+    assert "language: [en, de]" in card and f"# {RUN} (en to de)" in card and "Licence: MIT." in card
+    assert "| `steps` | 60 |" in card and "| `averaged_steps` | 40, 45, 50, 55, 60 |" in card
+    commit = project.run("git", "rev-parse", "HEAD").strip()
+    assert f"Exported with the code of commit `{commit}`." in card and "Trained with the code of commit" in card
+    # The scores are those of the averaged weights, which these are not.
+    other = project.root / "models/other/average"
+    shutil.copytree(project.root / f"models/{RUN}/average", other)
+    try:
+        assert "No score of these weights is recorded" in export("models/other/average")
+    finally:
+        shutil.rmtree(other.parent)
+
+
+def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(project, tmp_path):
+    """The recipe of docs/use.md."""
+    model = f"models/{RUN}/average"
+    project.commit("the results")
+    project.run("dvc", "remote", "add", "--local", "shared", str(tmp_path / "shared"))
+    try:
+        project.run("dvc", "push", "--remote", "shared", model)
+    finally:
+        project.run("dvc", "remote", "remove", "--local", "shared")
+    clone = Project(tmp_path / "clone")
+    project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
+    clone.keep_to_itself()
+    clone.run("dvc", "remote", "add", "--local", "shared", str(tmp_path / "shared"))
+    clone.run("dvc", "pull", "--remote", "shared", model)
+    assert [path.name for path in (clone.root / "models" / RUN).iterdir()] == ["average"]
+    text = (project.root / "data/sets/demo-test/raw.en").read_bytes()
+    command = clone.command("python", "-m", "pipeline.commands.translate", RUN)
+    done = subprocess.run(**command, input=text, capture_output=True, check=True)
+    assert done.stdout == (project.root / f"scores/{RUN}/translations/test.average.txt").read_bytes()
+    assert not (clone.root / "data/sets").exists() and not (clone.root / "work" / RUN).exists()
+
+
+@pytest.mark.parametrize("stage", KILLED)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
     """SIGKILL at a seeded moment of what the stage takes, then the same command to the end."""
     before, started = content(project, stage), time.monotonic()

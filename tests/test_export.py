@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from pipeline.commands.export import require_exportable
+from pipeline.commands.export import FORMATS, require_exportable
 from pipeline.settings.params import section
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
@@ -21,6 +22,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD, VocabularyConfig
 from transformer.decoding import translate
 from transformer.layout import pad
 from transformer.model import Transformer
+from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary, learn
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -44,7 +46,7 @@ def folder(params, tmp_path_factory):
     """The folder of a model that was briefly trained to reverse lines."""
     torch.manual_seed(1)
     folder = tmp_path_factory.mktemp("model")
-    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 1)
+    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
     (folder / "vocabulary.model").write_bytes(learn(["\n".join(WORDS * 3).encode() + b"\n"], config))
     vocabulary = Vocabulary(folder / "vocabulary.model")
     small = {"N": 2, "d_model": 64, "d_ff": 128, "h": 4, "d_k": 16, "d_v": 16, "dropout": 0.0}
@@ -87,6 +89,42 @@ def test_ctranslate2_gives_the_same_translations(folder, tmp_path, decoding_sett
     assert [a.score for a in ours] == pytest.approx([b.scores[0] for b in theirs], abs=1e-3)
     texts = vocabulary.decode([translation.ids for translation in ours])
     assert len(set(texts)) > 90 and sum(a.split() == b.split()[::-1] for a, b in zip(texts, lines)) > 10
+
+
+@pytest.fixture(scope="module")
+def ours(folder) -> Translator:
+    """The folder's model with the length penalty that both libraries have."""
+    return Translator.load(folder, precision="float32", penalty="power")
+
+
+def test_marian_gives_the_same_translations(folder, tmp_path, ours):
+    transformers = pytest.importorskip("transformers")
+    assert export(folder, tmp_path / "out", "marian").returncode == 0
+    tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
+    model = transformers.MarianMTModel.from_pretrained(tmp_path / "out")
+    lines = random_lines(1000, 100)
+    batch = tokenizer(lines, return_tensors="pt", padding=True)
+    assert [[id for id in row if id != PAD] for row in batch["input_ids"].tolist()] == [
+        [*ids, EOS] for ids in ours.encode(lines)
+    ]
+    theirs = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
+    assert sum(a == b for a, b in zip(ours(lines), theirs)) >= 98
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_lines_of_python_on_the_card_translate(folder, tmp_path, ours, kind):
+    pytest.importorskip({"marian": "transformers"}.get(kind, kind))
+    assert export(folder, tmp_path / "out", kind).returncode == 0
+    card = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
+    line = "seven two nine"
+    program = program.replace("A sentence.", line)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path / "out", check=True, capture_output=True, text=True
+    )
+    # CTranslate2 does not count EOS in the length, so it can rank two close hypotheses in the other order.
+    assert done.stdout in {f"{[hypothesis.text]}\n" for hypothesis in ours(line, n_best=2)}
+    assert "No score of these weights is recorded" in card and "the licence of the data is not recorded" in card
 
 
 def test_the_files_for_marian_are_consistent(folder, tmp_path):

@@ -6,9 +6,12 @@ import re
 import subprocess
 import sys
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -241,14 +244,16 @@ def test_utilisation_of_the_hardware_and_of_the_model_is_the_count_over_the_peak
     assert result.flops is None
 
 
-MISSING = "nothing at all"
+MISSING = object()
 NEEDED = {
     "training": ["steps", *keys(Lengths), "settings", "settings.model", "settings.model.d_model"],
     "corpus": ["vocabulary_size"],
 }
-NO_USE = [(file, key, value) for file in NEEDED for key in NEEDED[file] for value in (MISSING, None, True, -1, [], {})]
-NO_USE += [("corpus", "vocabulary_size", value) for value in ("2000", 0, 0.5, float("nan"))]
-NO_USE += [("training", "steps", 0), ("training", "settings", "text")]
+NOTHING = (
+    st.none() | st.booleans() | st.text(max_size=9) | st.floats() | st.integers(max_value=0) | st.lists(st.just(1))
+)
+OF_NO_USE = NOTHING | st.just({}) | st.just(MISSING)  # for every entry
+FEW = hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 
 
 def spoil(path, key, value):
@@ -264,28 +269,32 @@ def spoil(path, key, value):
     path.write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize(("file", "key", "value"), NO_USE)
-def test_a_missing_or_invalid_entry_is_refused_by_its_name(tmp_path, settings, file, key, value):
+@FEW
+@given(st.sampled_from([(file, key) for file in NEEDED for key in NEEDED[file]]), OF_NO_USE)
+def test_a_missing_or_invalid_entry_is_refused_by_its_name(tmp_path, settings, place, value):
+    file, key = place
     paths = write_files(tmp_path, settings())
     spoil(paths[file], key, value)
     with pytest.raises(UserError, match=rf"{file}\.json[.:] ?{re.escape(key)}"):
         run_stage(paths)
 
 
-@pytest.mark.parametrize("key", ["seconds", "gpus", "hardware", "precision"])
-@pytest.mark.parametrize("value", [None, True, -1, [], {}, float("inf")])
+@FEW
+@given(st.sampled_from(sorted(NEEDED)), NOTHING | st.just({}))
+def test_a_file_with_other_content_is_refused_by_its_name(tmp_path, settings, file, content):
+    paths = write_files(tmp_path, settings())
+    paths[file].write_text(json.dumps(content))
+    with pytest.raises(UserError, match=re.escape(str(paths[file]))):
+        run_stage(paths)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("seconds", float("inf")), ("seconds", -1), ("gpus", True), ("hardware", None), ("precision", {})],
+)
 def test_times_of_no_use_are_refused_by_the_file_s_name(key, value):
     with pytest.raises(UserError, match=rf"^times\.json\.{key}"):
         training_cost.timing_of({**vars(timing()), key: value}, "times.json")
-
-
-@pytest.mark.parametrize("content", ["[]", "[1]", "{}", "1", "null", '"steps"'])
-@pytest.mark.parametrize("file", NEEDED)
-def test_a_file_with_other_content_is_refused_by_its_name(tmp_path, settings, file, content):
-    paths = write_files(tmp_path, settings())
-    paths[file].write_text(content)
-    with pytest.raises(UserError, match=re.escape(str(paths[file]))):
-        run_stage(paths)
 
 
 def test_counting_needs_no_torch():

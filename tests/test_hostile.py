@@ -1,29 +1,24 @@
 """Untrusted text and files in every stage: handled as documented or refused in one line. Nothing is executed."""
 
-import contextlib
 import functools
-import io
 import json
 import pickle
-import runpy
 import shutil
-import signal
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from dvc.repo import Repo
-from networkx import topological_sort
 from ruamel.yaml import YAML
 
-from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.demonstration.grammar import generate
 from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.params import load
+from tests import in_process
 from tests.imports import ROOT
+from tests.in_process import Refused
 from transformer.binarised import open_binarised
+from transformer.cleaning import cleaner
 from transformer.vocabulary import Vocabulary
 
 LONG = "x" * 100_000
@@ -72,31 +67,13 @@ def write_params() -> None:
 
 
 @functools.cache
-def commands() -> dict[str, list[str]]:
-    """The module of each stage that text goes through and its arguments, as DVC reads them from dvc.yaml, in order."""
-    shutil.copy(ROOT / "dvc.yaml", ".")
-    Path(".dvc").mkdir()
-    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
-    with Repo() as repo:
-        stages = [stage for stage in reversed(list(topological_sort(repo.index.graph))) if stage.name != "layer_costs"]
-        cmds = [[stage.cmd] if isinstance(stage.cmd, str) else stage.cmd for stage in stages]
-    return {stage.name.partition("@")[0]: cmd[-1].split()[2:] for stage, cmd in zip(stages, cmds)}
+def by_kind() -> dict[str, list[str]]:
+    """The command of each stage, which is the only one of its kind."""
+    return {name.partition("@")[0]: command for name, command in in_process.commands().items()}
 
 
-class Refused(Exception):
-    """What a stage said when it ended with an error."""
-
-
-def run(name: str) -> None:
-    """One stage, as a script, in this process."""
-    module, *arguments = commands()[name]
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as said:
-        patch.setattr(sys, "argv", [name, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_module(module, run_name="__main__")
-    if ended.value.code:
-        assert ended.value.code == 1
-        raise Refused(said.getvalue().splitlines()[-1])
+def run(kind: str) -> None:
+    in_process.run(by_kind()[kind])
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +81,12 @@ def made(tmp_path_factory):
     """A folder in which every stage has run on a corpus of ordinary and unusual lines."""
     folder = tmp_path_factory.mktemp("hostile")
     plain = [pair for name, *pair in generate(GeneratorConfig(seed=1, train=60, dev=1, test=1)) if name == "train"]
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with in_process.inside(folder):
         long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
         write_sets(folder / "text", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})
         write_params()
-        for name in commands():
-            run(name)
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+        for kind in by_kind():
+            run(kind)
     return folder
 
 

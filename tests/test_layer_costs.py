@@ -1,4 +1,4 @@
-"""Measured costs of Table 1: the layers compute what they should, and fits, counts and path lengths are correct."""
+"""The costs of Table 1: the layers against torch, the operation counts, the fits and the path lengths."""
 
 import argparse
 import json

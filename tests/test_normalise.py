@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import normalise
-from pipeline.corpora.cleaning import cleaner
 from pipeline.corpora.duplicates import Seen
 from pipeline.corpora.normalising import normalise_set
 from pipeline.corpora.sets import find_sets
 from pipeline.settings.normalise import NormaliseConfig
+from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
 
 SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder that each stands in
@@ -48,7 +48,13 @@ def corpus(tmp_path, monkeypatch):
                 (tmp_path / SETS[name] / f"{name}.{language}").write_bytes(content(lines))
         base, own = {"normalise": SETTINGS}, {"languages": ["en", "de"], "normalise": settings or {}}
         (tmp_path / "params.yaml").write_text(json.dumps({"base": base, "corpora": {"c": own}}))
-        paths = {"raw": Path("raw"), "test": Path("test"), "out": Path("out"), "sets": Path("sets")}
+        paths = {
+            "raw": Path("raw"),
+            "test": Path("test"),
+            "out": Path("out"),
+            "sets": Path("sets"),
+            "text": Path("text.json"),
+        }
         normalise.main(Namespace(corpus="c", report=Path("report.json"), **paths))
         texts = {path.name: path.read_bytes().decode() for path in Path("out").iterdir()}
         for path in Path("sets/c-test").glob("[nf]*.*"):
@@ -282,7 +288,18 @@ def test_an_impossible_setting_is_refused(key, value):
 
 
 def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
-    folders = ["--raw", folder, "--test", folder, "--out", folder / "out", "--sets", folder / "sets"]
+    folders = [
+        "--raw",
+        folder,
+        "--test",
+        folder,
+        "--out",
+        folder / "out",
+        "--sets",
+        folder / "sets",
+        "--text",
+        folder / "text.json",
+    ]
     arguments = ["demo", *folders, "--report", folder / "report.json"]
     command = [sys.executable, "-m", "pipeline.normalise", *arguments]
     root = Path(__file__).parents[1]

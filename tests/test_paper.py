@@ -8,7 +8,6 @@ import torch
 from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
     BASE,
-    BIG_EN_FR_IN_THE_TEXT,
     SUSTAINED_TFLOPS,
     TABLE1,
     TABLE2,
@@ -105,25 +104,10 @@ def test_the_hardware_of_footnote_5(params):
 
 
 @pytest.mark.parametrize("model", TRAININGS)
-def test_step_times_give_the_training_time_and_the_checkpoints_ten_minutes(params, model):
+def test_the_steps_are_the_paper_s_and_a_checkpoint_is_ten_minutes(params, model):
     published, settings = TRAININGS[model], section(params, "models", model, "training", TrainingConfig)
     assert settings.steps == published.steps
-    # 0.4 s and 1.0 s are rounded: they give 11.1 hours instead of 12, and 3.47 days instead of 3.5
-    assert published.steps * published.seconds_a_step == pytest.approx(published.seconds, rel=0.08)
     assert settings.checkpoint_every * published.seconds_a_step == pytest.approx(600)
-
-
-def test_the_paper_s_claims_about_table_2_follow_from_its_cells():
-    ours, others = TABLE2[-1], TABLE2[:-2]
-    assert ours.bleu_en_de - max(row.bleu_en_de for row in others if row.bleu_en_de) > 2.0
-    single = [row for row in others if "ensemble" not in row.name]
-    before = max((row for row in single if row.bleu_en_fr), key=lambda row: row.bleu_en_fr)
-    assert ours.bleu_en_fr > before.bleu_en_fr
-    assert ours.flops_en_de < before.flops_en_fr / 4
-
-
-def test_big_en_fr_is_41_0_in_the_text_and_41_8_in_the_table():
-    assert (BIG_EN_FR_IN_THE_TEXT, TABLE2[-1].bleu_en_fr) == (41.0, 41.8)
 
 
 def test_the_study_table2_has_both_models_on_both_corpora(params):
@@ -172,12 +156,6 @@ def test_a_setting_that_the_paper_does_not_have_is_no_row_of_table_3(params):
     for differs in ({"norm": "pre"}, {"attention": "additive"}, {"neighbourhood": 8}, {"dropout": 0.15}, {"N": 5}):
         assert table3_row({**model, **differs}, training) is None
     assert table3_row(model, {**training, "steps": 5000}) is None
-
-
-def test_single_head_attention_is_0_9_bleu_worse_than_the_best_setting():
-    heads = [row for row in TABLE3 if row.group in ("base", "A")]
-    (single,) = [row for row in heads if row.settings["h"] == 1]
-    assert max(row.bleu for row in heads) - single.bleu == pytest.approx(0.9)
 
 
 def test_parameters_at_37000_pieces(params):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -11,19 +12,22 @@ from pathlib import Path
 import pytest
 from dvc.repo import Repo
 
-from tests.graph import edges, with_graph
+from tests import pages
 from tests.imports import ROOT, STAGES, closure, imports, with_code
 from tests.stubs import StubProject
 
 # What each module of the package may import of it besides config/; nothing may import what stands below it.
 LAYERS = [
     {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "precision", "prefetch"}
-    | {"compilation", "memory"},
-    {"binarised", "attention", "data", "loss", "parallel"},
+    | {"compilation", "memory", "cleaning", "device"},
+    {"alignment", "binarised", "attention", "data", "loss", "parallel"},
     {"layers"},
     {"model"},
-    {"checkpoint", "decoding", "perplexity"},
-    {"store", "translator"},
+    {"checkpoint", "perplexity", "decoders/tree"},
+    {"decoders/steps", "store", "value"},
+    {"decoders/beam", "decoders/sampling", "decoders/mbr", "decoders/nodes"},
+    {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
+    {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
     {"divergence", "accumulation"},
     {"training"},
 ]
@@ -34,7 +38,7 @@ ROOMS = [
     {"workflow"},
     {"corpora", "training", "costs", "tracking"},
     {"scoring"},
-    {"reporting"},
+    {"reporting", "serving"},
     {"a stage"},
     {"commands"},
 ]
@@ -105,12 +109,27 @@ def test_each_stage_is_a_script_and_each_script_a_stage():
 def test_readme_draws_the_graph_that_dvc_has():
     with Repo(str(ROOT)) as repo:
         pairs = {(before.name, stage.name) for stage, before in repo.index.graph.edges}
-    drawn = edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
+    drawn = pages.edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
     between = {tuple(name.partition("@")[0] for name in pair) for pair in pairs}
     present = {name.partition("@")[0] for name in stages()}  # `sets` and `decodings` may be empty
     assert {(name, to) for name, readers in drawn.items() for to in readers if {name, to} <= present} == between
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_graph(readme, (ROOT / "dvc.yaml").read_text(encoding="utf-8")) == readme, "run `make deps`"
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_a_page_says_what_the_files_say_that_it_is_written_from(page):
+    text = page.read_text(encoding="utf-8")
+    assert pages.written(text) == text, "run `python -m tests.pages`"
+
+
+def test_a_block_takes_its_numbers_from_the_report(tmp_path):
+    columns = "run,test sacreBLEU,test sacreBLEU low,test sacreBLEU high,dev PPL"
+    rows = "a,9.876,8.5,10.25,1.2345\nb (recorded),61.5,60.5,63.0,\n"
+    (tmp_path / "summary.csv").write_text(f"{columns}\n{rows}", encoding="utf-8")
+    lines = "a    1.00 (0.10 to 2.00)  5.00  4 min\n| `a`: small | `make` | 1.00 (0.10–2.00) | 5.00 |\n"
+    others = "b  1.00 (0.10 to 2.00)  5.00\naa  1.00 (0.10 to 2.00)  5.00\n"
+    page = "a  1.00 (0.10 to 2.00)  5.00\n<!-- from summary.csv -->\n{}<!-- end -->\n"
+    new = "a    9.88 (8.50 to 10.25)  1.23  4 min\n| `a`: small | `make` | 9.88 (8.50–10.25) | 1.23 |\n"
+    assert pages.written(page.format(lines + others), tmp_path) == page.format(new + others)
 
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
@@ -161,10 +180,11 @@ def test_modules_of_transformer_stand_in_their_order():
     for layer in LAYERS:
         for name in layer:
             modules = {path.removeprefix("transformer/") for path in imports(ROOT / f"transformer/{name}.py")}
-            package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")}
+            package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")} - {"__init__"}
             assert package <= below, f"transformer/{name}.py imports {package - below}, which does not stand below it"
         below |= layer
-    files = {path.stem for path in (ROOT / "transformer").glob("*.py")} - {"__init__"}
+    paths = {path.relative_to(ROOT / "transformer") for path in (ROOT / "transformer").rglob("*.py")}
+    files = {str(path.with_suffix("")) for path in paths if path.parts[0] != "config" and path.stem != "__init__"}
     assert files == below, "LAYERS names each module"
 
 
@@ -256,6 +276,8 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
     ("path", "stages_of"),
     [
         ("transformer/decoding.py", {"decode"}),
+        ("transformer/decoders/beam.py", {"decode"}),
+        ("transformer/decoders/greedy.py", set()),
         ("transformer/optimisation.py", {"train"}),
         ("transformer/perplexity.py", {"train", "decode"}),
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
@@ -437,3 +459,40 @@ def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
     printed = project.run("dvc", "repro", "--dry", "--force")
     assert sorted(re.findall(r"Running stage '(.*)'", printed)) == planned
     assert project.ran() == []
+
+
+@pytest.mark.slow
+def test_one_stage_is_run_by_its_name_and_forced_by_dvc(tmp_path):
+    project = StubProject.new(tmp_path)
+    project.run("snakemake", "--cores", "2", "train@demo-tiny")
+    assert sorted(project.ran()) == [
+        "binarise@demo",
+        "download@demo",
+        "learn_bpe@demo",
+        "normalise@demo",
+        "train@demo-tiny",
+    ]
+    project.run("dvc", "repro", "-f", "-s", "train@demo-tiny")
+    assert project.ran() == ["train@demo-tiny"]
+    project.run("snakemake", "-F", "--cores", "2", "train@demo-tiny")
+    assert project.ran() == []
+
+
+@pytest.mark.slow
+def test_make_runs_what_the_readme_names(project):
+    for name in ("Makefile", "README.md", "pyproject.toml", "constraints.txt", "constraints-cuda.txt"):
+        shutil.copy2(ROOT / name, project.root / name)
+    (project.root / ".venv").mkdir()
+    (project.root / ".venv/installed").touch()  # the environment of these tests
+    (project.root / "tests").symlink_to(ROOT / "tests")
+    shutil.rmtree(project.root / "reports")
+    make = ("make", "CORES=2")
+    assert "[1/1] report" in project.run(*make, "reproduce")
+    assert project.ran() == ["report", "report"]  # the stub makes no page
+    project.run(*make, "report")
+    assert project.ran() == ["report"]
+    assert f"{len(stages())} done" in project.run(*make, "status")
+    assert "paper" in project.run(*make, "study")
+    project.run(*make, "study", "STUDY=paper")
+    assert "train@wmt14-en-de-base" in project.planned()
+    assert "record: " in project.run(*make, "record", "RUN=demo-tiny", status=2)  # the scores of the stubs are none

@@ -21,7 +21,7 @@ from dvc.repo import Repo
 
 from pipeline import report
 from pipeline.commands import record
-from pipeline.reporting import cost_tables, decodings, evidence, pairs, paper_tables, run_tables
+from pipeline.reporting import cost_tables, decoder_facts, decodings, evidence, pairs, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.deltas import comparison
 from pipeline.reporting.headlines import headlines
@@ -36,7 +36,7 @@ from pipeline.workflow.times import write_times
 from tests import browser
 from tests.imports import ROOT
 from transformer.config.reading import UserError
-from transformer.files import write_json
+from transformer.files import read_json, write_json, write_lines
 from transformer.flops import Lengths, forward_flops
 
 SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]
@@ -621,6 +621,15 @@ def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
 
 
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
+def test_the_printed_page_fits_the_paper(files, tmp_path):
+    """No table is wider than A4 in landscape within its margins."""
+    page, width = tmp_path / "index.html", 1032  # 273 mm
+    page.write_text(files["index.html"].replace("@media print {", "@media all {"), encoding="utf-8")
+    seen, _ = browser.look(page, width, dark=True)
+    assert seen["wide"] <= width and seen["hidden"] == []
+
+
+@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(tmp_path):
     words = '<text y="20">inside</text><text x="80" y="20">cut off</text>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40">{words}</svg>'
@@ -782,14 +791,17 @@ def test_headlines_say_what_is_not_done(project, tmp_path):
     first, *others = headlines(params, found, comparison(found))
     assert (first.study, first.figure, first.progress) == ("demo", "61.5", "1 of 1") and "60.5–63.0" in first.note
     assert (others[0].study, others[0].figure) == ("paper", "0 of 22")
-    progress = {each.study: each.progress for each in others}  # table2 and table3 are part of `paper`
+    # table2 and table3 are parts of `paper`, and multi30k is a part of multi30k-back-translation.
+    progress = {each.study: each.progress for each in others}
     assert progress == {
         "paper": "0 of 22",
         "demo-table3": "1 of 8",
         "demo-warmup": "0 of 4",
         "multi30k-attention": "0 of 6",
-        "multi30k": "0 of 1",
+        "multi30k-back-translation": "0 of 4",
         "multi30k-published": "0 of 3",
+        "multi30k-regularisation": "0 of 4",
+        "multi30k-claims": "0 of 17",
         "europarl": "0 of 1",
     }
 
@@ -861,8 +873,8 @@ def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     *up, down = first.sentences
     assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
     assert (down.source, down.of_run) == ("source 38", "Der <b>Mann") and down.difference < 0
-    files = report.report(params, runs, against=found)
-    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, against=found)
+    files = report.report(params, runs, sets=tmp_path / "sets")
+    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, sets=tmp_path / "sets")
     text = Page(files["index.html"]).text
     assert "Der <b>Mann" in text and "demo-deep-pre against demo-deep: the sentences that differ most" in text
     assert pairs.pairs(params, studies(params, runs), tmp_path / "nowhere") == []
@@ -879,30 +891,70 @@ def write_decoding(folder: Path, name: str, bleu: float, **settings) -> None:
 
 
 def test_decodings_stand_side_by_side_with_the_settings_in_which_they_differ(params, tmp_path):
+    """An earlier version wrote no name of the decoder and no sentences.json."""
     entries = {"beam-1": {"beam": 1}, "beam-4": {"beam": 4}, "not-made": {"beam": 8}}
     for name, bleu in (("beam-1", 30.0), ("beam-4", 31.5)):
         write_decoding(tmp_path, name, bleu, alpha=0.6, threads=2, **entries[name])
-    made = decodings.selected({**params, "decodings": entries}, tmp_path)
-    table = decodings.table(made)
+    made = decodings.selected({**params, "decodings": entries}, tmp_path, tmp_path / "times", tmp_path / "sets")
+    table = decodings.table(params, made)
     labels = [column.label for column in table.columns]
-    assert labels[:4] == ["decoding", "model", "set", "beam"] and "alpha" not in labels
-    assert [row[:4] for row in table.rows] == [
-        ["beam-1", "demo-tiny/average", "demo-test", 1],
-        ["beam-4", "demo-tiny/average", "demo-test", 4],
+    assert labels[:5] == ["decoding", "model", "set", "decoder", "settings"]
+    assert [row[:5] for row in table.rows] == [
+        ["beam-1", "demo-tiny/average", "demo-test", "beam", "beam 1"],
+        ["beam-4", "demo-tiny/average", "demo-test", "beam", ""],
     ]
-    assert table.rows[1][labels.index("sacreBLEU")].score == 31.5
-    assert decodings.table([]) is None
+    assert table.rows[1][labels.index("sacreBLEU")].score == 31.5 and table.rows[0][-1] is None
+    assert decodings.table(params, []) is None
     files = report.report({**params, "runs": {}}, [], decoded=made)
-    assert "31.5," in files["decodings.csv"] and "demo-tiny/average" in files["index.html"]
+    assert "31.5," in files["decoding.csv"] and "demo-tiny/average" in files["index.html"]
+
+
+def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path):
+    """Exact search is more probable on a third of the sentences, finished on two thirds, and leaves a third empty."""
+    references = [f"der Mann sieht {n} Hunde im Haus" for n in range(30)]
+    write_test_set(tmp_path, {}, references)
+    lines = {
+        "paper": references,
+        "same": references,
+        "exact": ["" if n % 3 == 0 else line for n, line in enumerate(references)],
+    }
+    for name, translated in lines.items():
+        own = {"decoder": "exact", "max_steps": 7} if name == "exact" else {"decoder": "beam", "regulariser": 0.0}
+        settings = {key: params["base"]["decoding"][key] for key in ("beam", "penalty", "alpha", "extra_length")} | own
+        write_decoding(tmp_path, name, 30.0, **settings)
+        folder = tmp_path / "decodings" / name
+        write_json(folder / "decoding.json", read_json(folder / "decoding.json") | {"calls": 90})
+        write_lines(folder / "translation.txt", translated)
+        better = name == "exact"
+        found = [
+            {"log_prob": -1.0 if better and n % 3 == 0 else -2.0, "finished": n < 20 or not better} for n in range(30)
+        ]
+        write_json(folder / "sentences.json", found)
+    found = decoder_facts.facts({**params, "decodings": lines}, tmp_path, tmp_path / "sets")
+    paper, same, exact = (found[name] for name in lines)
+    assert paper == same and paper.p is None and exact.p < 0.05
+    assert paper.search_errors == pytest.approx(7 / 20) and exact.search_errors is None
+    assert (paper.empty, exact.empty, paper.unfinished, exact.unfinished) == (0, 10, 0, 10)
+    assert exact.log_prob == pytest.approx(-5 / 3) and exact.calls == 3.0
+    bleu = sacrebleu.corpus_bleu(lines["exact"], [references])
+    assert exact.length_ratio == pytest.approx(bleu.sys_len / bleu.ref_len)
+    content = {"name": "exact", "model": "m/average", "set": "demo-test", "facts": dataclasses.asdict(exact)}
+    for part in ("decoding", "score"):
+        content[part] = read_json(tmp_path / "decodings/exact" / f"{part}.json")
+    write_json(tmp_path / "results/decodings/exact.json", content)
+    (recorded,) = decodings.records(tmp_path / "results")
+    assert recorded.facts == exact
+    (row,) = decodings.table(params, [recorded]).rows
+    assert row[4] == "max_steps 7"
 
 
 def test_a_recorded_decoding_names_its_model_and_its_set(params, tmp_path):
     write_decoding(tmp_path / "scores", "beam-1", 30.0, beam=1)
     output = tmp_path / "scores/decodings/beam-1/decoding.json"
     with pytest.raises(UserError, match="beam-1 cannot be recorded without its timing"):
-        record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times")
+        record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times", {})
     write_times(tmp_path / "times/decodings/beam-1.json", output, {"seconds": 2.0})
-    content = record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times")
+    content = record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times", {})
     write_json(tmp_path / "results/decodings/beam-1.json", content)
     (made,) = decodings.records(tmp_path / "results")
     assert (made.name, made.model, made.set, made.recorded) == ("beam-1", "demo-tiny/average", "demo-test", True)

@@ -23,7 +23,9 @@ from pipeline.workflow.screen import LAST, Screen
 from tests.imports import ROOT
 from tests.stubs import StubProject
 from tests.test_hard_times import at_work
+from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
+from transformer.config.training import TrainingConfig
 
 STAGE = "train@demo-tiny"
 
@@ -246,7 +248,8 @@ def test_a_plan_has_what_is_stale_and_nothing_is_measured_twice(project, monkeyp
 def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run, tmp_path, monkeypatch):
     record = json.loads((ROOT / f"results/{run}.json").read_text())
     done, counted = record["training"], record["flops"]["analytic"]["training_flops"]
-    model, config = (read_saved(kind, done["settings"][key], key) for key, kind in plan.KINDS.items())
+    kinds = {"model": ModelConfig, "training": TrainingConfig}
+    model, config = (read_saved(kind, done["settings"][key], key) for key, kind in kinds.items())
     epoch = done["steps"] / done["batches_an_epoch"]
     pairs = 29_000 if run.startswith("multi30k") else 40_000
     means = [done[f"{side}_tokens"] / epoch / pairs for side in ("source", "target")]

@@ -1,38 +1,112 @@
-"""Translating lines of text: a model, its vocabulary and the settings of the search."""
+"""Translating text: a model, its vocabulary, the normalisation of its training text and the settings of the search.
 
-from collections.abc import Callable, Sequence
+>>> from transformer import Translator
+>>> translate = Translator.load("models/demo-tiny/average")
+>>> translate("A sentence.")
+>>> translate(["A sentence.", "Another."], beam=8)
+>>> translate("A sentence.", alignment=True).alignment
+"""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from transformer.alignment import Links, links, words_of_source, words_of_target
 from transformer.checkpoint import WEIGHTS, load_model, read_settings
+from transformer.cleaning import source_cleaner
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError
-from transformer.decoding import Translation, batches_by_length, model_in, settings_on, translate_batches
+from transformer.config.reading import UserError, read, read_saved, require
+from transformer.config.text import TEXT, TextConfig
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import Beam
+from transformer.decoders.steps import Decoder, Translation
+from transformer.decoding import Job, Searched, batches_by_length, model_in, search_batches, settings_on
+from transformer.device import device_of
+from transformer.files import read_json
+from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
-from transformer.model import Transformer
+from transformer.model import Transformer, attention_weights_of
 from transformer.vocabulary import Vocabulary
+
+# The settings of a translator that is given none: the paper's (6.1), and those that change no translation but its
+# rounding. They are equal to base.decoding of params.yaml, which explains each.
+PAPER = DecodingConfig(
+    beam=4,
+    penalty="gnmt",
+    alpha=0.6,
+    extra_length=50,
+    batch_tokens=0,
+    precision="auto",
+    threads=2,
+    attention_sentences=3,
+)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation of a line. What was not asked for is None."""
+
+    text: str
+    score: float  # log-probability divided by the length penalty
+    source: list[str]  # the pieces of the normalised line, then </s>
+    target: list[str]  # the pieces of the translation, then </s>
+    attention: Tensor | None = None  # of cross-attention, [layers, heads, target pieces, source pieces]
+    alignment: Links | None = None  # (source word, target word), from 0
 
 
 @dataclass
 class Translator:
-    """A trained model that translates lines."""
+    """A trained model that translates text."""
 
     model: Transformer  # in float32
     vocabulary: Vocabulary
     config: DecodingConfig  # with the values for the model's device
     description: dict[str, Any]  # what the file of the weights says of them, for example the averaged steps
-    decoder: Transformer = field(init=False)  # the model that translates: `model`, or its copy in bfloat16
+    others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
+    text_config: TextConfig | None = None
+    copies: list[tuple[Transformer, str, Transformer]] = field(default_factory=list)  # model, precision, its copy in it
+    decoders: list[Transformer] = field(init=False)  # the models that translate: these, or their copies in bfloat16
+    calls: int = field(init=False, default=0)  # the prefixes that the latest translation scored
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config)
-        self.decoder = model_in(self.config.precision, self.model)
+        self.clean = source_cleaner(self.text_config)
+        self.decoders = [self.copy_of(model) for model in (self.model, *self.others)]
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "auto",
+        precision: str = PAPER.precision,
+        **settings: Any,
+    ) -> "Translator":
+        """The model of a folder that average wrote: weights, settings, vocabulary, languages and normalisation.
+
+        `device` is auto (a GPU where there is one), cpu or cuda. `precision` is auto, float32 or bfloat16. `settings`
+        are those of `DecodingConfig` that differ from PAPER. A folder without text.json, written by earlier code,
+        loads; its input is not normalised. Raises UserError for a missing or damaged file and for an invalid setting.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise UserError(f"{folder} is not a folder; a model folder, such as models/RUN/average, is expected")
+        config = changed(PAPER, {"precision": precision, **settings})
+        translator = cls.open(folder / WEIGHTS, folder / "vocabulary.model", config, device_of(device))
+        if (folder / TEXT).exists():
+            text_config = read_saved(TextConfig, read_json(folder / TEXT), str(folder / TEXT))
+            translator = dataclasses.replace(translator, text_config=text_config)
+        return translator
 
     @classmethod
     def open(cls, weights: Path, vocabulary: Path, config: DecodingConfig, device: torch.device) -> "Translator":
-        """The model in the file `weights`, with settings.json beside it.
+        """The model in the file `weights`, with settings.json beside it. Its input is not normalised.
 
         Raises UserError for damaged files and for a vocabulary that the model was not trained with.
         """
@@ -42,14 +116,64 @@ class Translator:
             raise UserError(f"{vocabulary} is not the vocabulary that {weights} was trained with")
         return cls(model, pieces, config, description)
 
-    @classmethod
-    def of_folder(cls, folder: Path, config: DecodingConfig, device: torch.device) -> "Translator":
-        """The model of a model folder, as average writes it: weights, settings and vocabulary."""
-        return cls.open(folder / WEIGHTS, folder / "vocabulary.model", config, device)
+    def using(self, **settings: Any) -> "Translator":
+        """The same model with other decoder settings. It shares all weights. Raises UserError for an invalid setting."""
+        return dataclasses.replace(self, config=changed(self.config, settings)) if settings else self
+
+    def __call__(
+        self,
+        text: str | Sequence[str],
+        *,
+        n_best: int | None = None,
+        scores: bool = False,
+        attention: bool = False,
+        alignment: bool = False,
+        **settings: Any,
+    ) -> Any:
+        """The translation of a line, or of each line of a list, in order.
+
+        A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best`, at most the
+        beam, it is a list of Hypothesis, best first. `settings` are those of `DecodingConfig` that differ in this call.
+        Line breaks in a line become spaces. Raises UserError as `finished` and `using` do.
+        """
+        translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
+        results: list[Any] = list(
+            translator.hypotheses(
+                translator.normalise(lines), "the text", 1 if n_best is None else n_best, attention, alignment
+            )
+        )
+        if n_best is None:
+            results = [first for first, *_ in results]
+            if not (scores or attention or alignment):
+                results = [hypothesis.text for hypothesis in results]
+        return results[0] if isinstance(text, str) else results
+
+    def copy_of(self, model: Transformer) -> Transformer:
+        """`model` in the precision of decoding. Translators that `dataclasses.replace` makes of one another share it."""
+        precision = self.config.precision
+        for original, its_precision, copied in self.copies:
+            if original is model and its_precision == precision:
+                return copied
+        self.copies.append((model, precision, model_in(precision, model)))
+        return self.copies[-1][2]
 
     @property
     def device(self) -> torch.device:
         return self.model.embedding.device
+
+    @property
+    def decoder(self) -> Transformer:
+        """The model that translates, without the others of an ensemble."""
+        return self.decoders[0]
+
+    @property
+    def longest(self) -> int:
+        """The number of pieces that a line may have: what a batch leaves to each hypothesis of beam search."""
+        return max(1, self.config.batch_tokens // self.config.beam)
+
+    def normalise(self, lines: Sequence[str]) -> list[str]:
+        """The lines as the pipeline normalised the training text. Line breaks become spaces."""
+        return [self.clean(line.replace("\n", " ") + "\n")[:-1] for line in lines]
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         return self.vocabulary.encode(lines, self.config.threads)
@@ -57,32 +181,104 @@ class Translator:
     def translate(
         self, lines: list[str], name: str, tick: Callable[[int], object] = lambda _: None
     ) -> list[Translation]:
-        """The translations in the lines' order. An empty line is translated as an empty line.
+        """The best translation of each line; `n_best` describes the arguments and the errors."""
+        return [translations[0] for translations in self.n_best(lines, name, 1, tick)]
 
-        `name` is what errors call the lines. `tick` is called with the number of sentences of each finished batch.
-        Raises UserError for a line longer than a batch, and if memory runs out.
+    def n_best(
+        self,
+        lines: list[str],
+        name: str,
+        count: int,
+        tick: Callable[[int], object] = lambda _: None,
+        decoder: Decoder | None = None,
+    ) -> list[list[Translation]]:
+        """At most `count` translations of each normalised line, best first. An empty line has one empty translation.
+
+        `tick` is called with the number of sentences of each finished batch. `calls` is then the number of prefixes that
+        were scored. Raises UserError as `finished` does.
         """
-        sources = self.encode(lines)
-        results = [Translation([], 0.0)] * len(lines)
-        asked = [number for number, source in enumerate(sources) if source]
-        tokens = max(1, self.config.batch_tokens // self.config.beam)
-        for number in asked:
-            if len(sources[number]) > tokens:  # it would take hours, and memory by the square of its length
-                raise UserError(
-                    f"{name}: line {number + 1} is {len(sources[number]):,} pieces long, and decoding.batch_tokens "
-                    f"{self.config.batch_tokens} leaves {tokens:,} to each of beam {self.config.beam}; split the line"
-                )
-        by_length = batches_by_length([len(sources[number]) for number in asked], tokens)
-        batches = [[asked[place] for place in places] for places in by_length]
-        texts = [[sources[number] for number in numbers] for numbers in batches]
-        with enough_memory("in decoding", "lower decoding.batch_tokens"):
-            for numbers, translations in zip(batches, translate_batches(self.decoder, texts, self.config)):
-                for number, translation in zip(numbers, translations):
-                    results[number] = translation
-                tick(len(numbers))
+        self.calls = 0
+        results = [[Translation([], 0.0)]] * len(lines)
+        for job, searched in self.finished(self.encode(lines), name, count, decoder):
+            for number, translations in zip(job.numbers, searched.translations):
+                results[number] = translations
+            self.calls += searched.calls
+            tick(len(job.numbers))
         return results
+
+    def finished(
+        self, sources: list[list[int]], name: str, count: int, decoder: Decoder | None = None
+    ) -> Iterator[tuple[Job, Searched]]:
+        """The batches with at most `count` translations of each sentence, as they are finished, longest first.
+
+        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. `name` is what
+        errors call the lines. Raises UserError for a line longer than a batch, and if memory runs out.
+        """
+        decoder = decoder or Beam(self.config)
+        width = decoder.width(count)
+        longest = max(1, self.config.batch_tokens // width)
+        for number, source in enumerate(sources):
+            if len(source) > longest:  # it would take hours, and memory by the square of its length
+                raise UserError(
+                    f"{name}: line {number + 1} is {len(source):,} pieces long, and decoding.batch_tokens "
+                    f"{self.config.batch_tokens} leaves {longest:,} to each of beam {width}; split the line"
+                )
+        asked = [number for number, source in enumerate(sources) if source]
+        by_length = batches_by_length([len(sources[number]) for number in asked], longest)
+        batches = [[asked[place] for place in places] for places in by_length]
+        jobs = [Job([sources[number] for number in numbers], numbers) for numbers in batches]
+        with enough_memory("in decoding", "lower decoding.batch_tokens"):
+            yield from zip(jobs, search_batches(self.decoders, jobs, decoder, self.config, count))
+
+    def hypotheses(
+        self, lines: list[str], name: str, n_best: int = 1, attention: bool = False, alignment: bool = False
+    ) -> Iterator[list[Hypothesis]]:
+        """At most `n_best` hypotheses of each normalised line, in order, as soon as the lines before are translated.
+
+        Raises UserError as `finished` does, and for `n_best` below 1.
+        """
+        require(n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
+        sources = self.encode(lines)
+        found = {number: [Hypothesis("", 0.0, [], [])] for number, source in enumerate(sources) if not source}
+        given = 0
+        for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
+            for number, translations in zip(job.numbers, searched.translations):
+                found[number] = [self.hypothesis(sources[number], each, attention, alignment) for each in translations]
+            while given in found:
+                yield found.pop(given)
+                given += 1
+
+    def hypothesis(self, source: list[int], translation: Translation, attention: bool, alignment: bool) -> Hypothesis:
+        pieces, (text,) = self.vocabulary.pieces, self.text([translation])
+        cross = self.attention(source, translation.ids)["cross"] if attention or alignment else None
+        aligned = None
+        if alignment:
+            assert cross is not None
+            words = words_of_source(pieces(source)), words_of_target(self.vocabulary, translation.ids)
+            aligned = links(cross, *words)
+        sides = [*pieces(source), "</s>"], [*pieces(translation.ids), "</s>"]
+        return Hypothesis(text, translation.score, *sides, cross if attention else None, aligned)
+
+    @torch.inference_mode()
+    def attention(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
+        """The weights of translating `source` as `target`, in float32, on the CPU: [layers, heads, queries, keys].
+
+        The keys of the result are those of `attention_weights_of`. A source ends with EOS. Target positions are BOS and
+        the pieces of `target`; position t predicts piece t, and the last one EOS.
+        """
+        ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
+        # The hooks of `attention_weights_of` would also see the calls of threads that decode with `model`.
+        shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
+        own = copy.deepcopy(self.model, shared)
+        weights = attention_weights_of(own, *map(Rows, ids))
+        return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:
         """Detokenised lines. A line break, which can come of byte pieces, becomes a space."""
         texts = self.vocabulary.decode([translation.ids for translation in translations])
         return [" ".join(text.split("\n")).replace("\r", " ") for text in texts]
+
+
+def changed(config: DecodingConfig, settings: dict[str, Any]) -> DecodingConfig:
+    """`config` with other `settings`. Raises UserError for an unknown or invalid one."""
+    return read(DecodingConfig, {**vars(config), **settings}, "the settings of decoding")

@@ -25,8 +25,9 @@ from pipeline.training import workspace
 from pipeline.training.workspace import WORK
 from pipeline.workflow import stage as command_line
 from pipeline.workflow.adoption import Change, code_before, code_changes, code_now, hindrances, rewrite
+from pipeline.workflow.text import content
 from transformer.config.reading import UserError, unknown
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 
 ADOPTED = WORK / "adopted.json"
 
@@ -74,7 +75,7 @@ def adoptable(stages: list[PipelineStage]) -> dict[PipelineStage, list[Change]]:
 
 def note(stage: PipelineStage, changes: list[Change]) -> None:
     """Record the accepted changes in work/adopted.json, with the outputs that they apply to."""
-    known = read_json(ADOPTED) if ADOPTED.exists() else {}
+    known = content(ADOPTED) or {}
     outs, before, now = {out.def_path: out.hash_info.value for out in stage.outs}, code_before(stage), code_now(stage)
     code = [vars(c) | {"old_md5": c.old and before.get(c.old), "new_md5": c.new and now.get(c.new)} for c in changes]
     accepted = {"accepted_by": "the user", "date": datetime.now(UTC).isoformat(timespec="seconds"), "code": code}

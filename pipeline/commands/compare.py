@@ -4,25 +4,26 @@
 
 A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two must
 be a run or a decoding. A run translates the test set of its corpus. A decoding translates the set that it names. The
-test is sacreBLEU's paired bootstrap resampling (Koehn 2004): p is the probability of a difference of this size if the
-systems were equally good.
+two sets may have different names if they have the same text. The test is sacreBLEU's paired bootstrap resampling (Koehn
+2004): p is the probability of a difference of this size if the systems were equally good.
 
 Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
+from pipeline.settings.decodings import decoding_run
 from pipeline.settings.params import entry, load
 from pipeline.settings.scoring import scoring
-from pipeline.settings.sets import decoding_run
 from pipeline.workflow import stage
+from pipeline.workflow.text import in_columns
 from transformer.config.reading import UserError, unknown
 
 
@@ -41,25 +42,32 @@ def set_of(params: Mapping, system: str) -> str:
     return f"{entry(params, 'runs', system)['corpus']}-test"
 
 
+def same_text(names: Iterable[str]) -> bool:
+    """Whether sets are equal but for their names, as those of a corpus, of its parts and of its back-translations."""
+    folders = [Path("data/sets") / name for name in names]
+    if not all(folder.exists() for folder in folders):
+        return False
+    sets = [EvaluationSet.open(folder) for folder in folders]
+    return len({tuple(one.path("raw", side).read_bytes() for side in ("source", "target")) for one in sets}) == 1
+
+
 def common_set(params: Mapping, systems: list[str]) -> str:
     """The set that both systems translate."""
     sets = {system: set_of(params, system) for system in systems if not Path(system).is_file()}
     if not sets:
         raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run or a decoding")
-    if len(set(sets.values())) > 1:
+    if len(set(sets.values())) > 1 and not same_text(set(sets.values())):
         told = ", ".join(f"{system} of {name}" for system, name in sets.items())
         raise UserError(f"translations of two sets cannot be compared: {told}")
     return next(iter(sets.values()))
 
 
 def table(metric: str, systems: list[str], results: list) -> str:
-    width = max(len(system) for system in ["system", *systems])
-    rows = [f"{'system':{width}}  {metric:>{max(len(metric), 6)}}  95% interval         p"]
+    rows = [["system", metric, "95% interval", "p"]]
     for system, result in zip(systems, results):
         p = "" if result.p_value is None else f"{result.p_value:.4f}"
-        interval = f"{result.mean:6.2f} ± {result.ci:.2f}"
-        rows.append(f"{system:{width}}  {result.score:{max(len(metric), 6)}.2f}  {interval:15}  {p:>6}".rstrip())
-    return "\n".join(rows)
+        rows.append([system, f"{result.score:.2f}", f"{result.mean:.2f} ± {result.ci:.2f}", p])
+    return "\n".join(in_columns(rows, numbers=True))
 
 
 def main(arguments: argparse.Namespace) -> None:

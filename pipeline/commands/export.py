@@ -4,7 +4,8 @@
 
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
-text as pieces. Both formats support the architecture of the paper and few of its variations.
+text as pieces. Both formats support the architecture of the paper and few of its variations. README.md is the model
+card: data and licence, settings, scores with signatures, commit.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.reporting.model_card import card
 from pipeline.workflow import stage
 from transformer.checkpoint import load_model
 from transformer.config.model import ModelConfig
@@ -25,6 +27,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import DecoderLayer, EncoderLayer, Residual, sinusoids
 from transformer.model import Transformer
+from transformer.translator import PAPER
 from transformer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -97,7 +100,8 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
     with atomic(folder / "model.safetensors") as file:
         file.write(save(tensors_of(model), {"format": "pt"}))
     write_json(folder / "config.json", marian_config(model.config, pieces.size) | ids)
-    write_json(folder / "generation_config.json", ids | {"num_beams": 4, "max_length": model.config.max_positions})
+    search = {"num_beams": PAPER.beam, "length_penalty": PAPER.alpha, "early_stopping": "never"}
+    write_json(folder / "generation_config.json", ids | search | {"max_length": model.config.max_positions})
     write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(pieces.pieces(range(pieces.size)))})
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)
@@ -188,12 +192,13 @@ FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2}
 
 
 def main(arguments: argparse.Namespace) -> None:
-    model, _ = load_model(arguments.model / "model.safetensors", torch.device("cpu"))
+    model, description = load_model(arguments.model / "model.safetensors", torch.device("cpu"))
     require_exportable(model.config, arguments.model)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, arguments.model / "vocabulary.model", folder)
+        (folder / "README.md").write_text(card(arguments.model, description, arguments.format), encoding="utf-8")
     print(f"{arguments.model} exported as {arguments.format} to {arguments.out}")
 
 

@@ -8,8 +8,9 @@ Changes nothing else. A dash is what is not known, such as the time of a downloa
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
 from pipeline.costs.speed import Point, Speed, measured, of_paper
+from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.check import check
 from pipeline.settings.digest import digest
 from pipeline.settings.machine import machine
@@ -24,18 +26,21 @@ from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings, study
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
+OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "report")
+AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
-PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}  # seconds; README's line of benchmarks.text
+PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}  # seconds; the line of docs/benchmarks.md
 GENERATED = 250e-6  # seconds a pair of the demonstration's grammar
 PER_PIECE = 0.7  # a decoded piece and beam takes so many times what a trained token takes (benchmarks.decoding)
 HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
@@ -65,10 +70,6 @@ def power(value: float | None) -> str:
     return "-" if value is None else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
-KINDS = {"model": ModelConfig, "training": TrainingConfig}
-OTHERS = ("layer_costs", "fetch_set", "decoding", "report")
-
-
 def training(params: Mapping[str, Any], run: str) -> Training:
     name, model, config = run_settings(params, run)
     return Training(model, config, expected.corpus(params, name))
@@ -76,11 +77,12 @@ def training(params: Mapping[str, Any], run: str) -> Training:
 
 def models_of_paper(params: Mapping[str, Any]) -> Speed:
     size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, False)
-    both = [
-        Training(*(section(params, "models", name, key, kind) for key, kind in KINDS.items()), size)
-        for name in ("base", "big")
-    ]
-    return of_paper(*both)
+
+    def of(name: str) -> Training:
+        model = section(params, "models", name, "model", ModelConfig)
+        return Training(model, section(params, "models", name, "training", TrainingConfig), size)
+
+    return of_paper(of("base"), of("big"))
 
 
 def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
@@ -88,7 +90,7 @@ def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
     device = hardware.torch_device(machine(params), threads=max(one.config.threads for one in trainings))
     made_on = hardware.hardware(device)
     key = digest([made_on, sorted(str(one) for one in trainings)])
-    kept = read_json(KEPT) if KEPT.is_file() else {}
+    kept = content(KEPT) or {}
     if key not in kept:
         print(f"Measuring how fast this machine ({made_on['hardware']}) trains, about half a minute.", flush=True)
         found = measured(trainings, device)
@@ -111,28 +113,34 @@ class Planner:
         for corpus_name in self.params["corpora_in_use"]:
             if stages := self.wanted(DATA, corpus_name):
                 corpus = expected.corpus(self.params, corpus_name)
-                here = total([self.of_data(name, corpus) for name in stages])
+                here = self.seconds(stages, partial(self.of_data, corpus))
                 yield Job(f"data of {corpus_name}", here=here, disk=corpus.disk)
+        for name in self.params["back_translations"]:
+            if stages := self.wanted(AUGMENTATION, name):
+                yield Job(f"data of {name}", here=self.seconds(stages, partial(self.of_augmentation, name)))
         for run in self.params["runs"]:
             one = training(self.params, run)
             if self.wanted(("train",), run):
                 yield self.of_training(run, one)
             if stages := self.wanted(SCORES, run):
-                yield Job(f"scores of {run}", here=total([self.of_scores(name, run, one) for name in stages]))
+                yield Job(f"scores of {run}", here=self.seconds(stages, partial(self.of_scores, run, one)))
         for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
-            yield Job(other, here=self.known.get(other, self.least(other)))
+            yield Job(other, here=self.seconds([other], self.least))
 
     def wanted(self, kinds: tuple[str, ...], name: str) -> list[str]:
         return [f"{kind}@{name}" for kind in kinds if f"{kind}@{name}" in self.todo]
 
+    def seconds(self, stages: list[str], estimate: Callable[[str], float | None]) -> float | None:
+        """The time of these stages here: what each took the last time, else its estimate."""
+        return total([self.known[name] if name in self.known else estimate(name) for name in stages])
+
     def least(self, name: str) -> float | None:
         """Of a stage whose time depends on little; None where it depends on a network or a model."""
         kind = name.partition("@")[0]
-        return None if kind in ("fetch_set", "decoding") else START + OWN.get(kind, 0.0)
+        unknown = kind in ("fetch_set", "fetch_monolingual", "ensemble", "value", "decoding")
+        return None if unknown else START + OWN.get(kind, 0.0)
 
-    def of_data(self, name: str, corpus: expected.Corpus) -> float | None:
-        if name in self.known:
-            return self.known[name]
+    def of_data(self, corpus: expected.Corpus, name: str) -> float | None:
         kind = name.partition("@")[0]
         if corpus.pairs is None or (kind == "download" and not corpus.generated):
             return None
@@ -146,22 +154,31 @@ class Planner:
             tokens = evaluations * one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
             here = START + self.speed.seconds(one) + tokens * point.seconds_per_token / 3  # a forward pass alone
             memory = one.memory(point.bytes_per_token)
-        path = Path("work/times", run, "training.json")
-        joules = within(read_json(path), "energy_joules") if path.is_file() else None
+        joules = within(content(Path("work/times", run, "training.json")), "energy_joules")
         return Job(f"train@{run}", one.tokens, one.flops, here, self.paper.seconds(one), memory, one.disk, joules)
 
-    def of_scores(self, name: str, run: str, one: Training) -> float | None:
-        if name in self.known:
-            return self.known[name]
+    def of_scores(self, run: str, one: Training, name: str) -> float | None:
         if not name.startswith("decode@"):
             return self.least(name)
         config = section(self.params, "models", self.params["runs"][run]["model"], "decoding", DecodingConfig)
-        pieces = one.corpus.evaluated * one.corpus.target * config.beam * PER_PIECE
-        return START + pieces * self.speed.at(one).seconds_per_token if self.speed else None
+        return self.of_decoding(one, one.corpus.evaluated, config.beam)
+
+    def of_augmentation(self, back: str, name: str) -> float | None:
+        if not name.startswith("back_translate@"):
+            return self.least(name)
+        chosen = back_translation(self.params, back)
+        choice = decoder(self.params, back)
+        beam = choice.config.beam if "beam" in choice.own.USES else 1
+        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, beam)
+
+    def of_decoding(self, one: Training, sentences: int | None, beam: int) -> float | None:
+        if self.speed is None or sentences is None:
+            return None
+        return START + sentences * one.corpus.target * beam * PER_PIECE * self.speed.at(one).seconds_per_token
 
 
 def total(values: list[float | None]) -> float | None:
-    """The sum of what is known; None where nothing is."""
+    """The sum of the values that are not None; None if all are."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -170,7 +187,9 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     """The names of all stages of a selection, as dvc.yaml makes them."""
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
-    more = {f"fetch_set@{name}" for name in params["sets"]} | {f"decoding@{name}" for name in params["decodings"]}
+    blocks = {"fetch_set": "sets", "ensemble": "ensembles", "value": "values", "decoding": "decodings"}
+    blocks |= dict.fromkeys(AUGMENTATION, "back_translations")
+    more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}
 
 
@@ -179,8 +198,7 @@ def table(jobs: list[Job]) -> list[str]:
     whole = {key: total([getattr(job, key) for job in jobs]) for key in columns}
     whole["memory"] = max((job.memory for job in jobs if job.memory is not None), default=None)
     rows = [list(HEAD), *(job.cells() for job in [*jobs, Job("all", **whole)])]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+    return in_columns(rows, numbers=True)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -199,8 +217,9 @@ def main(arguments: argparse.Namespace) -> None:
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
     trainings = [training(params, run) for run in params["runs"]]
-    found = speed(params, trainings) if any(name.partition("@")[0] in ("train", "decode") for name in todo) else None
-    known = read_json(DURATIONS) if DURATIONS.is_file() else {}
+    timed = ("train", "decode", "back_translate")
+    found = speed(params, trainings) if any(name.partition("@")[0] in timed for name in todo) else None
+    known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date, in DVC's cache.")
 

@@ -9,10 +9,12 @@ no text of the corpus, so it can be committed whatever the licence of the corpus
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipeline.reporting import decodings, evidence
+from pipeline.reporting import decoder_facts, decodings, evidence
+from pipeline.reporting.decoder_facts import Facts
 from pipeline.settings.params import load
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
@@ -50,22 +52,24 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> di
     return {**head, **known.parts, "curve": thinned_curve(known.curve)}
 
 
-def decoding_record(name: str, scores: Path, times: Path) -> dict[str, Any]:
-    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set; its scores."""
+def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
+    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set; scores and facts."""
     folder = scores / "decodings" / name
     parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
     parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])
     missing = [part for part, value in parts.items() if value is None]
     if missing:
         raise UserError(f"{name} cannot be recorded without its {', '.join(missing)}; build the decoding first")
-    return {"name": name, "model": parts["decoding"]["model"], "set": parts["decoding"]["set"], **parts}
+    head = {"name": name, "model": parts["decoding"]["model"], "set": parts["decoding"]["set"]}
+    return {**head, **parts, **({"facts": asdict(facts[name])} if name in facts else {})}
 
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.run
     if name in params["decodings"]:
         path = arguments.results / "decodings" / f"{name}.json"
-        content = decoding_record(name, arguments.scores, arguments.times)
+        facts = decoder_facts.facts(params, arguments.scores, arguments.sets)
+        content = decoding_record(name, arguments.scores, arguments.times, facts)
     else:
         path, content = arguments.results / f"{name}.json", record(params, name, arguments.scores, arguments.times)
     write_json(path, content)
@@ -77,5 +81,6 @@ if __name__ == "__main__":
     parser.add_argument("run", help="a run or a decoding of params.yaml")
     parser.add_argument("--scores", type=Path, default=Path("scores"))
     parser.add_argument("--times", type=Path, default=Path("work/times"))
+    parser.add_argument("--sets", type=Path, default=Path("data/sets"))
     parser.add_argument("--results", type=Path, default=Path("results"))
     stage.run(main, parser)

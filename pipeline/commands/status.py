@@ -1,8 +1,8 @@
-"""Say what is done, what is running, what is stale and why, and the scores so far.
+"""Print the state of every stage (done, running, stale and why) and the scores so far.
 
     python -m pipeline.commands.status
 
-Reads what DVC knows, and takes none of its locks, so that it can be called while stages run. Writes nothing.
+Reads DVC's index and dvc.lock without DVC's locks, so it also works while stages run. Writes nothing.
 """
 
 import argparse
@@ -44,7 +44,8 @@ def states() -> list[State]:
 
     param.load_path = functools.cache(param.load_path)  # DVC would read params.yaml once a stage
     with Repo() as repo:
-        graph, written, found = repo.index.graph, writing(), {}
+        graph, written = repo.index.graph, writing()
+        found: dict[str, State] = {}
         for one in networkx.dfs_postorder_nodes(graph):  # an edge leads to what comes before
             before = [found[other.name] for other in graph.successors(one)]
             found[one.name] = state_of(one, before, written)
@@ -110,7 +111,7 @@ def main(_: argparse.Namespace) -> None:
         print("\n".join(lines(states())))
     except DvcException as error:
         raise UserError(str(error)) from None
-    scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -one.bleu)
+    scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -(one.bleu or 0))
     if scored:
         print("", *table(scored), sep="\n")
 

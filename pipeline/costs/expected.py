@@ -1,7 +1,7 @@
 """What a job is expected to take, from settings alone: tokens, operations, memory and disk, before anything has run.
 
 The sizes of a corpus are those of binarise's report where the corpus has been built, else those of params.yaml or of its
-publication. Lengths are in pieces, EOS included.
+publication; those of a back-translation are not known before. Lengths are in pieces, EOS included.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import within
+from pipeline.workflow.text import content
 from transformer.binarised import segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.files import read_json
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 
 # Training pairs by publication: the paper (5.1), Multi30k (Elliott et al. 2016), and the part of Europarl in params.yaml.
-PAIRS = {"wmt14-en-de": 4_500_000, "wmt14-en-fr": 36_000_000, "multi30k": 29_000, "europarl-en-fr": 800_000}
+PAIRS = {
+    "wmt14-en-de": 4_500_000,
+    "wmt14-en-fr": 36_000_000,
+    "multi30k": 29_000,
+    "multi30k-half": 14_500,
+    "europarl-en-fr": 800_000,
+}
 TYPICAL = (27.0, 29.0)  # pieces of a WMT14 pair (benchmarks/workload.py)
 EVALUATED = 3000  # pairs of a dev or test set, as of newstest2013
 FULL = 0.97  # tokens of a batch's longer side, as a part of batch_tokens: 0.96 to 0.985 in results/
@@ -46,18 +53,18 @@ class Corpus:
 
 
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
-    config = params["corpora"][name]
+    text = text_corpus(params, name)
+    config = params["corpora"][text]
     pieces = {**params["base"]["vocabulary"], **config["vocabulary"]}["pieces"]
     generate = config["download"].get("generate", {})
     dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
-    report = Path("scores/corpora", name, "binarise.json")
-    if built := within(read_json(report), "sets") if report.is_file() else None:
+    if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
         dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
         return Corpus(train["pairs"] // segmentations_of(train), source, target, pieces, 2 * dev + test, bool(generate))
-    known = [pairs for published, pairs in PAIRS.items() if name.startswith(published)]
-    pairs = generate.get("train", known[0] if known else None)
+    known = [published for published in PAIRS if name.startswith(published)]
+    pairs = generate.get("train", PAIRS[max(known, key=len)] if known else None) if name == text else None
     return Corpus(pairs, *TYPICAL, pieces, 2 * dev + test, bool(generate))
 
 

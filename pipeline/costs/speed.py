@@ -164,8 +164,9 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     first, _ = batch_of(least)
     rate = least / min(timed(passes, first) for _ in range(2))
     batch, tokens = batch_of(round(min(training.config.micro_batch_tokens, max(least, rate * seconds / 4))))
-    kept = kept_bytes(loss, batch)
-    times, updates, started = [], [timed(optimiser.step)], time.perf_counter()
+    kept = kept_bytes(loss, batch)  # type: ignore[arg-type]  # the loss takes a batch where a layer takes a tensor
+    times: list[float] = []
+    updates, started = [timed(optimiser.step)], time.perf_counter()
     while time.perf_counter() - started < seconds or len(times) < 2:
         times.append(timed(passes, batch))
         updates.append(timed(optimiser.step))

@@ -1,16 +1,39 @@
-"""Decodings side by side: the same or other models, sets and decoder settings, one translation each."""
+"""Decodings side by side: the same or other models, sets and decoders, one translation each."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.reporting.decoder_facts import Facts, shown_settings
+from pipeline.reporting.decoder_facts import facts as facts_of
 from pipeline.reporting.evidence import Scores, read
 from pipeline.reporting.tables import Column, Table
 from pipeline.settings.score_files import entry, mapping, within
+from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError, convert
+from transformer.config.reading import read as read_settings
 
 FILES = {"decoding": "decoding.json", "score": "score.json"}
+UNKNOWN = Facts(*[None] * len(dataclasses.fields(Facts)))
+NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
+FACTS = {
+    "p": Column("p", "number", 4),
+    "log_prob": Column("log-probability", "number"),
+    "length_ratio": Column("length ratio", "number", 3),
+    "empty": Column("empty", "count"),
+    "search_errors": Column("search errors", "number", 3),
+    "unfinished": Column("unfinished", "count"),
+    "calls": Column("calls a sentence", "number", 1),
+}
+NOTES = [
+    "Each is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
+    "bootstrap.",
+    "p: of the difference in sacreBLEU from the paper's beam search with the same model on the same set (paired bootstrap "
+    "resampling, Koehn 2004). Log-probability: the model's of a translation, in the mean. Search errors: the share of "
+    "sentences for which exact search found a more probable translation. Calls: prefixes that the model scored.",
+]
 
 
 @dataclass(frozen=True)
@@ -23,16 +46,19 @@ class Decoding:
     set: str
     settings: dict[str, Any]  # of the decoder
     scores: dict[str, Scores]
+    facts: Facts
+    pieces_per_second: float | None
 
 
-def selected(params: Mapping[str, Any], scores: Path) -> list[Decoding]:
+def selected(params: Mapping[str, Any], scores: Path, times: Path, sets: Path) -> list[Decoding]:
     """The decodings of params.yaml that have been made, in its order."""
-    made = []
+    made, facts = [], facts_of(params, scores, sets)
     for name in params["decodings"]:
         folder = scores / "decodings" / name
         parts = {part: read(folder / file) for part, file in FILES.items()}
         if all(parts.values()):
-            made.append(of_parts(name, parts, str(folder), recorded=False))
+            timing = read_times(times / "decodings" / f"{name}.json", folder / FILES["decoding"])
+            made.append(of_parts(name, parts | {"timing": timing}, str(folder), facts.get(name, UNKNOWN)))
     return made
 
 
@@ -45,10 +71,12 @@ def of_record(path: Path) -> Decoding:
     record = read(path)
     if entry(record, "name", str, str(path)) != path.stem:
         raise UserError(f"{path}: a record of the decoding {path.stem!r} is expected, as `make record` writes it")
-    return of_parts(path.stem, {part: record.get(part) for part in FILES}, str(path), recorded=True)
+    facts = read_settings(Facts, record["facts"], f"{path}: facts") if "facts" in record else UNKNOWN
+    parts = {part: record.get(part) for part in (*FILES, "timing")}
+    return of_parts(path.stem, parts, str(path), facts, recorded=True)
 
 
-def of_parts(name: str, parts: Mapping[str, Any], where: str, recorded: bool) -> Decoding:
+def of_parts(name: str, parts: Mapping[str, Any], where: str, facts: Facts, recorded: bool = False) -> Decoding:
     made = parts["decoding"]
     return Decoding(
         name=name,
@@ -57,25 +85,30 @@ def of_parts(name: str, parts: Mapping[str, Any], where: str, recorded: bool) ->
         set=entry(made, "set", str, where),
         settings=dict(mapping(within(made, "settings", "decoding"), f"{where}: settings.decoding")),
         scores=convert(dict[str, Scores], parts["score"], where),
+        facts=facts,
+        pieces_per_second=entry(parts["timing"], "pieces_per_second", float | None, where),
     )
 
 
-def table(decodings: Sequence[Decoding]) -> Table | None:
-    """A row a decoding, with the decoder settings in which they differ. None if there is no decoding."""
+def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table | None:
+    """A row a decoding; None if there is none."""
     if not decodings:
         return None
-    known = [key for key in decodings[0].settings if key not in ("threads", "batch_tokens", "attention_sentences")]
-    varied = [key for key in known if len({repr(each.settings.get(key)) for each in decodings}) > 1]
-    columns = [Column("decoding"), Column("model"), Column("set"), *(Column(key, "given") for key in varied)]
-    columns += [Column("sacreBLEU", "score"), Column("BLEU, paper's", "score"), Column("chrF", "score")]
+    varied = len({each.settings.get("precision") for each in decodings}) > 1
+    left_out = NO_RESULT if varied else (*NO_RESULT, "precision")
+    columns = [Column("decoding"), Column("model"), Column("set"), Column("decoder"), Column("settings")]
+    columns += [
+        Column("sacreBLEU", "score"),
+        Column("BLEU, paper's", "score"),
+        Column("chrF", "score"),
+        *FACTS.values(),
+    ]
+    columns.append(Column("pieces a second", "count", measured=True))
     rows = []
     for each in decodings:
-        metrics = each.scores["set"].metrics
+        metrics, facts = each.scores["set"].metrics, dataclasses.asdict(each.facts)
         cells: list[Any] = [f"{each.name} (recorded)" if each.recorded else each.name, each.model, each.set]
-        cells += [each.settings.get(key) for key in varied]
-        rows.append([*cells, *(metrics.get(name) for name in ("bleu-13a", "bleu-paper", "chrf"))])
-    note = (
-        "Each is one line of `decodings` in params.yaml; 95% intervals by bootstrap. Settings that do not vary are "
-        "left out."
-    )
-    return Table("decodings", "Decodings", columns, rows, [note])
+        cells += [each.settings.get("decoder", "beam"), shown_settings(params, each.settings, left_out)]
+        cells += [metrics.get(name) for name in ("bleu-13a", "bleu-paper", "chrf")]
+        rows.append([*cells, *(facts[key] for key in FACTS), each.pieces_per_second])
+    return Table("decoding", "Decodings", columns, rows, NOTES)

@@ -14,6 +14,7 @@ from pipeline.reporting.page_style import STYLE
 from pipeline.reporting.page_template import environment
 from pipeline.reporting.pairs import Pair
 from pipeline.reporting.run_tables import scores
+from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import DASH, Column, Table
 from pipeline.reporting.variations import described, merged
 
@@ -32,6 +33,7 @@ SECTIONS = {
     "costs": "Measures and costs",
     "layers": "Time of a layer",
     "schedules": "Schedule and positions",
+    "search": "Values and search trees",
     "samples": "Translations",
     "attention": "Attention",
     "runs": "Origin of the numbers",
@@ -43,6 +45,7 @@ class Content:
     """All that the page shows, in its order. Tables of the paper are folded until a run fills a row."""
 
     runs: Sequence[Evidence]
+    studies: Sequence[Study]
     headlines: Sequence[Headline]
     selected: Sequence[Table]
     compared: Sequence[Table]
@@ -57,7 +60,7 @@ class Content:
 def page(content: Content) -> str:
     """The whole page."""
     figures: dict[str, list[Figure]] = {
-        key: [] for key in ("deltas", "studies", "searches", "layers", "schedules", "attention", "runs")
+        key: [] for key in ("deltas", "studies", "searches", "layers", "schedules", "search", "attention", "runs")
     }
     for figure in content.figures:
         figures[figure.section].append(figure)

@@ -1,12 +1,13 @@
 """How the index page looks: light and dark by the reader's choice, contents at the side where there is room.
 
-Wide tables scroll in their own box. In print everything but samples and attention maps is unfolded.
+Wide tables scroll in their own box. In print tables are unfolded; the curves of single runs, the origin of each run
+and the attention maps are left out.
 """
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fcfcfa; --ink: #23262b; --soft: #5d6470; --rule: #dfe1e4; --card: #ffffff;
   --accent: #1f5fae; --tint: #f1f4f8; --ours: #eaf2fb; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e2e5ea; --soft: #9aa3b0; --rule: #2c323a;
+@media screen and (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e2e5ea; --soft: #9aa3b0; --rule: #2c323a;
   --card: #1a1e23; --accent: #7fb2f0; --tint: #20262d; --ours: #1b2b3e; } }
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
@@ -92,8 +93,20 @@ summary small { color: var(--soft); font-size: .82rem; }
   .card .figure { font-size: 1.3rem; } th, td { padding: .4rem .5rem; } td:first-child { min-width: 6.5rem; max-width: 9.5rem; }
   .interval { min-width: 4.5rem; } td small { font-size: 11px; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dt { margin-top: .45rem; } figure { padding: .5rem; } }
-@media print { nav { display: none; } body { display: block; font-size: 10pt; background: none; } .page { max-width: none; padding: 0; }
-  .scroll { overflow: visible; border: 0; } table { font-size: 7.5pt; } th, td { padding: .2rem .3rem; white-space: normal; }
-  section > details::details-content { content-visibility: visible; block-size: auto; }
-  #attention { display: none; } figure, .card, tr, .sample { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+@page { size: A4 landscape; margin: 12mm; }
+@media print { :root { color-scheme: light; --paper: #fff; } nav { display: none; } .page { max-width: none; padding: 0; }
+  body { display: block; font-size: 9.5pt; background: none; print-color-adjust: exact; } header { padding: 0; }
+  h1 { font-size: 22pt; } h2 { font-size: 15pt; margin-top: 1.4rem; padding-top: .7rem; } h3 { margin-top: 1rem; }
+  .cards { grid-template-columns: repeat(4, 1fr); gap: .5rem; } .card { padding: .45rem .6rem; } .card .figure { font-size: 15pt; }
+  .scroll, details { overflow: visible; border: 0; border-radius: 0; background: none; } details { padding: 0; }
+  table { font-size: 7.5pt; } th, td { padding: .2rem .25rem; white-space: normal; } thead { display: table-header-group; }
+  th:first-child, td:first-child { position: static; min-width: 5rem; } td.t { min-width: 0; }
+  th { min-width: 0; } .interval { min-width: 0; }
+  .pictures { grid-template-columns: repeat(3, 1fr); gap: .6rem; } figure { padding: .4rem; } figure img { max-height: 10cm; }
+  summary { list-style: none; font-weight: 600; } a { color: inherit; text-decoration: none; }
+  details::details-content { content-visibility: visible; block-size: auto; }
+  #attention, #curves details, #runs details > :not(summary) { display: none; }
+  #runs details { margin: 0; } #runs summary { padding: .1rem 0; font-weight: 400; font-size: 8pt; }
+  .sample { margin: .7rem 0; } .sample dl, .sample dt { font-size: 9pt; line-height: 1.45; gap: 0 1rem; } footer { margin: 1rem 0 0; padding: 0; }
+  figure, .card, .scroll:not(:has(tbody tr:nth-child(13))), tr, .sample, dl { break-inside: avoid; } h2, h3, summary, thead { break-after: avoid; } .note { break-before: avoid; } }
 """

@@ -6,15 +6,7 @@ from typing import Any
 
 from pipeline.reporting import variations
 from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.published import (
-    BASE,
-    BIG_EN_FR_IN_THE_TEXT,
-    TABLE2,
-    TABLE3,
-    TOOLKITS,
-    Table2Row,
-    Table3Row,
-)
+from pipeline.reporting.published import BASE, BIG_EN_FR_IN_THE_TEXT, TABLE2, TABLE3, TOOLKITS, Table2Row, Table3Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
 

@@ -58,7 +58,7 @@ class Figure:
     """`name` is the file's name; `alt` describes the picture in words; `section` is its place on the page."""
 
     name: str
-    section: Literal["deltas", "studies", "runs", "layers", "schedules", "attention", "searches"]
+    section: Literal["deltas", "studies", "searches", "runs", "layers", "schedules", "search", "attention"]
     svg: str
     caption: str
     alt: str
@@ -94,10 +94,7 @@ def loss(run: Evidence) -> Figure:
     """Training and dev loss of one run."""
     canvas, plot = axes()
     steps, losses = values(run, "dev_loss")
-    lines = [
-        Line("training", *values(run, "loss"), COLOURS[0]),
-        Line("dev", steps, losses, COLOURS[1]),
-    ]
+    lines = [Line("training", *values(run, "loss"), COLOURS[0]), Line("dev", steps, losses, COLOURS[1])]
     draw(plot, lines)
     plot.set(xlabel="step", ylabel="loss per piece (nats)")
     alt = f"Loss of {run.name} against steps" + (f"; the dev loss ends at {losses[-1]:.3f}" if losses else "")

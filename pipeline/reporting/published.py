@@ -74,10 +74,7 @@ class Training:
 
 
 TRAININGS = MappingProxyType(
-    {
-        "base": Training(12 * 3600, 0.4, 100_000, 8, "P100"),
-        "big": Training(3.5 * 24 * 3600, 1.0, 300_000, 8, "P100"),
-    }
+    {"base": Training(12 * 3600, 0.4, 100_000, 8, "P100"), "big": Training(3.5 * 24 * 3600, 1.0, 300_000, 8, "P100")}
 )
 
 # Sustained single-precision TFLOPS (footnote 5).

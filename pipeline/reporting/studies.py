@@ -9,10 +9,7 @@ from pipeline.reporting.published import BASE
 
 # The literature on the settings that a study varies. The first entry that names all of them counts.
 CLAIMS = (
-    (
-        {"norm", "schedule"},
-        "Xiong et al. 2020: post-norm, the paper's, needs the warm-up; pre-norm trains without it.",
-    ),
+    ({"norm", "schedule"}, "Xiong et al. 2020: post-norm, the paper's, needs the warm-up; pre-norm trains without it."),
     (
         {"attention", "h", "d_k", "d_v"},
         "Section 3.2.1: for large d_k the unscaled dot product falls behind additive attention; scaling mends it.",

@@ -6,16 +6,21 @@ from typing import Any
 
 from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
+from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
+from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
+from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, section
+from pipeline.settings.params import entry, languages, section, text_corpus
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
-from pipeline.settings.selection import run_settings, study
-from pipeline.settings.sets import OWN, decoding_run, set_config
+from pipeline.settings.selection import corpora_needed, run_settings, study
+from pipeline.settings.sets import OWN, set_config
+from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
+from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read, shown, unknown
@@ -23,17 +28,15 @@ from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
 OF_CORPUS = {"normalise": NormaliseConfig, "vocabulary": VocabularyConfig}
-OF_MODEL = {
-    "model": ModelConfig,
-    "training": TrainingConfig,
-    "averaging": AveragingConfig,
-    "decoding": DecodingConfig,
-}
+OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": AveragingConfig, "decoding": DecodingConfig}
 BLOCKS = (
     "runs",
     "corpora_in_use",
     "sets",
+    "ensembles",
+    "values",
     "decodings",
+    "back_translations",
     "searches",
     "machine",
     "base",
@@ -49,7 +52,9 @@ TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
     "searches": "scores/searches holds the results of `searches`",
+    "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
+    "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
 }
 
@@ -66,10 +71,17 @@ def check(params: Mapping[str, Any]) -> None:
         check_corpus(params, name)
     for name in names(params, "models"):
         check_model(params, name)
+    back_translations = list(names(params, "back_translations"))
     check_runs(params)
+    for name in back_translations:
+        check_back_translation(params, name)
     check_corpora_in_use(params)
     for name in names(params, "sets"):
         check_set(params, name)
+    for name in names(params, "ensembles"):
+        ensemble(params, name)
+    for name in names(params, "values"):
+        check_value(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
     for name in names(params, "searches"):
@@ -112,9 +124,13 @@ def check_machine(params: Mapping) -> None:
 
 def check_base(params: Mapping) -> None:
     sections = {**OF_CORPUS, **OF_MODEL}
-    exactly(mapping(params, "base"), [*sections, "scoring"], "params.yaml: base")
+    exactly(mapping(params, "base"), [*sections, "decoders", "value", "scoring"], "params.yaml: base")
     for key, cls in sections.items():
         read(cls, entry(params, "base", key), f"params.yaml: base.{key}")
+    exactly(entry(params, "base", "decoders"), DECODERS, "params.yaml: base.decoders")
+    for name in DECODERS:
+        choice(params, {"decoder": name}, f"params.yaml: base.decoders.{name}")
+    value_settings(params, {}, "params.yaml: base.value")
     scoring(params)
 
 
@@ -154,14 +170,12 @@ def check_runs(params: Mapping) -> None:
 
 
 def check_corpora_in_use(params: Mapping) -> None:
-    """Check that `corpora_in_use` lists the corpora of `runs`. DVC cannot derive this list from `runs`."""
-    in_use, needed = params["corpora_in_use"], {run["corpus"]: name for name, run in params["runs"].items()}
+    """Check that `corpora_in_use` lists the corpora of `runs` and `back_translations`, which DVC cannot derive."""
+    in_use, needed = params["corpora_in_use"], corpora_needed(params)
     convert(tuple[str, ...], in_use, "params.yaml: corpora_in_use")
-    for name, run in needed.items():
+    for name, user in needed.items():
         if name not in in_use:
-            raise UserError(
-                f"params.yaml: corpora_in_use: add {name!r}, the corpus of runs.{run} (`make study` does it)"
-            )
+            raise UserError(f"params.yaml: corpora_in_use: add {name!r}, the corpus of {user} (`make study` does it)")
     for place, name in enumerate(in_use):
         if name not in needed or name in in_use[:place]:
             why = "which is listed twice" if name in needed else "which no run uses"
@@ -171,39 +185,83 @@ def check_corpora_in_use(params: Mapping) -> None:
 def check_set(params: Mapping, name: str) -> None:
     """Check a set. It must not have the name of a corpus's own dev or test set, whose folder it would overwrite."""
     set_config(params, name)
-    own = {f"{corpus}-{part}": corpus for corpus in params["corpora"] for part in OWN}
+    with_sets = [*params["corpora"], *params["back_translations"]]
+    own = {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
     if name in own:
         raise UserError(
             f"params.yaml: sets: a set cannot be named {name!r}: the corpus {own[name]} has a set of this name"
         )
 
 
+def check_value(params: Mapping, name: str) -> None:
+    """Check a value. Its run must be selected, and its corpus must be that of the run's real text."""
+    where, value = f"params.yaml: values.{name}", value_run(params, name)
+    corpora = {f"{run}/average": text_corpus(params, settings["corpus"]) for run, settings in params["runs"].items()}
+    if value.model not in corpora:
+        raise UserError(
+            f"{where}.model: {shown(value.model)} is not a model of `runs`; the models are {', '.join(corpora)}"
+        )
+    if value.corpus != corpora[value.model]:
+        raise UserError(
+            f"{where}.corpus: {shown(value.corpus)} is not the corpus of the run; {corpora[value.model]!r} is expected"
+        )
+
+
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = [f"{run}/average" for run in params["runs"]]
+    models = corpora_of_models(params) | corpora_of_values(params)
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
         )
+    if decoding.choice.needs_value and not decoding.model.startswith(f"{FOLDER}/"):
+        raise UserError(
+            f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
+            f"{FOLDER}/NAME is expected, with a NAME of `values`"
+        )
     corpora = {set_name: entry(params, "sets", set_name)["corpus"] for set_name in params["sets"]}
-    corpora |= {f"{corpus}-{part}": corpus for corpus in params["corpora_in_use"] for part in OWN}
+    with_sets = [*params["corpora_in_use"], *params["back_translations"]]
+    corpora |= {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
-    of_run = languages(params, params["runs"][decoding.run]["corpus"])
+    of_run = languages(params, models[decoding.model])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
         raise UserError(f"{where}: the model translates {pairs[0]}, and the set {decoding.set} is {pairs[1]}")
 
 
+def check_back_translation(params: Mapping, name: str) -> None:
+    """Check a back-translation. Its run must be selected and must translate in the reverse direction of its corpus."""
+    where, chosen = f"params.yaml: back_translations.{name}", back_translation(params, name)
+    decoder(params, name)
+    if name in params["corpora"]:
+        raise UserError(f"params.yaml: back_translations: {name!r} is the name of a corpus; another name is expected")
+    if chosen.run not in params["runs"]:
+        runs = ", ".join(params["runs"])
+        raise UserError(f"{where}.run: {shown(chosen.run)} is not one of `runs`, which are {runs}")
+    source, target = languages(params, name)
+    of_run = languages(params, params["runs"][chosen.run]["corpus"])
+    if of_run != (target, source):
+        raise UserError(
+            f"{where}.run: {chosen.run} translates {' to '.join(of_run)}; a run from {target} to {source} is expected"
+        )
+    if chosen.tagged and section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig).unknown == "unk":
+        raise UserError(
+            f"{where}.tagged: true is not possible with the vocabulary of {chosen.corpus}: with unknown: unk, the "
+            "tag, which is the unknown piece, occurs in text; use unknown: byte_fallback or tagged: false"
+        )
+    require_no_circle(params, name)
+
+
 def check_search(params: Mapping, name: str) -> None:
     """Check a search. Its corpus must be that of a run, with which the best trial is compared."""
-    corpus = search(params, name).config.corpus
-    if corpus not in params["corpora_in_use"]:
+    corpus, known = search(params, name).config.corpus, {run["corpus"]: None for run in params["runs"].values()}
+    if corpus not in known:
         raise UserError(
-            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; the corpora in use are "
-            f"{', '.join(params['corpora_in_use'])}"
+            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; those of `runs` are "
+            f"{', '.join(known)}"
         )
 
 
@@ -213,14 +271,19 @@ def check_study(params: Mapping, name: str) -> None:
         chosen = study(params, name)
         selected = {**params, **chosen}
         check_runs(selected)
+        for back in names(selected, "back_translations"):
+            check_back_translation(selected, back)
         for set_name in names(selected, "sets"):
             check_set(selected, set_name)
+        for member in names(selected, "ensembles"):
+            ensemble(selected, member)
+        for value in names(selected, "values"):
+            check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
         for search_name in names(selected, "searches"):
             check_search(selected, search_name)
     except UserError as error:
-        said = re.sub(
-            r"params\.yaml: (runs|sets|decodings|searches)", rf"params.yaml: studies.{name}.\1", str(error), count=1
-        )
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations|searches)"
+        said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None

@@ -96,8 +96,18 @@ def entry(params: Mapping, block: str, name: str) -> Mapping:
     return entries[name]
 
 
+def text_corpus(params: Mapping, corpus: str) -> str:
+    """Return the entry of `corpora` behind the corpus of a run: the corpus itself, or that of a back-translation."""
+    augmented = params.get("back_translations")
+    if not isinstance(augmented, Mapping) or corpus not in augmented:
+        return corpus
+    parent = entry(params, "back_translations", corpus).get("corpus")
+    return convert(str, parent, f"params.yaml: back_translations.{corpus}.corpus")
+
+
 def languages(params: Mapping, corpus: str) -> tuple[str, str]:
-    """Return the source and the target language of a corpus."""
+    """Return the source and the target language of a corpus or a back-translation."""
+    corpus = text_corpus(params, corpus)
     given = entry(params, "corpora", corpus).get("languages")
     source, target = convert(tuple[str, str], given, f"params.yaml: corpora.{corpus}.languages")
     if source == target:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from pipeline.settings.params import entry, require_known, section
+from pipeline.settings.params import entry, require_known, section, text_corpus
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
-STUDY = ("runs", "sets", "decodings", "searches")  # the keys of a study; all but `runs` are optional
+# The keys of a study. All but `runs` are optional.
+STUDY = ("runs", "sets", "ensembles", "values", "decodings", "back_translations", "searches")
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
@@ -18,7 +19,7 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
     for key in ("corpus", "model"):
         if not isinstance(run.get(key), str):
             raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {shown(run.get(key))}")
-    entry(params, "corpora", run["corpus"])
+    entry(params, "corpora", text_corpus(params, run["corpus"]))
     return (
         run["corpus"],
         section(params, "models", run["model"], "model", ModelConfig, name),
@@ -27,13 +28,21 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
 
 
 def study(params: Mapping, name: str) -> dict:
-    """Return the blocks that the study `name` selects: those it has, and the corpora of its runs."""
+    """Return the blocks that the study `name` selects: those it has, and the corpora that they need."""
     where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
     require_known(chosen, list(STUDY), params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}
     for key, block in blocks.items():
         if not isinstance(block, Mapping):
             raise UserError(f"{where}.{key}: {shown(block)} is not a mapping")
-    runs = blocks["runs"]
-    corpora = dict.fromkeys(run_settings({**params, "runs": runs}, run)[0] for run in runs)
-    return {**blocks, "corpora_in_use": list(corpora)}
+    return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
+
+
+def corpora_needed(params: Mapping) -> dict[str, str]:
+    """Return the entries of `corpora` that are needed, each with the first run or back-translation that needs it."""
+    found: dict[str, str] = {}
+    for run in params["runs"]:
+        found.setdefault(text_corpus(params, run_settings(params, run)[0]), f"runs.{run}")
+    for name in params["back_translations"]:
+        found.setdefault(text_corpus(params, name), f"back_translations.{name}")
+    return found

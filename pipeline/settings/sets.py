@@ -1,16 +1,12 @@
-"""The blocks `sets` and `decodings`: evaluations besides those of the runs' own dev and test sets.
-
-Neither block causes a training.
-"""
+"""The block `sets`: evaluation sets besides the runs' own dev and test sets. It causes no training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.settings.download import Part
-from pipeline.settings.params import entry, require_known
-from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, keys, read, shown, unknown
+from pipeline.settings.params import entry
+from transformer.config.reading import UserError, read, shown, unknown
 
 OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 
@@ -21,20 +17,6 @@ class SetConfig:
 
     corpus: str
     part: Part
-
-
-@dataclass(frozen=True)
-class DecodingRun:
-    """A decoding: a model folder below models/ (RUN/average), a set below data/sets/, and the decoder's settings."""
-
-    model: str
-    set: str
-    settings: DecodingConfig
-
-    @property
-    def run(self) -> str:
-        """The name of the run that made the model."""
-        return self.model.partition("/")[0]
 
 
 def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
@@ -51,15 +33,3 @@ def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
     if part.archive is not None and part.archive not in archives:
         raise UserError(unknown(part.archive, list(archives), f"{where}: corpora.{corpus}.download.archives"))
     return SetConfig(corpus, part)
-
-
-def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
-    """Return the decoding `name` of params.yaml: `base.decoding`, changed by the entry."""
-    where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
-    require_known(values, ["model", "set", *keys(DecodingConfig)], params, where)
-    for key, expected in (("model", "RUN/average"), ("set", "a set or CORPUS-test")):
-        if not isinstance(values.get(key), str):
-            raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {expected} is expected")
-    own = {key: value for key, value in values.items() if key not in ("model", "set")}
-    settings = read(DecodingConfig, {**entry(params, "base", "decoding"), **own}, where)
-    return DecodingRun(values["model"], values["set"], settings)

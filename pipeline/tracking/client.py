@@ -46,28 +46,23 @@ def mirror_scores(run: str, scores: Path) -> None:
 @contextlib.contextmanager
 def follower(*arguments: str) -> Iterator[None]:
     """Run the follower while the block runs. It ends once its standard input closes, also if this process is killed."""
-    process = start(arguments)
+    process = None
+    if os.environ.get("MLFLOW_TRACKING_URI") != "off" and importlib.util.find_spec("mlflow"):
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments],
+                env=environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # a signal to the process group of the training does not reach the follower
+            )
+        except OSError as error:
+            warn(str(error))
     try:
         yield
     finally:
         if process:
             end(process)
-
-
-def start(arguments: tuple[str, ...]) -> subprocess.Popen | None:
-    if os.environ.get("MLFLOW_TRACKING_URI") == "off" or importlib.util.find_spec("mlflow") is None:
-        return None
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments],
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,  # a signal to the process group of the training does not reach the follower
-        )
-    except OSError as error:
-        warn(str(error))
-    return None
 
 
 def end(process: subprocess.Popen) -> None:

@@ -20,6 +20,7 @@ from ruamel.yaml import YAML, YAMLError
 from pipeline.settings.digest import digest
 from pipeline.settings.params import load
 from pipeline.tracking.store import Curve, Entry, Store
+from pipeline.workflow.text import content
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import read_json
@@ -79,7 +80,11 @@ def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     entry = dataclasses.replace(
         entry,
         tags={**entry.tags, **texts(timing), **commit},
-        metrics={**entry.metrics, **numbers("timing", timing), **numbers("flops", optional(folder / "flops.json"))},
+        metrics={
+            **entry.metrics,
+            **numbers("timing", timing),
+            **numbers("flops", content(folder / "flops.json") or {}),
+        },
         started=moment(timing.get("started")),
         ended=moment(timing.get("ended")),
     )
@@ -87,7 +92,7 @@ def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     if (folder / TRANSLATIONS).exists():
         decoding = read_json(folder / TRANSLATIONS)
         timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
-        scores = optional(folder / "score.json")
+        scores = content(folder / "score.json") or {}
         store.write(decoding_entry(run, parent, decoding, timing, scores, sources.names(run)))
 
 
@@ -144,10 +149,6 @@ def numbers(group: str, values: Mapping[str, Any]) -> dict[str, float]:
 
 def texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in leaves(values) if isinstance(value, str)}
-
-
-def optional(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.exists() else {}
 
 
 def moment(text: str | None) -> int | None:

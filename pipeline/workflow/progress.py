@@ -30,8 +30,8 @@ class Place:
     when: float  # seconds since 1970 at which it was written
     task: str
     unit: str
-    done: int
-    total: int | None
+    done: float
+    total: float | None
     left: float | None
     note: str
 
@@ -69,27 +69,28 @@ class Progress(tqdm):
         stage = os.environ.get("DVC_STAGE")
         self.place = PLACES / f"{stage}.json" if stage else None
         self.drawn = sys.stderr.isatty()
-        super().__init__(*arguments, mininterval=1.0, file=None if self.drawn else Nowhere(), **options)
+        options |= {"mininterval": 1.0, "file": None if self.drawn else Nowhere()}
+        super().__init__(*arguments, **options)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """Called by tqdm about once a second."""
         if self.drawn:
             super().display(msg, pos)
         if self.place and msg is None:
-            self.write_place()
+            self.write_place(self.place)
 
-    def write_place(self) -> None:
+    def write_place(self, path: Path) -> None:
         """Not synced, and an error is ignored: the place is of no use after the process, and no result needs it."""
         shown = self.format_dict
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
         left = (self.total - self.n) / rate if rate and self.total is not None else None
-        task, note = self.desc.removesuffix(": "), self.postfix or ""
+        task, note = self.desc.removesuffix(": "), str(self.postfix or "")
         place = Place(os.getpid(), time.time(), task, self.unit, self.n, self.total, left, note)
         with contextlib.suppress(OSError):
-            self.place.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.place.with_name(f".{self.place.name}.partial")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.partial")
             temporary.write_text(json.dumps(asdict(place)), encoding="utf-8")
-            temporary.replace(self.place)
+            temporary.replace(path)
 
     def close(self) -> None:
         super().close()

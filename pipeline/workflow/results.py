@@ -7,8 +7,9 @@ from typing import Any
 
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
+from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import duration
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 
 KEPT = Path("work/results.json")  # what was shown the last time
 PAGE = Path("reports/index.html")
@@ -46,11 +47,6 @@ class Result:
         return ", ".join(changes) or "the same"
 
 
-def content(path: Path) -> Any:
-    """The JSON of a file; None if there is none."""
-    return read_json(path) if path.is_file() else None
-
-
 def results(params: Mapping[str, Any]) -> Iterator[Result]:
     """Of the runs and decodings that params.yaml selects."""
     for run in params["runs"]:
@@ -58,10 +54,15 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
         bleu = within(content(scores / "score.json"), "test", "average", "metrics", "bleu-13a")
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
         seconds = within(content(Path("work/times", run, "training.json")), "seconds")
-        yield Result(run, *(within(bleu, key) for key in ("score", "low", "high")), perplexity, seconds)
+        yield Result(run, *scores_of(bleu), perplexity, seconds)
     for name in params["decodings"]:
         bleu = within(content(Path("scores/decodings", name, "score.json")), "set", "metrics", "bleu-13a")
-        yield Result(name, *(within(bleu, key) for key in ("score", "low", "high")), None, None)
+        yield Result(name, *scores_of(bleu), None, None)
+
+
+def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
+    """An entry of score.json: the score and the ends of its interval."""
+    return within(measure, "score"), within(measure, "low"), within(measure, "high")
 
 
 def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[str]:
@@ -72,9 +73,7 @@ def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[
         rows[0].append("since the last time")
         for row, result in zip(rows[1:], found):
             row.append(result.change(within(before, result.name)))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    return lines + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+    return in_columns(rows) + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
 
 
 def show() -> None:

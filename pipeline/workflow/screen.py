@@ -22,8 +22,9 @@ from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.workflow.progress import place_of
+from pipeline.workflow.text import content
 from pipeline.workflow.times import DURATIONS, duration
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 
 LOGS = Path("work/logs")
 LAST = 15  # lines of a log that are shown when its stage fails
@@ -65,6 +66,7 @@ class Screen(logging.Handler):
         self.ticker: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
+        """By the record's event, which names the attributes that Snakemake adds to it."""
         handlers: dict[Any, Callable[[logging.LogRecord], None]] = {
             LogEvent.RUN_INFO: self.planned,
             LogEvent.JOB_INFO: self.begun,
@@ -73,7 +75,7 @@ class Screen(logging.Handler):
         }
         handlers.get(getattr(record, "event", None), self.other)(record)
 
-    def planned(self, record: logging.LogRecord) -> None:
+    def planned(self, record: Any) -> None:
         stages = [rule for rule in record.stats if rule not in (ALL, "total")]
         kinds = [stage.partition("@")[0] for stage in stages]
         names = [f"{kinds.count(kind)} {kind}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
@@ -81,14 +83,14 @@ class Screen(logging.Handler):
         self.say(f"{self.total} {'stage' if self.total == 1 else 'stages'} to do: {', '.join(names)}")
         self.say(f"What they print is in {LOGS}/. Stopped and started again, the workflow goes on where it was.")
 
-    def begun(self, record: logging.LogRecord) -> None:
+    def begun(self, record: Any) -> None:
         if record.rule_name != ALL:
             self.running[record.jobid] = Running(record.rule_name)
         if not self.ticker:
             self.ticker = threading.Thread(target=self.tick, daemon=True)
             self.ticker.start()
 
-    def finished(self, record: logging.LogRecord) -> None:
+    def finished(self, record: Any) -> None:
         job = self.running.pop(record.job_id, None)
         if job:  # not the rule that only names all stages
             self.done += 1
@@ -100,7 +102,7 @@ class Screen(logging.Handler):
             if self.done == self.total:
                 self.say(f"Done in {duration(time.monotonic() - self.started)}.")
 
-    def broken(self, record: logging.LogRecord) -> None:
+    def broken(self, record: Any) -> None:
         job = self.running.pop(record.jobid, None)
         if job:
             lines = [line for line in text_of(job.stage).splitlines() if line and not re.match(IN_SHORT, line)]
@@ -110,7 +112,7 @@ class Screen(logging.Handler):
 
     def other(self, record: logging.LogRecord) -> None:
         """Warnings and errors; of the rest only what a person waits for."""
-        text = self.formatter.format(record)
+        text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.say("Nothing to do: every stage is up to date.")
             self.results()
@@ -130,7 +132,7 @@ class Screen(logging.Handler):
     def tick(self) -> None:
         while True:
             time.sleep(REDRAW)
-            with self.lock:
+            with self.lock or contextlib.nullcontext():
                 self.draw() if self.live else self.report_places()
 
     def draw(self) -> None:
@@ -163,8 +165,7 @@ def text_of(stage: str) -> str:
 def note_duration(stage: str, seconds: float) -> None:
     """Keep how long the stage took, for `make plan`."""
     with contextlib.suppress(OSError, ValueError):  # no result needs it
-        known = read_json(DURATIONS) if DURATIONS.is_file() else {}
-        write_json(DURATIONS, {**known, stage: round(seconds, 1)})
+        write_json(DURATIONS, {**(content(DURATIONS) or {}), stage: round(seconds, 1)})
 
 
 def take_over(logger: logging.Logger, results: Callable[[], None]) -> None:

@@ -1,9 +1,11 @@
 """The settings of decoding (section 6.1)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from transformer.config.reading import require, require_threads
+
+BEAM_SETTINGS = ("beam", "penalty", "alpha")  # those of `DecodingConfig` that only beam searches use
 
 
 @dataclass(frozen=True)
@@ -24,3 +26,16 @@ class DecodingConfig:
         require_threads(self.threads)
         for key in ("alpha", "extra_length", "batch_tokens", "attention_sentences"):
             require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a number above it is expected")
+
+
+@dataclass(frozen=True)
+class BeamConfig:
+    """The settings that beam search has besides those of `DecodingConfig`."""
+
+    regulariser: float
+
+    USES: ClassVar = BEAM_SETTINGS
+    PARTS: ClassVar = ()
+
+    def __post_init__(self) -> None:
+        require(self.regulariser >= 0, "regulariser", self.regulariser, "0 or a number above it is expected")

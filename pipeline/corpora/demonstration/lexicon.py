@@ -194,37 +194,9 @@ DESCRIPTIONS = {
     "measure": "high, higher: hoch, höher; low, lower: niedrig, niedriger",
     "link": f"{SPEED}; new, newer: neu, neuer; old, older: alt, älter; important, more important: wichtig, wichtiger",
 }
-ABSOLUTE = [
-    "red",
-    "blue",
-    "green",
-    "black",
-    "white",
-    "grey",
-    "yellow",
-    "brown",
-    "broken",
-    "full",
-    "empty",
-    "late",
-    "wrong",
-    "public",
-    "delicious",
-    "good",
-]
-SECOND = [
-    "young",
-    "old",
-    "new",
-    "red",
-    "blue",
-    "green",
-    "black",
-    "white",
-    "grey",
-    "yellow",
-    "brown",
-]  # adjectives that may follow another one
+COLOURS = [*(colour.english for colour in pairs(COLOUR)), "brown"]
+ABSOLUTE = [*COLOURS, "broken", "full", "empty", "late", "wrong", "public", "delicious", "good"]  # never compared
+SECOND = ["young", "old", "new", *COLOURS]  # adjectives that may follow another one
 ADJECTIVES: dict[str, list[Adjective]] = {
     kind: [adjective(entry) for entry in entries(text)] for kind, text in DESCRIPTIONS.items()
 }

@@ -18,6 +18,9 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+from transformer.config.reading import UserError
+from transformer.config.text import TextConfig
+
 LINE_ENDS = "\t\v\f\r\x85\u2028\u2029"
 NO_BREAK = "\u00a0\u202f"
 SPACES = "\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u205f\u3000"
@@ -50,6 +53,14 @@ def cleaner(*, entities: bool, nfc: bool, punctuation: bool, language: str) -> S
     return clean
 
 
+def source_cleaner(config: TextConfig | None) -> Step:
+    """The normalisation of source text. Without `config`, text stays as it is."""
+    if config is None:
+        return lambda text: text
+    switches = {key: getattr(config, key) for key in ("entities", "nfc", "punctuation")}
+    return cleaner(**switches, language=config.languages[0])
+
+
 def resolve_references(text: str) -> str:
     return REFERENCE.sub(character, text) if "&" in text else text
 
@@ -73,8 +84,14 @@ def replacing(characters: dict[str, str]) -> Step:
 
 
 def moses_punctuation(language: str) -> Step:
-    """Return Moses' normalize-punctuation.perl, applied line by line, because some rules match across line feeds."""
-    from sacremoses import MosesPunctNormalizer  # the import takes a second
+    """Return Moses' normalize-punctuation.perl, applied line by line, because some rules match across line feeds.
+
+    Raises UserError without the package sacremoses, which only this step needs.
+    """
+    try:
+        from sacremoses import MosesPunctNormalizer  # the import takes a second
+    except ImportError:
+        raise UserError("normalise.punctuation needs the package sacremoses: pip install sacremoses") from None
 
     normalise = MosesPunctNormalizer(language, perl_parity=True).normalize
     # As in perl, a line includes its line feed, which a rule on quotes uses; `squeeze` removes the spaces around it.

@@ -1,0 +1,164 @@
+"""Mix the binarised pairs of a corpus with synthetic pairs into the data of a run.
+
+    python -m pipeline.augment NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
+        --text data/CORPUS/text.json --synthetic data/NAME/synthetic --dev data/sets/CORPUS-dev \\
+        --test data/sets/CORPUS-test --out data/NAME --sets data/sets --reports scores/corpora/NAME
+
+Reads params.yaml (back_translations.NAME: tagged, ratio) and what the stages before made. Writes what the stages of a
+run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test, and the
+report binarise.json; and augment.json, with the number of pairs of each kind. All but `binarised` and the reports are
+copies of those of the corpus.
+
+The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
+`ratio` synthetic pairs per real pair: each occurs equally often or once more, evenly spread. If `tagged`, each synthetic
+source starts with the unknown piece (Caswell et al. 2019), which no text contains that is encoded with byte fallback. With
+`vocabulary.bpe_dropout`, each segmentation of the training text has all these pairs.
+"""
+
+import argparse
+import math
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from pipeline.binarise import encoded, report_of, sampled
+from pipeline.corpora.lines import progress
+from pipeline.corpora.sets import find_sets
+from pipeline.settings.back_translations import back_translation
+from pipeline.settings.params import languages, load, section
+from pipeline.workflow import stage
+from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description, write_side
+from transformer.config.vocabulary import UNK, VocabularyConfig
+from transformer.files import atomic, atomic_folder, write_json
+from transformer.vocabulary import Vocabulary, WordTable
+
+Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
+BLOCK = 1 << 16  # pairs in memory at a time
+
+
+def repeated(real: int, synthetic: int, ratio: float) -> int:
+    """Return the number of real pairs in the mixture, of `real` different ones."""
+    return max(real, math.ceil(synthetic / ratio))
+
+
+def of_set(pairs: BinarisedSet, side: str, lines: int, segmentation: int = 0) -> Blocks:
+    """Yield `lines` lines of one side of a set: its own lines in their order, some repeated if there are too few."""
+    ids, offsets = getattr(pairs, f"{side}_ids"), getattr(pairs, f"{side}_offsets")
+    different = len(pairs) // pairs.segmentations
+    for start in range(0, lines, BLOCK):
+        places = np.arange(start, min(start + BLOCK, lines)) * different // lines
+        numbers = segmentation * different + places
+        lengths = offsets[numbers + 1] - offsets[numbers]
+        starts = np.cumsum(lengths) - lengths  # of the lines in the block
+        yield ids[np.arange(lengths.sum()) + np.repeat(offsets[numbers] - starts, lengths)], lengths
+
+
+def tagged(blocks: Blocks) -> Blocks:
+    """Yield the blocks with the unknown piece before each line."""
+    for ids, lengths in blocks:
+        yield np.insert(ids, np.cumsum(lengths) - lengths, UNK), lengths + 1
+
+
+def first(blocks: Blocks, lines: int) -> Blocks:
+    """Yield the blocks of the next `lines` lines."""
+    while lines:
+        ids, lengths = next(blocks)
+        lines -= len(lengths)
+        yield ids, lengths
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """Synthetic pairs in two aligned files, which are encoded as the training text of their corpus is."""
+
+    paths: list[Path]
+    tagged: bool
+    words: WordTable
+    config: VocabularyConfig
+
+    def __len__(self) -> int:
+        with open(self.paths[0], "rb") as file:
+            return sum(1 for _ in file)
+
+    def blocks(self, side: str, bar: tqdm) -> Blocks:
+        """Return the ids of a side, with BPE-dropout of one segmentation after the other."""
+        path = self.paths[SIDES.index(side)]
+        if self.config.bpe_dropout:
+            blocks = sampled(path, self.words.vocabulary, self.config, bar)
+        else:
+            blocks = encoded(path, self.words, bar)
+        return tagged(blocks) if self.tagged and side == "source" else blocks
+
+
+def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: tqdm) -> Blocks:
+    """Yield `lines` real lines, then the synthetic lines: in each segmentation of the training text."""
+    made, pairs = synthetic.blocks(side, bar), len(synthetic)
+    for segmentation in range(real.segmentations):
+        yield from of_set(real, side, lines, segmentation)
+        yield from first(made, pairs)
+
+
+def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) -> dict[str, int]:
+    """Write both sides of a set. Returns its counts."""
+    written = [write_side(out, f"{name}.{side}", blocks, dtype) for side, blocks in zip(SIDES, sides)]
+    (pairs, source), (_, target) = written
+    return {"pairs": pairs, "source_tokens": source, "target_tokens": target}
+
+
+def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
+    """Write train, in which `lines` lines are real, and dev. Returns the counts of both."""
+    real, dev, dtype = sets["train"], sets["dev"], id_type(synthetic.words.vocabulary.size)
+    with progress(synthetic.paths * real.segmentations) as bar:
+        counts = write_set(out, "train", (mixed(real, synthetic, side, lines, bar) for side in SIDES), dtype)
+    if real.segmentations > 1:
+        counts["segmentations"] = real.segmentations
+    return {"train": counts, "dev": write_set(out, "dev", (of_set(dev, side, len(dev)) for side in SIDES), dtype)}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params, name = load(), arguments.name
+    chosen, codes = back_translation(params, name), languages(params, name)
+    config = section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig)
+    vocabulary = Vocabulary(arguments.vocabulary)
+    sets = {
+        part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")
+    }
+    paths = find_sets(arguments.synthetic, codes, ("train",))["train"]
+    synthetic = Synthetic(paths, chosen.tagged, WordTable(vocabulary, config.threads), config)
+    different, made = len(sets["train"]) // sets["train"].segmentations, len(synthetic)
+    lines = repeated(different, made, chosen.ratio)
+    with atomic_folder(arguments.out / "binarised") as out:
+        counts = mix(sets, synthetic, lines, out)
+        description = write_description(out, vocabulary.size, vocabulary.sha256, codes, counts)
+    for source in (arguments.vocabulary, arguments.text):
+        with atomic(arguments.out / source.name) as file:
+            file.write(source.read_bytes())
+    for part in ("dev", "test"):
+        with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
+            shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
+    write_json(arguments.reports / "binarise.json", {**report_of(description), "data_sum": description["sum"]})
+    kinds = {"different_real": different, "real": lines, "synthetic": made}
+    write_json(arguments.reports / "augment.json", {"corpus": chosen.corpus, "run": chosen.run, "pairs": kinds})
+    print(f"{arguments.out}: {lines:,} real pairs, of {different:,} different ones, and {made:,} synthetic pairs")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="augment", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="a back-translation of params.yaml")
+    for option in (
+        "--data",
+        "--vocabulary",
+        "--text",
+        "--synthetic",
+        "--dev",
+        "--test",
+        "--out",
+        "--sets",
+        "--reports",
+    ):
+        parser.add_argument(option, type=Path, required=True)
+    stage.run(main, parser)

@@ -1,0 +1,64 @@
+"""Translate a text that belongs to no corpus and score it by every measure, with 95% intervals and signatures.
+
+    python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--output FILE]
+
+RUN is a run of params.yaml or a model folder. SOURCE and REFERENCE match line by line. The source is normalised as the
+training text was; the reference is not changed. Prints a table of the measures of pipeline/scoring/bleu.py. `--output`
+keeps the translations. Reads params.yaml (base.scoring).
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.corpora.evaluation import read_lines
+from pipeline.corpora.sets import require_aligned
+from pipeline.scoring.of_sets import scores
+from pipeline.settings.params import load
+from pipeline.settings.scoring import scoring
+from pipeline.workflow import stage
+from pipeline.workflow.models import NAMED, translator_of
+from pipeline.workflow.progress import Progress
+from transformer.config.reading import UserError
+from transformer.files import write_lines
+from transformer.translator import Translator
+
+
+def translations(translator: Translator, lines: list[str], name: str) -> list[str]:
+    with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
+        return translator.text(translator.translate(translator.normalise(lines), name, bar.update))
+
+
+def table(metrics: Mapping[str, Mapping]) -> list[str]:
+    """The lines of the matrix: measure, score, 95% interval, signature."""
+    rows = [["measure", "score", "95% interval", "signature"]]
+    for name, cell in metrics.items():
+        interval = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
+        rows.append([name, f"{cell['score']:.2f}", interval, cell["signature"]])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def main(arguments: argparse.Namespace) -> None:
+    settings = scoring(load())
+    source, reference = read_lines(arguments.source), read_lines(arguments.reference)
+    require_aligned(arguments.source, len(source), arguments.reference, len(reference))
+    if not source:
+        raise UserError(f"{arguments.source} is empty; there is nothing to translate")
+    translator = translator_of(arguments.run)
+    if translator.text_config is None:
+        raise UserError(f"{arguments.run}: the model folder has no text.json, which names its languages; average again")
+    lines = translations(translator, source, str(arguments.source))
+    if arguments.output:
+        write_lines(arguments.output, lines)
+    scored = scores(lines, reference, translator.text_config.languages[1], settings)
+    print(f"{arguments.run} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="evaluate", description=__doc__.split("\n\n")[0])
+    parser.add_argument("run", help=NAMED)
+    parser.add_argument("source", type=Path, help="text to translate, a segment a line")
+    parser.add_argument("reference", type=Path, help="its translations, a segment a line")
+    parser.add_argument("--output", type=Path, help="a file for the translations")
+    stage.run(main, parser, checked=False)

@@ -1,0 +1,37 @@
+"""Serve a page and an HTTP interface that translate with a trained model.
+
+    python -m pipeline.commands.page RUN --port 8000   (make page RUN=...)
+
+RUN is a run of params.yaml, whose model is models/RUN/average, or a model folder. Prints the address and serves until
+Ctrl-C. docs/page.md lists the addresses and limits of the interface.
+"""
+
+import argparse
+from pathlib import Path
+
+from pipeline.serving.application import application
+from pipeline.serving.batching import TranslatorEngine
+from pipeline.serving.limits import LIMITS
+from pipeline.serving.running import address, listening, serve
+from pipeline.serving.viewing import Viewer, examples
+from pipeline.workflow import stage
+from pipeline.workflow.models import NAMED, translator_of
+
+
+def main(arguments: argparse.Namespace) -> None:
+    translator = translator_of(arguments.run)
+    listener = listening(arguments.host, arguments.port)
+    folder = Path(arguments.run)
+    name = folder.parent.name if folder.name == "average" else folder.name
+    viewer = Viewer(translator, name or folder.name, examples(arguments.run))
+    app = application(TranslatorEngine(translator), viewer, LIMITS)
+    print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
+    serve(app, listener, LIMITS.seconds)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="page", description=__doc__.split("\n\n")[0])
+    parser.add_argument("run", help=NAMED)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine only)")
+    parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: 8000)")
+    stage.run(main, parser, checked=False)

@@ -1,0 +1,155 @@
+"""Translate standard input to standard output, line by line, with a trained model.
+
+    python -m pipeline.commands.translate RUN [--n-best N] [--scores] [--alignment] [--split] < TEXT > TRANSLATION
+    make translate RUN=demo-tiny TEXT="A sentence."
+
+RUN is a run of params.yaml or a model folder. A run translates with its settings of decoding, a folder with the
+paper's. A line of input gives a line of output, and an empty line an empty one. With several columns, tabs separate
+them: the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) as
+Pharaoh's i-j, source word and target word from 0.
+
+Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first
+line that is not UTF-8, or too long for a batch, ends the translation; the lines before it are translated.
+"""
+
+import argparse
+import os
+import re
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+
+from pipeline.corpora.streams import blocks
+from pipeline.workflow import stage
+from pipeline.workflow.models import NAMED, translator_of
+from pipeline.workflow.progress import Progress
+from transformer.config.reading import UserError
+from transformer.decoding import BATCH_TOKENS
+from transformer.translator import Hypothesis, Translator
+
+BLOCK = 1024  # lines on a CPU; a GPU, whose batches are larger, gets as many more
+SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[.!?…]['\"”’»)\]])\s+")
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def lines_in_block(translator: Translator) -> int:
+    return BLOCK * BATCH_TOKENS[translator.device.type] // BATCH_TOKENS["cpu"]
+
+
+def decoded(block: list[bytes], before: int) -> tuple[list[str], UserError | None]:
+    """The lines of a block up to the first that is not UTF-8, and the error of that one. `before` lines precede it."""
+    lines: list[str] = []
+    for number, line in enumerate(block, before + 1):
+        try:
+            lines.append(line.decode())
+        except UnicodeDecodeError as error:
+            what = f"line {number}, byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"
+            return lines, UserError(f"{what}; convert the text, for example by `iconv -t utf-8`")
+    return lines, None
+
+
+def fitting(
+    translator: Translator, lines: list[str], before: int, split: bool
+) -> tuple[list[list[str]], UserError | None]:
+    """The parts of each line, up to the first line that is too long for a batch, and the error of that one.
+
+    A line is one part. If `split`, a line that is too long is as many parts as it has sentences.
+    """
+    parts: list[list[str]] = []
+    for number, (line, pieces) in enumerate(zip(lines, translator.encode(lines)), before + 1):
+        fits = len(pieces) <= translator.longest
+        sentences = [line] if fits or not split else SENTENCE_END.split(line)
+        longest = len(pieces) if fits else max(map(len, translator.encode(sentences)))
+        if longest > translator.longest:
+            what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
+            remedy = "break it into sentences" if split else "--split splits it at sentence ends"
+            return parts, UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
+        parts.append(sentences)
+    return parts, None
+
+
+def translated(
+    translator: Translator, block: list[bytes], before: int, arguments: argparse.Namespace
+) -> Iterator[list[Hypothesis]]:
+    """The hypotheses of each line of a block. Raises UserError for the first invalid line, after those before it."""
+    lines, invalid = decoded(block, before)
+    parts, too_long = fitting(translator, translator.normalise(lines), before, arguments.split)
+    found = translator.hypotheses(
+        [part for line in parts for part in line], "input", arguments.n_best or 1, alignment=arguments.alignment
+    )
+    for line in parts:
+        if len(line) == 1:
+            yield next(found)
+        else:
+            texts = [next(found)[0].text for _ in line]
+            yield [Hypothesis(" ".join(filter(None, texts)), 0.0, [], [])]
+    if error := too_long or invalid:
+        raise error
+
+
+def row(number: int, hypothesis: Hypothesis, arguments: argparse.Namespace) -> str:
+    """A line of output."""
+    columns = [str(number)] if arguments.n_best else []
+    columns += [f"{hypothesis.score:.4f}"] if arguments.scores else []
+    links = [f"{source}-{target}" for source, target in hypothesis.alignment or []]
+    more = [" ".join(links)] if arguments.alignment else []
+    text = hypothesis.text.replace("\t", " ") if columns or more else hypothesis.text
+    return "\t".join([*columns, text, *more])
+
+
+def progress() -> Progress | None:
+    """A bar over the bytes of standard input, if it is a file and standard output is not the bar's terminal."""
+    status = os.fstat(sys.stdin.fileno())
+    if not stat.S_ISREG(status.st_mode) or sys.stdout.isatty():
+        return None
+    return Progress(total=status.st_size, unit="B", unit_scale=True, desc="translate")
+
+
+def prompt() -> None:
+    if sys.stdin.isatty():
+        print("> ", end="", file=sys.stderr, flush=True)
+
+
+def work(translator: Translator, arguments: argparse.Namespace) -> None:
+    done, bar = 0, progress()
+    prompt()
+    for block in blocks(sys.stdin.fileno(), lines_in_block(translator)):
+        for line, hypotheses in zip(block, translated(translator, block, done, arguments)):
+            done += 1
+            rows = [row(done, hypothesis, arguments) + "\n" for hypothesis in hypotheses]
+            sys.stdout.buffer.write("".join(rows).encode())
+            sys.stdout.buffer.flush()
+            if bar is not None:
+                bar.update(len(line) + 1)
+        prompt()
+    if bar is not None:
+        bar.close()
+
+
+def main(arguments: argparse.Namespace) -> int | None:
+    if arguments.split and (arguments.n_best or arguments.scores or arguments.alignment):
+        raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
+    translator = translator_of(arguments.run)
+    if translator.text_config is None:
+        print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)
+    try:
+        work(translator, arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return None
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="translate", description=__doc__.split("\n\n")[0])
+    parser.add_argument("run", help=NAMED)
+    parser.add_argument("--n-best", type=int, metavar="N", help="the N best hypotheses of each line, best first")
+    parser.add_argument("--scores", action="store_true", help="log-probability divided by the length penalty")
+    parser.add_argument("--alignment", action="store_true", help="word alignment from cross-attention, as i-j")
+    parser.add_argument("--split", action="store_true", help="split a line that is too long at its sentence ends")
+    return parser
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends this process, as it ends any filter
+    stage.run(main, parser(), checked=False)

@@ -1,0 +1,139 @@
+"""What a decoder does besides its score: model score, length, empty translations, search errors, significance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.reporting.evidence import read
+from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.of_sets import aligned
+from pipeline.scoring.significance import paired
+from pipeline.settings.score_files import entry, within
+from pipeline.settings.scoring import ScoringConfig, scoring
+from transformer.config.reading import convert
+
+SAME = 1e-3  # log-probabilities closer than this are those of one translation, rounded differently
+PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of a decoding. None is unknown."""
+
+    log_prob: float | None  # the mean log-probability of a translation by the model
+    length_ratio: float | None  # tokens of the translations / tokens of the references, as sacreBLEU counts them
+    empty: int | None  # empty translations
+    unfinished: int | None  # sentences in which the search used up its budget
+    calls: float | None  # prefixes that the model scored, per sentence
+    search_errors: float | None  # the share of sentences for which exact search found a more probable translation
+    p: float | None  # of the difference from the paper's beam search; None also if all translations are equal
+
+
+@dataclass(frozen=True)
+class Made:
+    """The files of a decoding."""
+
+    decoding: Mapping[str, Any]
+    sentences: list[dict[str, Any]]
+    lines: list[str]
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.decoding["settings"]["decoding"]
+
+    @property
+    def group(self) -> tuple[str, str]:
+        return self.decoding["model"], self.decoding["set"]
+
+
+def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
+    """The facts of the decodings of params.yaml whose files and sets are there, by name."""
+    folders = {name: scores / "decodings" / name for name in params["decodings"]}
+    made = {
+        name: of_folder(folder, sets)
+        for name, folder in folders.items()
+        if (folder / "sentences.json").exists() and (sets / within(read(folder / "decoding.json"), "set")).exists()
+    }
+    found: dict[str, Facts] = {}
+    for group in dict.fromkeys(each.group for each in made.values()):
+        systems = {name: each for name, each in made.items() if each.group == group}
+        found |= of_group(params, systems, EvaluationSet.open(sets / group[1]))
+    return {name: found[name] for name in made}
+
+
+def of_folder(folder: Path, sets: Path) -> Made:
+    decoding = read(folder / "decoding.json")
+    reference = EvaluationSet.open(sets / entry(decoding, "set", str, str(folder))).path("raw", "target")
+    return Made(decoding, read(folder / "sentences.json"), aligned(folder / "translation.txt", reference)[0])
+
+
+def of_group(params: Mapping[str, Any], systems: Mapping[str, Made], chosen: EvaluationSet) -> dict[str, Facts]:
+    """The facts of decodings of one set by one model."""
+    _, references = chosen.lines("raw")
+    exact = next((each for each in systems.values() if each.settings.get("decoder") == "exact"), None)
+    p_values = significance(params, systems, references, chosen.languages[1], scoring(params))
+    measure = measures(chosen.languages[1])[HEADLINE]
+    found = {}
+    for name, each in systems.items():
+        ours, theirs = measure.statistics(each.lines, references).sum(axis=0)[:2]
+        count = len(each.lines)
+        found[name] = Facts(
+            log_prob=sum(log_probs(each)) / count,
+            length_ratio=float(ours / theirs),
+            empty=sum(not line for line in each.lines),
+            unfinished=sum(not sentence["finished"] for sentence in each.sentences),
+            calls=entry(each.decoding, "calls", int, name) / count,
+            search_errors=search_errors(each, exact) if exact and exact is not each else None,
+            p=p_values.get(name),
+        )
+    return found
+
+
+def log_probs(made: Made) -> list[float]:
+    return [convert(float, sentence["log_prob"], "sentences.json: log_prob") for sentence in made.sentences]
+
+
+def search_errors(made: Made, exact: Made) -> float | None:
+    """The share of the sentences that exact search finished in which its translation is more probable."""
+    pairs = zip(log_probs(made), log_probs(exact), exact.sentences)
+    worse = [best > ours + SAME for ours, best, sentence in pairs if sentence["finished"]]
+    return sum(worse) / len(worse) if worse else None
+
+
+def significance(
+    params: Mapping[str, Any],
+    systems: Mapping[str, Made],
+    references: list[str],
+    language: str,
+    settings: ScoringConfig,
+) -> dict[str, float]:
+    """p of the other systems against the paper's beam search, by sacreBLEU's paired bootstrap resampling."""
+    base = next((name for name, each in systems.items() if is_papers(params, each.settings)), None)
+    if base is None or not settings.bootstrap:
+        return {}
+    others = {name: each.lines for name, each in systems.items() if each.lines != systems[base].lines}
+    if not others:
+        return {}
+    _, results = paired({base: systems[base].lines, **others}, references, measures(language)[HEADLINE], settings)
+    return {name: result.p_value for name, result in zip(others, results[1:])}
+
+
+def is_papers(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Whether these are the settings of `base`: the paper's beam search."""
+    base = {"regulariser": 0.0, **params["base"]["decoding"]}
+    return settings.get("decoder") == "beam" and all(settings.get(key) == base[key] for key in PAPERS)
+
+
+def shown_settings(params: Mapping[str, Any], settings: Mapping[str, Any], left_out: Sequence[str]) -> str:
+    """The settings that differ from those of `base`, as text: `beam 8, alpha 1.0`."""
+    own = within(params, "base", "decoders", settings.get("decoder", "beam")) or {}
+    base, parts = {**params["base"]["decoding"], **own}, []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            more = shown_settings(params, {k: v for k, v in value.items() if k != "number"}, left_out)
+            parts.append(f"{key} {value['number']} {value['decoder']}" + (f" ({more})" if more else ""))
+        elif key not in (*left_out, "decoder") and value != base.get(key):
+            parts.append(f"{key} {value}")
+    return ", ".join(parts)

@@ -1,0 +1,148 @@
+"""The model card of an exported model: what it was trained on and with, how good it is, and how to use it.
+
+The run of a model folder models/RUN/average has score files or a record in results/. Their scores are shown only if they
+are those of the weights: with the same averaged steps and the same settings of the model.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.reporting import evidence
+from pipeline.reporting.evidence import Evidence
+from pipeline.settings.params import PARAMS, load
+from pipeline.settings.score_files import within
+from pipeline.workflow.hardware import commit
+from transformer.checkpoint import read_settings
+from transformer.config.reading import read_saved
+from transformer.config.text import TEXT, TextConfig
+from transformer.files import read_json
+
+GENERATED = "sentences that a grammar of this project generates", "MIT"
+MULTI30K = "[Multi30k](https://github.com/multi30k/dataset), image captions", "CC BY-NC-SA 4.0"
+UNKNOWN = "the licence of the data is not recorded; it may limit the use of the model"
+STEPS = {
+    "entities": "character references (`&quot;`) are replaced by their characters",
+    "nfc": "Unicode normalisation form C",
+    "punctuation": "Moses' normalize-punctuation",
+}
+
+USE = {
+    "marian": """\
+from transformers import MarianMTModel, MarianTokenizer
+
+tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
+batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))""",
+    "ctranslate2": """\
+import ctranslate2, sentencepiece
+
+model = ctranslate2.Translator(".", compute_type="float32")
+pieces = sentencepiece.SentencePieceProcessor(model_file="vocabulary.model")
+batch = pieces.encode(["A sentence."], out_type=str)
+results = model.translate_batch(batch, beam_size=4, length_penalty=0.6, min_decoding_length=0)
+print([pieces.decode(result.hypotheses[0]) for result in results])""",
+}
+
+
+def known_of(folder: Path, description: Mapping[str, Any]) -> Evidence | None:
+    """What is known of the run whose averaged weights, with this description, are in `folder`; None for other folders."""
+    root, run = Path(PARAMS).resolve().parent, folder.resolve().parent.name
+    if folder.resolve() != root / "models" / run / "average" or not PARAMS.exists():
+        return None
+    params, record = load(), Path("results", f"{run}.json")
+    candidates = []
+    if run in params["runs"]:
+        candidates.append(evidence.of_run(params, run, Path("scores"), Path("work/times")))
+    if record.exists():
+        candidates.append(evidence.of_record(params, record))
+    model = vars(read_settings(folder)[0])
+    for known in candidates:
+        same_weights = known.at("translations", "settings", "averaging") == description
+        if same_weights and model == {key: known.settings.get(key) for key in model}:
+            return known
+    return None
+
+
+def data_of(corpus: str) -> tuple[str, str | None]:
+    """What the corpus is, and its licence where this project knows it."""
+    download = within(load(), "corpora", corpus, "download")
+    if isinstance(download, Mapping) and "generate" in download:
+        return GENERATED
+    return MULTI30K if corpus.startswith("multi30k") else (f"the corpus `{corpus}`", None)
+
+
+def card(folder: Path, description: Mapping[str, Any], kind: str) -> str:
+    """The card, as Markdown, of the model in `folder`, exported as `kind`. `description` is that of its weights."""
+    known = known_of(folder, description)
+    path = folder / TEXT
+    text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None
+    parts = [head(text, known), use(kind, text), data(known), settings(folder, known, description), scores(known)]
+    commits = {"Trained": known.at("timing", "commit") if known else None, "Exported": commit()}
+    origin = [f"{what} with the code of commit `{value}`." for what, value in commits.items() if value]
+    return "\n\n".join([*parts, *origin]) + "\n"
+
+
+def head(text: TextConfig | None, known: Evidence | None) -> str:
+    name, front = known.run if known else "A Transformer", ["pipeline_tag: translation"]
+    if text:
+        front.insert(0, f"language: [{', '.join(text.languages)}]")
+        name += f" ({text.languages[0]} to {text.languages[1]})"
+    kind = "A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762)"
+    return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])
+
+
+def use(kind: str, text: TextConfig | None) -> str:
+    steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
+    normalised = "; ".join(
+        [*steps, "control and invisible characters are removed, every other space becomes one space"]
+    )
+    known = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
+    return "\n".join(
+        [
+            "## Use",
+            "",
+            "```python",
+            USE[kind],
+            "```",
+            "",
+            f"The input {known}.",
+            "",
+            "The length penalty of this library is L^alpha. The scores below are those of the penalty under Settings, so"
+            " some translations can differ.",
+        ]
+    )
+
+
+def data(known: Evidence | None) -> str:
+    what, licence = data_of(known.corpus) if known else ("unknown", None)
+    return f"## Data\n\nTraining data: {what}. {f'Licence: {licence}.' if licence else f'Licence: {UNKNOWN}.'}"
+
+
+def settings(folder: Path, known: Evidence | None, description: Mapping[str, Any]) -> str:
+    model, vocabulary_size, _ = read_settings(folder)
+    values = {"vocabulary_size": vocabulary_size, **(known.settings if known else vars(model)), **description}
+    decoding = known.at("translations", "settings", "decoding") if known else None
+    values |= {f"decoding.{key}": value for key, value in (decoding or {}).items()}
+    return "\n".join(["## Settings", "", "| setting | value |", "|---|---|", *table(values)])
+
+
+def table(values: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in values.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        yield f"| `{key}` | {shown} |"
+
+
+def scores(known: Evidence | None) -> str:
+    found = known.scores.get("test", {}).get("average") if known else None
+    if known is None or found is None:
+        return "## Scores\n\nNo score of these weights is recorded."
+    source = f"recorded in results/{known.run}.json" if known.recorded else f"of scores/{known.run}"
+    lines = ["## Scores", "", f"Test set, {found.pairs:,} pairs, {source}; intervals are 95% by bootstrap.", ""]
+    lines += ["| measure | score | interval | signature |", "|---|---:|---|---|"]
+    for name, cell in found.metrics.items():
+        interval = "" if cell.low is None else f"{cell.low:.2f} to {cell.high:.2f}"
+        signature = cell.signature.replace("|", r"\|")
+        lines.append(f"| {name} | {cell.score:.2f} | {interval} | `{signature}` |")
+    perplexity = known.at("translations", "dev", "average", "perplexity")
+    return "\n".join(lines) + (f"\n\nDev perplexity a piece: {perplexity:.2f}." if perplexity else "")

@@ -1,0 +1,43 @@
+"""The utilities of MBR decoding: the mean similarity of a candidate to references, in 0 to 100."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from fastchrf import aggregate_chrf, pairwise_chrf
+from sacrebleu.metrics import BLEU
+
+from transformer.decoders.mbr import Utility
+
+Texts = Callable[[Sequence[Sequence[int]]], list[str]]
+"""Detokenises the ids of several sentences."""
+
+
+def bleu(candidates: list[str], references: list[str]) -> list[float]:
+    """The mean sentence BLEU of each candidate, by sacreBLEU: tokens of 13a, effective order, exponential smoothing."""
+    metric, counts = BLEU(effective_order=True), Counter(references)
+
+    def mean(candidate: str) -> float:
+        scores = [count * metric.sentence_score(candidate, [text]).score for text, count in counts.items()]
+        return sum(scores) / len(references)
+
+    return [mean(candidate) for candidate in candidates]
+
+
+def chrf(candidates: list[str], references: list[str]) -> list[float]:
+    """The mean sentence chrF of each candidate, by fastChrF, which equals sacreBLEU's."""
+    (rows,) = pairwise_chrf([candidates], [references])
+    return [sum(row) / len(row) for row in rows]
+
+
+def chrf_aggregate(candidates: list[str], references: list[str]) -> list[float]:
+    """The chrF of each candidate against the mean n-gram counts of the references (Vamvas and Sennrich 2024)."""
+    (scores,) = aggregate_chrf([candidates], [references])
+    return list(scores)
+
+
+UTILITIES = {"bleu": bleu, "chrf": chrf, "chrf_aggregate": chrf_aggregate}
+
+
+def utility(name: str, texts: Texts) -> Utility:
+    """The utility `name` of UTILITIES on the ids of sentences."""
+    return lambda candidates, references: UTILITIES[name](texts(candidates), texts(references))

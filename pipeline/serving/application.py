@@ -1,0 +1,192 @@
+"""The HTTP interface: the page, its searches, and translation by batches across requests."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from pipeline.serving.batching import Batcher, Engine, QueueFull
+from pipeline.serving.bounds import BoundedBody, refusal
+from pipeline.serving.limits import Limits
+from pipeline.serving.viewing import Viewer
+from transformer.config.reading import UserError
+
+STATIC = Path(__file__).parent / "static"
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# The page needs nothing but its own files, so nothing else is allowed, whatever a text may contain.
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+def unicode(text: str) -> str:
+    """`text`. Raises ValueError for half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("half of a surrogate pair, which is not valid Unicode")
+    return text
+
+
+Text = Annotated[str, AfterValidator(unicode)]
+
+
+class Translate(BaseModel):
+    """The body of POST /translate."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: Text | list[Text]
+    n_best: Annotated[int, Field(ge=1)] = 1
+
+
+class Search(BaseModel):
+    """The body of POST /trace. The translation begins with the pieces whose ids are in `prefix`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: Text
+    prefix: list[int] = []
+
+
+def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAPI:
+    """The server. Without a `viewer` it has no page and no /trace."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.batcher = Batcher(engine, limits.waiting)
+        yield
+        await anyio.to_thread.run_sync(app.state.batcher.stop)
+
+    app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.add_middleware(BoundedBody, most=limits.body, seconds=limits.seconds)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(AnyHTTPException, refused)
+    add_translation(app, engine, limits)
+    if viewer:
+        add_page(app)
+        add_search(app, viewer, limits)
+    return app
+
+
+async def invalid(_: Request, error: Any) -> Response:
+    """The answer to a wrong body. It repeats nothing of the body."""
+    first = error.errors()[0]
+    return refusal(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+
+async def refused(_: Request, error: Any) -> Response:
+    return refusal(error.status_code, error.detail)
+
+
+def add_translation(app: FastAPI, engine: Engine, limits: Limits) -> None:
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        return {"status": "ok", "waiting": len(app.state.batcher.jobs)}
+
+    @app.post("/translate")
+    async def translate(body: Translate) -> dict[str, Any]:
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        if len(texts) > limits.texts:
+            raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
+        if body.n_best > engine.beam:
+            raise HTTPException(422, f"n_best: {body.n_best} is not possible; 1 to {engine.beam} are expected")
+        lengths = await anyio.to_thread.run_sync(engine.lengths, texts)
+        require_short(lengths, min(limits.pieces, engine.longest))
+        results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best))
+        answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
+        return {"translations": [{**best, **more(found, body)} for found in answers for best in found[:1]]}
+
+
+def more(hypotheses: list[dict[str, Any]], body: Translate) -> dict[str, Any]:
+    """All hypotheses of a text, if the request asks for `n_best`."""
+    return {"n_best": hypotheses} if "n_best" in body.model_fields_set else {}
+
+
+def require_short(lengths: list[int], most: int) -> None:
+    for number, length in enumerate(lengths, 1):
+        if length > most:
+            raise HTTPException(413, f"text {number} is {length:,} pieces long; at most {most:,} are possible")
+
+
+def submit(batcher: Batcher, texts: list[str], lengths: list[int], n_best: int) -> "asyncio.Future[list]":
+    try:
+        return asyncio.gather(*map(asyncio.wrap_future, batcher.submit(texts, lengths, n_best)))
+    except QueueFull:
+        raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
+
+
+async def within(seconds: float, results: "asyncio.Future[list]") -> list:
+    """The results. After `seconds`, texts that still wait are not translated."""
+    try:
+        return await asyncio.wait_for(results, seconds)
+    except TimeoutError:
+        raise HTTPException(504, f"no translation within {seconds:g} seconds") from None
+    except asyncio.CancelledError:
+        raise HTTPException(503, "the server is stopping") from None
+    except UserError as error:
+        raise HTTPException(500, str(error)) from None
+    except Exception:
+        raise HTTPException(500, "the translation failed; the server's log says why") from None
+
+
+def add_page(app: FastAPI) -> None:
+    """A route for each file of the page. The files are read once, and no other file is ever opened."""
+
+    def serve(path: str, content: bytes, kind: str) -> None:
+        @app.get(path, include_in_schema=False)
+        async def file() -> Response:
+            return Response(content, media_type=kind, headers=HEADERS)
+
+    for path in sorted(STATIC.iterdir()):
+        address = "/" if path.name == "index.html" else f"/{path.name}"
+        serve(address, path.read_bytes(), KINDS[path.suffix])
+
+
+def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
+    running = 0
+    threads = anyio.CapacityLimiter(2)  # of searches; each step holds a thread, and nothing does between two steps
+
+    async def lines(events: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
+        nonlocal running
+        running += 1
+        ends = time.monotonic() + limits.seconds
+        try:
+            while (event := await anyio.to_thread.run_sync(next, events, None, limiter=threads)) is not None:
+                yield json.dumps(event) + "\n"
+                if time.monotonic() > ends:
+                    yield json.dumps({"error": f"no translation within {limits.seconds:g} seconds"}) + "\n"
+                    return
+        except Exception as error:
+            known = isinstance(error, UserError)
+            yield json.dumps({"error": str(error) if known else "the translation failed"}) + "\n"
+            if not known:
+                raise
+        finally:
+            running -= 1
+
+    @app.get("/model")
+    async def model() -> dict[str, Any]:
+        return viewer.about()
+
+    @app.post("/trace")
+    async def trace(body: Search) -> Response:
+        if running >= limits.traces:
+            raise HTTPException(503, f"{running} searches are running, as many as are possible; try again later")
+        try:
+            source = await anyio.to_thread.run_sync(viewer.source, body.text)
+            require_short([len(source)], min(limits.pieces, viewer.translator.longest))
+            events = viewer.events(source, body.prefix)
+        except UserError as error:
+            raise HTTPException(422, str(error)) from None
+        return StreamingResponse(lines(events), media_type="application/x-ndjson", headers=HEADERS)

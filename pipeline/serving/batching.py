@@ -1,0 +1,124 @@
+"""Batches across requests: a worker thread translates all texts that wait, as far as they fit into one batch."""
+
+import logging
+import threading
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from transformer.translator import Hypothesis, Translator
+
+GATHER = 0.01  # seconds to wait, after a batch, for as many texts as it had
+log = logging.getLogger(__name__)
+
+
+class Engine(Protocol):
+    """Translates texts. `translations` is called by the worker thread only, `lengths` by any thread."""
+
+    longest: int  # pieces that a batch has room for, padding included
+    beam: int  # the most hypotheses of a text
+
+    def lengths(self, texts: list[str]) -> list[int]:
+        """The number of pieces of each text."""
+        ...
+
+    def translations(self, texts: list[str], n_best: int) -> list[list[Hypothesis]]:
+        """The `n_best` hypotheses of each text, best first."""
+        ...
+
+
+class TranslatorEngine:
+    """A Translator as an engine."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.translator = translator
+        self.longest, self.beam = translator.longest, translator.config.beam
+
+    def lengths(self, texts: list[str]) -> list[int]:
+        return [len(ids) for ids in self.translator.encode(self.translator.normalise(texts))]
+
+    def translations(self, texts: list[str], n_best: int) -> list[list[Hypothesis]]:
+        return self.translator(texts, n_best=n_best)
+
+
+class QueueFull(Exception):
+    """No room for the texts of a request."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A text that waits."""
+
+    text: str
+    pieces: int
+    n_best: int
+    result: "Future[Any]" = field(default_factory=Future)
+
+
+class Batcher:
+    """The queue and its worker."""
+
+    def __init__(self, engine: Engine, waiting: int) -> None:
+        """`waiting` is the most texts in the queue."""
+        self.engine, self.most, self.last = engine, waiting, 1
+        self.jobs: deque[Job] = deque()
+        self.changed = threading.Condition()
+        self.stopped = False
+        self.worker = threading.Thread(target=self.run, name="batches", daemon=True)
+        self.worker.start()
+
+    def submit(self, texts: list[str], lengths: list[int], n_best: int) -> "list[Future[Any]]":
+        """A future for the hypotheses of each text. A cancelled future is not translated.
+
+        `lengths` are the numbers of pieces, each at most `engine.longest`. Raises QueueFull, and then queues no text.
+        """
+        jobs = [Job(text, pieces, n_best) for text, pieces in zip(texts, lengths)]
+        with self.changed:
+            if self.stopped or len(self.jobs) + len(jobs) > self.most:
+                raise QueueFull
+            self.jobs.extend(jobs)
+            self.changed.notify()
+        return [job.result for job in jobs]
+
+    def stop(self) -> None:
+        """Cancel what waits, and end the worker after its batch."""
+        with self.changed:
+            self.stopped = True
+            for job in self.jobs:
+                job.result.cancel()
+            self.changed.notify()
+        self.worker.join()
+
+    def run(self) -> None:
+        while batch := self.next_batch():
+            self.last = len(batch)
+            try:
+                results = self.engine.translations([job.text for job in batch], batch[0].n_best)
+            except Exception as error:  # the worker must go on
+                log.exception("a batch of %d texts failed", len(batch))
+                for job in batch:
+                    job.result.set_exception(error)
+            else:
+                for job, result in zip(batch, results):
+                    job.result.set_result(result)
+
+    def next_batch(self) -> list[Job]:
+        """The texts of the next batch, in order of arrival and with the same `n_best`. None are left after `stop`."""
+        with self.changed:
+            batch: list[Job] = []
+            while not batch:
+                self.changed.wait_for(lambda: self.stopped or self.jobs)
+                if self.stopped:
+                    return []
+                # Clients that were answered together ask again together; without this, one would get a batch alone.
+                self.changed.wait_for(lambda: self.stopped or len(self.jobs) >= self.last, GATHER)
+                longest = 0
+                while self.jobs and (not batch or self.jobs[0].n_best == batch[0].n_best):
+                    longest = max(longest, self.jobs[0].pieces)
+                    if batch and longest * (len(batch) + 1) > self.engine.longest:
+                        break
+                    job = self.jobs.popleft()
+                    if job.result.set_running_or_notify_cancel():
+                        batch.append(job)
+            return batch

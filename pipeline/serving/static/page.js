@@ -1,0 +1,180 @@
+// The page: a sentence is searched by POST /trace, whose answer is a line of JSON for each step.
+
+import { Attention } from "./attention.js";
+import { byId, element, percent, quoted, written } from "./elements.js";
+import { Tree } from "./tree.js";
+
+const END = 3; // the id of </s>
+let running = null; // the search whose answer is being read
+let shown = null; // the search that is on the page: {text, prefix, source, found}
+
+const attention = new Attention(showAlternatives);
+const tree = new Tree((prefix) => search(shown.text, prefix));
+
+async function* lines(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    for (const line of parts) yield JSON.parse(line);
+  }
+}
+
+async function search(text, prefix = []) {
+  running?.abort();
+  const own = (running = new AbortController());
+  begin(text, prefix);
+  try {
+    const body = JSON.stringify({ text, prefix });
+    const answer = await fetch("trace", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: own.signal });
+    if (!answer.ok) throw new Problem((await answer.json()).error);
+    const started = performance.now();
+    for await (const event of lines(answer.body)) {
+      if (own !== running) return;
+      receive(event, performance.now() - started);
+    }
+    if (!shown.found) throw new Problem("The answer ended early. Is the server still running?");
+  } catch (error) {
+    if (own !== running || error.name === "AbortError") return;
+    fail(error instanceof Problem ? error.message : "The server does not answer. Is it still running?");
+  } finally {
+    if (own === running) busy(false);
+  }
+}
+
+class Problem extends Error {}
+
+function begin(text, prefix) {
+  shown = { text, prefix, steps: 0 };
+  byId("notice").textContent = "";
+  byId("facts").textContent = "";
+  byId("translation").textContent = "";
+  byId("translation").classList.remove("empty");
+  byId("free").hidden = true;
+  byId("alternatives").hidden = true;
+  busy(true);
+}
+
+function busy(is) {
+  document.body.classList.toggle("busy", is);
+  byId("translation").ariaBusy = is;
+  byId("submit").textContent = is ? "Translating…" : "Translate";
+}
+
+function receive(event, milliseconds) {
+  if (event.error) throw new Problem(event.error);
+  if (event.source) {
+    shown.source = event.source;
+    tree.clear();
+    byId("beam").hidden = false;
+  } else if (event.candidates) {
+    shown.steps += 1;
+    tree.add(event);
+    byId("translation").textContent = event.leader;
+  } else {
+    finish(event, milliseconds);
+  }
+}
+
+function finish(found, milliseconds) {
+  shown.found = found;
+  byId("translation").textContent = found.text;
+  byId("words").hidden = false;
+  attention.show(shown.source, found);
+  tree.finish(found.ids);
+  byId("free").hidden = !found.forced;
+  const score = found.score.toFixed(2).replace("-", "−");
+  byId("facts").textContent = `${found.ids.length} pieces, ${shown.steps} steps, score ${score}, ${Math.round(milliseconds)} ms`;
+  if (found.forced) byId("target").querySelector(`[data-place="${Math.min(found.forced, found.pieces.length) - 1}"]`).focus();
+}
+
+function fail(message) {
+  byId("notice").textContent = message;
+  if (!byId("translation").textContent) {
+    byId("translation").textContent = "No translation.";
+    byId("translation").classList.add("empty");
+  }
+}
+
+function showAlternatives(place) {
+  const { found } = shown;
+  const position = found?.alternatives[place];
+  if (!position) return;
+  const chosen = place < found.ids.length ? found.ids[place] : END;
+  byId("alternatives-title").textContent = `Alternatives to ${quoted(found.pieces[place])}, piece ${place + 1}`;
+  byId("choices").replaceChildren(...position.map((each) => element("li", {}, choice(each, place, each.token === chosen))));
+  byId("alternatives").hidden = false;
+  byId("choices").querySelector("button").focus();
+  byId("close").onclick = () => close(place);
+}
+
+function choice({ token, piece, probability }, place, current) {
+  const bar = element("span", { kind: "bar" });
+  bar.style.setProperty("--weight", probability);
+  const name = written(token === END ? "</s> (end)" : piece);
+  name.className = "name";
+  const button = element("button", { kind: "choice", type: "button" }, name, bar, element("span", { kind: "number", text: percent(probability) }));
+  if (current) button.setAttribute("aria-current", "true");
+  button.addEventListener("click", () => search(shown.text, [...shown.found.ids.slice(0, place), token]));
+  return button;
+}
+
+function close(place) {
+  byId("alternatives").hidden = true;
+  byId("target").querySelector(`[data-place="${place}"]`).focus();
+}
+
+function translateInput() {
+  const text = byId("text").value;
+  if (text.trim()) return search(text);
+  byId("notice").textContent = "Type a sentence first.";
+  byId("text").focus();
+}
+
+byId("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  translateInput();
+});
+byId("text").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  translateInput();
+});
+byId("free").addEventListener("click", () => search(shown.text));
+byId("alternatives").addEventListener("keydown", (event) => {
+  const buttons = [...byId("choices").querySelectorAll("button")];
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Escape") byId("close").click();
+  if (!step) return;
+  event.preventDefault();
+  buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length].focus();
+});
+
+async function introduce() {
+  const model = await (await fetch("model")).json();
+  const names = new Intl.DisplayNames("en", { type: "language" });
+  const named = (code) => { try { return names.of(code); } catch { return code; } };
+  document.title = byId("name").textContent = model.name;
+  const languages = model.languages?.map(named).join(" → ");
+  const size = model.parameters >= 1e6 ? `${(model.parameters / 1e6).toFixed(1)}M parameters` : `${Math.round(model.parameters / 1e3)}k parameters`;
+  byId("about").textContent = [languages, size, `${model.layers} layers of ${model.heads} heads`, `beam ${model.beam}`]
+    .filter(Boolean).map((part) => part.replaceAll(" ", "\u00a0")).join(" · ");
+  if (model.languages) {
+    byId("text").lang = byId("source").lang = model.languages[0];
+    byId("translation").lang = byId("target").lang = model.languages[1];
+  }
+  for (const text of model.examples) {
+    const button = element("button", { type: "button", text });
+    button.addEventListener("click", () => {
+      byId("text").value = text;
+      search(text);
+    });
+    byId("examples").append(button);
+  }
+  byId("examples").hidden = !model.examples.length;
+}
+
+introduce().catch(() => fail("The server does not answer. Is it still running?"));

@@ -1,0 +1,97 @@
+"""What the page shows of one search, as JSON objects: the steps, then the pieces with alternatives and attention."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.files import read_json
+from transformer.tracing import Step, Trace
+from transformer.translator import Translator
+
+EXAMPLES = 3
+
+
+def examples(run: str) -> list[str]:
+    """A few short sentences of the test set of a run, or none where it has not been translated."""
+    path = Path("scores") / run / "translations/samples.json"
+    return sorted((each["source"] for each in read_json(path)), key=len)[:EXAMPLES] if path.exists() else []
+
+
+class Viewer:
+    """Searches translations and describes the searches."""
+
+    def __init__(self, translator: Translator, name: str, examples: list[str]) -> None:
+        """`name` and `examples`, source sentences, are for the page."""
+        self.translator, self.name, self.examples = translator, name, examples
+        # Single pieces are asked for thousands of times.
+        self.pieces = translator.vocabulary.pieces(range(translator.vocabulary.size))
+
+    def about(self) -> dict[str, Any]:
+        """The model, for the head of the page."""
+        model, text = self.translator.model, self.translator.text_config
+        return {
+            "name": self.name,
+            "languages": list(text.languages) if text else None,
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "layers": model.config.N,
+            "heads": model.config.h,
+            "beam": self.translator.config.beam,
+            "examples": self.examples,
+        }
+
+    def source(self, text: str) -> list[int]:
+        """The ids of a text. Raises UserError for an empty one."""
+        (ids,) = self.translator.encode(self.translator.normalise([text]))
+        if not ids or not text.strip():
+            raise UserError("text: empty; a sentence is expected")
+        return ids
+
+    def events(self, source: list[int], prefix: list[int]) -> Iterator[dict[str, Any]]:
+        """The search for `source`, forced to begin with `prefix`. Each step is computed when it is asked for.
+
+        Raises UserError, before the first event, for a prefix that is not possible.
+        """
+        for place, token in enumerate(prefix):
+            last = place == len(prefix) - 1
+            if not 0 < token < len(self.pieces) or token in (PAD, BOS) or (token == EOS and not last):
+                raise UserError(f"prefix: {token} is not the id of a piece that can stand at place {place + 1}")
+        translator = self.translator
+        return self.described(source, Trace(translator.decoder, source, translator.config, prefix))
+
+    def described(self, source: list[int], trace: Trace) -> Iterator[dict[str, Any]]:
+        yield {"source": [*(self.pieces[token] for token in source), "</s>"]}
+        for step in trace.steps():
+            yield self.step(step)
+        assert step.translation is not None  # the last step has it
+        ids = step.translation.ids
+        (text,) = self.translator.text([step.translation])
+        weights = self.translator.attention(source, ids)
+        yield {
+            "text": text,
+            "score": step.translation.score,
+            "ids": ids,
+            "pieces": [*(self.pieces[token] for token in ids), "</s>"],
+            "forced": len(trace.prefix),
+            "alternatives": [
+                [{**vars(each), "piece": self.pieces[each.token]} for each in position]
+                for position in trace.alternatives(ids)
+            ],
+            "attention": {kind: written(tensor) for kind, tensor in weights.items()},
+        }
+
+    def step(self, step: Step) -> dict[str, Any]:
+        return {
+            "leader": self.translator.vocabulary.decode(step.leader),  # without EOS and PAD
+            "candidates": [{**vars(each), "piece": self.pieces[each.token]} for each in step.candidates],
+        }
+
+
+def written(weights_LHQK: Tensor) -> dict[str, Any]:
+    """Attention weights as bytes in base64: 255 is a weight of 1."""
+    levels = (weights_LHQK * 255).round().byte().contiguous()
+    return {"shape": list(levels.shape), "weights": base64.b64encode(levels.numpy().tobytes()).decode()}

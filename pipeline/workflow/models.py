@@ -1,0 +1,46 @@
+"""The trained model that a command names: a run of params.yaml, or a model folder."""
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.settings.machine import machine
+from pipeline.settings.params import load, section
+from pipeline.workflow.hardware import device_type
+from transformer.checkpoint import WEIGHTS
+from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import UserError
+from transformer.translator import Translator
+
+NAMED = "a run of params.yaml, or a model folder such as models/RUN/average"
+
+
+def is_folder(name: str) -> bool:
+    return (Path(name) / WEIGHTS).is_file()
+
+
+def folder_of(name: str) -> Path:
+    """The model folder. Raises UserError if there is no such run or folder, and for a run that has no model yet."""
+    if is_folder(name):
+        return Path(name)
+    runs, folder = load()["runs"], Path("models", name, "average")
+    if name not in runs:
+        raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder")
+    if not is_folder(str(folder)):
+        raise UserError(
+            f"{folder} is missing: {name} has no model yet; `make reproduce` trains it, `dvc pull {folder}` fetches it"
+        )
+    return folder
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """How the model is loaded: with the device and the decoding settings of a run; none for a folder."""
+    if is_folder(name):
+        return {}
+    params = load()
+    config = section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
+    return {"device": device_type(machine(params)), **vars(config)}
+
+
+def translator_of(name: str, **settings: Any) -> Translator:
+    """The translator of a run, or of a folder with the paper's settings of decoding; changed by `settings`."""
+    return Translator.load(folder_of(name), **{**settings_of(name), **settings})

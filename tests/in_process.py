@@ -1,0 +1,54 @@
+"""The stages of the pipeline, run in this process and in the current folder, which saves their start."""
+
+import contextlib
+import io
+import runpy
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dvc.repo import Repo
+from networkx import topological_sort
+
+from tests.imports import ROOT
+
+
+def commands() -> dict[str, list[str]]:
+    """The module of each stage that text goes through and its arguments, as DVC reads them from dvc.yaml, in order."""
+    shutil.copy(ROOT / "dvc.yaml", ".")
+    Path(".dvc").mkdir()
+    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
+    with Repo() as repo:
+        stages = [stage for stage in reversed(list(topological_sort(repo.index.graph))) if stage.name != "layer_costs"]
+        cmds = [[stage.cmd] if isinstance(stage.cmd, str) else stage.cmd for stage in stages]
+    return {stage.name: cmd[-1].split()[2:] for stage, cmd in zip(stages, cmds)}
+
+
+class Refused(Exception):
+    """What a stage said when it ended with an error."""
+
+
+def run(command: list[str]) -> None:
+    """One stage, as a script: its module and its arguments."""
+    module, *arguments = command
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as said:
+        patch.setattr(sys, "argv", [module.rpartition(".")[2], *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__")
+    if ended.value.code:
+        assert ended.value.code == 1
+        raise Refused(said.getvalue().splitlines()[-1])
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in `folder`. The handlers of signals, which a training replaces, are put back."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

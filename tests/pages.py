@@ -1,0 +1,121 @@
+"""The parts of README.md and docs/ between the markers `from PATH` and `end`, which are written from that path.
+
+`python -m tests.pages` writes them (`make deps`, `make report`, and `make reproduce` at its end).
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from tests.imports import ROOT
+from transformer.files import atomic
+
+BLOCK = re.compile(r"(<!-- from (\S+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
+
+
+def written(page: str, root: Path = ROOT) -> str:
+    """The text of a page with each of its blocks written anew from the path that the block names, where that exists."""
+
+    def block(match: re.Match[str]) -> str:
+        source = root / match[2]
+        if not source.exists():
+            return match[0]
+        return match[1] + WRITERS.get(source.name, benchmark)(source, match[3]) + match[4]
+
+    return BLOCK.sub(block, page)
+
+
+# The stages of a back-translation write what the stages of a corpus write, under its own name. A run reads either.
+NAMES = {"${back_translations}": {"${key}": ("augmented",)}, "${runs}": {"${item.corpus}": ("item", "augmented")}}
+NAMES["${searches}"] = NAMES["${runs}"]
+
+
+def paths(stage: Mapping, *keys: str) -> list[Path]:
+    """What a stage declares under `keys`; a path with flags is a mapping of one key. `item` stands for any other value."""
+    entries = [entry for key in keys for entry in stage.get("do", stage).get(key, [])]
+    texts = [next(iter(entry)) if isinstance(entry, Mapping) else entry for entry in entries]
+    for variable, names in NAMES.get(stage.get("foreach", ""), {}).items():
+        texts = [text.replace(variable, name) for text in texts for name in names]
+    return [Path(re.sub(r"\$\{[\w.]+\}", "item", text)) for text in texts]
+
+
+def edges(dvc_yaml: str) -> dict[str, list[str]]:
+    """For each stage the stages that read what it writes: a file of it, or a folder around or in it."""
+    stages = YAML(typ="safe").load(dvc_yaml)["stages"]
+    outs = {name: paths(stage, "outs", "metrics", "plots") for name, stage in stages.items()}
+    deps = {name: [path for path in paths(stage, "deps") if path.suffix != ".py"] for name, stage in stages.items()}
+    return {
+        name: [
+            reader
+            for reader in stages
+            if any(out.is_relative_to(dep) or dep.is_relative_to(out) for out in outs[name] for dep in deps[reader])
+        ]
+        for name in stages
+    }
+
+
+def graph(dvc_yaml: Path, _: str) -> str:
+    found = edges(dvc_yaml.read_text(encoding="utf-8"))
+    lines = [f"    {name}-->{' & '.join(readers)}\n" for name, readers in found.items() if readers]
+    return f"```mermaid\nflowchart LR\n{''.join(lines)}```\n"
+
+
+def with_scores(summary: Path, block: str) -> str:
+    """Replace BLEU, its interval and the perplexity in the line of each run that the report has. Other lines stay."""
+    for row in csv.DictReader(summary.read_text(encoding="utf-8").splitlines()):
+        keys = [*(f"test sacreBLEU{end}" for end in ("", " low", " high")), "dev PPL"]
+        if all(row.get(key) for key in ("run", *keys)):
+            bleu, low, high, perplexity = (f"{float(row[key]):.2f}" for key in keys)
+            line = rf"^((?:\| `)?{re.escape(row['run'].split()[0])}\b.*? )[\d.]+ \([\d.]+( to |–)[\d.]+\)([ |]+)[\d.]+"
+            block = re.sub(line, rf"\g<1>{bleu} ({low}\g<2>{high})\g<3>{perplexity}", block, flags=re.MULTILINE)
+    return block
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Markdown. Columns of numbers align to the right; a column of dashes is left out."""
+    chosen = [[head, *cells] for head, *cells in zip(columns, *rows) if {*cells} != {"–"}]
+    numbers = [all(re.match(r"\d|–", cell) for cell in cells) for _, *cells in chosen]
+    head, *lines = (f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in zip(*chosen))
+    return "".join([head, f"|{'|'.join('---:' if right else '---' for right in numbers)}|\n", *lines])
+
+
+def benchmark(path: Path, _: str) -> str:
+    """The tables of a file of benchmarks/results/, and below them how they were made."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    made = f"`{record['command']}`; {record['hardware']}; {versions}; commit {record['commit']}; {record['date']}.\n"
+    return "\n".join(["", *(table(**each) for each in record["tables"]), made, ""])
+
+
+def speed(results: Path, _: str) -> str:
+    """README's table: ours over a peer, for the small model of a benchmark and for base."""
+    rows = [
+        ["training, beside `torch.nn.Transformer`", *ratios([results / "training.json"], "torch.nn.Transformer")],
+        *(
+            [f"decoding, beside {label}", *ratios(sorted(results.glob("decoding*.json")), f"{system}, float32")]
+            for label, system in [("Hugging Face `generate`", "Hugging Face generate"), ("CTranslate2", "CTranslate2")]
+        ),
+    ]
+    return table(["", "small model", "base"], rows)
+
+
+def ratios(paths: Sequence[Path], system: str) -> list[str]:
+    """The fourth cell of the rows of `system`: of the model that is not base, and of base. The model is the first cell."""
+    tables = [each for path in paths for each in json.loads(path.read_text(encoding="utf-8"))["tables"]]
+    of = {row[0].startswith("base"): row[3] for each in tables for row in each["rows"] if row[1] == system}
+    return [of.get(False, "–"), of.get(True, "–")]
+
+
+WRITERS: dict[str, Callable[[Path, str], str]] = {"dvc.yaml": graph, "summary.csv": with_scores, "results": speed}
+"""By the last part of the path: from the path and the present text of a block to the new text."""
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+if __name__ == "__main__":
+    for page in PAGES:
+        with atomic(page, "w") as file:
+            file.write(written(page.read_text(encoding="utf-8")))

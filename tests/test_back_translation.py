@@ -1,0 +1,552 @@
+"""Back-translation: the settings, the mixture, and the stages under both tools and on a small corpus."""
+
+import copy
+import gzip
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dvc.repo import Repo
+from ruamel.yaml import YAML
+from test_pipeline import stale
+
+from pipeline.augment import Synthetic, mix, repeated
+from pipeline.back_translate import work
+from pipeline.commands import study
+from pipeline.commands.compare import common_set
+from pipeline.corpora.demonstration.grammar import generate
+from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.lines import progress
+from pipeline.corpora.monolingual import normalise, write_raw
+from pipeline.corpora.transfer import PATIENT
+from pipeline.settings.back_translations import Monolingual, decoder
+from pipeline.settings.check import check
+from pipeline.settings.download import GeneratorConfig
+from pipeline.settings.normalise import NormaliseConfig
+from pipeline.settings.params import load, parse
+from pipeline.settings.selection import run_settings
+from tests import in_process
+from tests.imports import ROOT
+from tests.pages import edges
+from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import UNK, VocabularyConfig
+from transformer.decoders.steps import Translation
+from transformer.vocabulary import Vocabulary, WordTable, learn
+
+TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
+TINY |= {"micro_batch_tokens": 300, "checkpoint_every": 2, "evaluate_every": 5, "log_every": 5}
+
+
+def corpus(languages: list[str]) -> dict[str, Any]:
+    """An entry of `corpora` whose files are in text/."""
+    files = {name: [f"text/{name}.{language}" for language in languages] for name in ("train", "dev", "test")}
+    download = {name: [dict(zip(SIDES, sides))] for name, sides in files.items()}
+    return {"languages": languages, "download": download, "normalise": {}, "vocabulary": {"pieces": 400}}
+
+
+def entry(**changed: Any) -> dict[str, Any]:
+    """An entry of `back_translations`."""
+    values = {"corpus": "own", "run": "reverse", "monolingual": {"text": "text/more.de"}, "decoding": {"beam": 1}}
+    return {**values, "tagged": True, "ratio": 1.0, **changed}
+
+
+@pytest.fixture
+def selected(params) -> dict[str, Any]:
+    """params.yaml with two runs of opposite directions, and a run that is trained on a back-translation."""
+    params = copy.deepcopy(params)
+    params["corpora"] |= {"own": corpus(["en", "de"]), "turned": corpus(["de", "en"])}
+    of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
+    params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
+    params["back_translations"] = {"own-bt": entry()}
+    params["corpora_in_use"] = ["own", "turned"]
+    params["base"]["decoding"]["extra_length"] = 5
+    return params
+
+
+# The settings
+
+
+def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
+    check(selected)
+    _, *of_augmented = run_settings(selected, "augmented")
+    _, *of_forward = run_settings(selected, "forward")
+    assert of_augmented == of_forward
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        ("back_translations.own-bt.run", "revers", "back_translations.own-bt.run: 'revers' is not one of `runs`"),
+        ("back_translations.own-bt.run", "forward", "forward translates en to de; a run from de to en is expected"),
+        ("back_translations.own-bt.corpus", "onw", "did you mean 'own'?"),
+        ("back_translations.own-bt.corpus", 1, "back_translations.own-bt.corpus: 1 is of the wrong type"),
+        ("back_translations.own-bt.corpus", "own-bt", "corpora.own-bt: unknown key"),
+        ("back_translations.own-bt.ratio", 0, "ratio: 0.0 is not possible; a number above 0"),
+        ("back_translations.own-bt.tagged", "yes", "true or false"),
+        ("back_translations.own-bt.decoding", None, "own-bt.decoding: None is not possible; a mapping is expected"),
+        ("back_translations.own-bt.decoding.bean", 2, "did you mean 'beam'?"),
+        ("back_translations.own-bt.decoding.beam", 0, "decoding.beam: 0"),
+        ("back_translations.own-bt.decoding", {"decoder": "sampling", "beam": 2}, "the decoder sampling.beam: unknown"),
+        ("back_translations.own-bt.decoding", {"decoder": "samplin"}, "'samplin' is not a decoder"),
+        ("back_translations.own-bt.decoding", {"decoder": "mcts"}, "the decoders here are beam, greedy, sampling, "),
+        ("back_translations.own-bt.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
+        ("back_translations.own-bt.monolingual.first", 0, "a number above 0"),
+        ("back_translations.own-bt.monolingual.skip", -1, "0 or a number of lines"),
+        ("back_translations.own-bt.monolingual.sha256", "12", "64 hexadecimal digits"),
+        ("back_translations.own", entry(), "'own' is the name of a corpus"),
+        ("back_translations.a/b", entry(), "'a/b' is not a valid name"),
+        ("sets.own-bt-dev", {"corpus": "own", "source": "text/a", "target": "text/b"}, "has a set of this name"),
+        ("sets.new", {"corpus": "own-bt", "source": "text/a", "target": "text/b"}, "corpora.own-bt: unknown key"),
+        ("corpora_in_use", ["own"], "add 'turned', the corpus of runs.reverse"),
+        ("corpora_in_use", ["turned"], "add 'own', the corpus of runs.forward"),
+        ("corpora_in_use", ["own", "turned", "own-bt"], "remove 'own-bt'"),
+        ("corpora.own.vocabulary.unknown", "unk", "own-bt.tagged: true is not possible with the vocabulary of own"),
+        ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not a mapping"),
+    ],
+)
+def test_impossible_values_are_refused(selected, place, value, expected):
+    *path, key = place.split(".")
+    inside = selected
+    for part in path:
+        inside = inside[part]
+    inside[key] = value
+    with pytest.raises(UserError) as raised:
+        check(selected)
+    assert expected in str(raised.value) and str(raised.value).startswith("params.yaml: ")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("missing", ["run", "monolingual", "tagged", "ratio"])
+def test_every_key_must_be_there(selected, missing):
+    del selected["back_translations"]["own-bt"][missing]
+    with pytest.raises(UserError, match=rf"own-bt\.{missing} is missing"):
+        check(selected)
+
+
+def test_a_parent_is_needed_even_if_no_run_is_trained_on_it_alone(selected):
+    del selected["runs"]["forward"]
+    check(selected)
+    selected["corpora_in_use"] = ["turned"]
+    with pytest.raises(UserError, match="add 'own', the corpus of runs"):
+        check(selected)
+
+
+def test_without_a_tag_the_vocabulary_may_have_unknown_pieces(selected):
+    selected["corpora"]["own"]["vocabulary"]["unknown"] = "unk"
+    selected["back_translations"]["own-bt"]["tagged"] = False
+    check(selected)
+
+
+def test_a_back_translation_that_needs_itself_is_refused_and_a_chain_is_not(selected):
+    """Iterated back-translation (Hoang et al. 2018): the reverse run is itself trained on back-translations."""
+    selected["back_translations"]["turned-bt"] = entry(corpus="turned", run="forward")
+    selected["runs"]["reverse-2"] = {**selected["runs"]["reverse"], "corpus": "turned-bt"}
+    selected["back_translations"]["own-bt-2"] = entry(run="reverse-2")
+    check(selected)
+    selected["back_translations"]["turned-bt"]["run"] = "augmented"
+    selected["back_translations"]["own-bt"]["run"] = "reverse-2"
+    with pytest.raises(UserError) as raised:
+        check(selected)
+    said = "params.yaml: back_translations.turned-bt.run: augmented is trained on own-bt, which therefore needs itself "
+    assert str(raised.value).startswith(f"{said}(own-bt <- turned-bt <- own-bt)")
+
+
+def test_a_study_selects_its_back_translations_and_another_study_removes_them():
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    chosen = study.select(text, "multi30k-back-translation")
+    after = parse(chosen)
+    assert after["back_translations"] == after["studies"]["multi30k-back-translation"]["back_translations"]
+    assert after["corpora_in_use"] == ["multi30k-half", "multi30k-half-reverse", "multi30k"]
+    assert study.select(chosen, "demo") == text
+
+
+def test_the_study_of_multi30k_divides_its_pairs(params):
+    half, turned, whole = (params["corpora"][f"multi30k{end}"]["download"] for end in ("-half", "-half-reverse", ""))
+    (first,), (other,), (all_pairs,) = half["train"], turned["train"], whole["train"]
+    assert first == {**all_pairs, "first": 14500}
+    for key in ("", "_sha256"):
+        assert (other[f"source{key}"], other[f"target{key}"]) == (first[f"target{key}"], first[f"source{key}"])
+    back = params["studies"]["multi30k-back-translation"]["back_translations"]["multi30k-half-bt"]["monolingual"]
+    assert back == {"text": first["target"], "sha256": first["target_sha256"], "skip": 14500, "first": 14500}
+
+
+# The monolingual text
+
+
+@pytest.fixture
+def fetched(tmp_path, monkeypatch):
+    """Fetch some lines of a text of this content into a file. Returns the lines."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").mkdir()
+
+    def fetch(content: bytes, skip: int | None = None, first: int | None = None) -> list[bytes]:
+        Path("text/more.de.gz").write_bytes(gzip.compress(content))
+        chosen = Monolingual("text/more.de.gz", hashlib.sha256(content).hexdigest(), skip, first)
+        write_raw(chosen, Fetcher(Path("downloads"), Path("checksums.json"), None, PATIENT), Path("raw.de"))
+        return Path("raw.de").read_bytes().splitlines(keepends=True)
+
+    return fetch
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize(("skip", "first"), [(None, None), (0, 3), (7, None), (7, 20), (999, 1), (29_990, None)])
+def test_the_chosen_lines_are_those_of_a_slice(fetched, skip, first, end):
+    """The text is longer than the chunks in which it is read."""
+    lines = [b"%d %s\n" % (number, b"x" * (number % 90)) for number in range(30_000)]
+    content = b"".join(lines).removesuffix(b"\n") + end
+    assert fetched(content, skip, first) == lines[skip or 0 :][:first]
+
+
+@pytest.mark.parametrize(("skip", "first"), [(3, None), (9, 1), (1, 3)])
+def test_too_few_lines_are_refused_with_their_number(fetched, skip, first):
+    with pytest.raises(
+        UserError, match=rf"more.de.gz: {max(3 - skip, 0)} lines are left after skip: {skip}; at least "
+    ):
+        fetched(b"a\nb\nc\n", skip, first)
+
+
+def test_lines_are_cleaned_and_dropped_as_training_pairs_are(params, tmp_path):
+    config = NormaliseConfig(**{**params["base"]["normalise"], "max_words": 3, "deduplicate": True})
+    (tmp_path / "raw").write_text("Ein &quot;Hund&quot;.\n\n \t \nzu viele Worte hier\nnoch  einer\nnoch einer\n")
+    with progress([tmp_path / "raw"]) as bar:
+        counts = normalise(tmp_path / "raw", tmp_path / "out", "de", config, bar)
+    assert (tmp_path / "out").read_text() == 'Ein "Hund".\nnoch einer\n'
+    assert (counts["read"], counts["kept"]) == (6, 2)
+    assert counts["dropped"] == {"empty": 2, "max_words": 1, "max_ratio": 0, "deduplicate": 1}
+
+
+# The synthetic pairs
+
+
+class Backwards:
+    """A translator that turns each line round, and finds no translation for a line with an x."""
+
+    def n_best(self, lines, name, count, tick, decoder):
+        self.lines = lines
+        return [[Translation([4], 0.0)] for _ in lines]
+
+    def text(self, translations):
+        return [line[::-1].replace(".", "  ") if "x" not in line else "" for line in self.lines]
+
+
+def test_synthetic_pairs_are_aligned_clean_and_filtered(selected, tmp_path):
+    config = NormaliseConfig(**{**selected["base"]["normalise"], "max_ratio": 2.0})
+    (tmp_path / "text").write_text("eins zwei\nx\na.b.c\ndrei\n")
+    paths = [tmp_path / "train.en", tmp_path / "train.de"]
+    counts = work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config)
+    assert [path.read_text() for path in paths] == ["iewz snie\nierd\n", "eins zwei\ndrei\n"]
+    assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0}
+    assert (counts["translated"], counts["kept"], counts["pieces"]) == (4, 2, 8)
+
+
+# The mixture
+
+REAL = {"source": ["a house", "the small house", "Ω", "a dog"], "target": ["ein Haus", "das kleine Haus", "Ω", "Hund"]}
+MADE = {"source": ["a small dog", "house house", "the"], "target": ["ein kleiner Hund", "Haus Haus", "das"]}
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory) -> WordTable:
+    config = VocabularyConfig(**{**load()["base"]["vocabulary"], "pieces": 300, "character_coverage": 0.99})
+    path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"
+    text = "\n".join(line for lines in (REAL, MADE) for side in SIDES for line in lines[side] if line != "Ω")
+    path.write_bytes(learn([text.encode() * 3], config))
+    return WordTable(Vocabulary(path), 1)
+
+
+def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations: int = 1) -> BinarisedSet:
+    arrays = []
+    for side in SIDES:
+        ids = vocabulary.encode(lines[side] * segmentations)
+        arrays += [np.concatenate(ids).astype(np.uint16), np.cumsum([0, *map(len, ids)])]
+    return BinarisedSet(*arrays, segmentations)
+
+
+@pytest.fixture
+def mixed(words, tmp_path, params):
+    """Mix REAL, in so many lines, with MADE. Returns the ids of both sides of train, and of dev."""
+
+    def make(lines: int, tag: bool, **dropout: Any) -> list[dict[str, list[list[int]]]]:
+        paths = [tmp_path / "train.en", tmp_path / "train.de"]
+        for path, side in zip(paths, SIDES):
+            path.write_text("".join(f"{line}\n" for line in MADE[side]))
+        config = VocabularyConfig(**{**params["base"]["vocabulary"], **dropout})
+        sets = {
+            "train": in_memory(REAL, words.vocabulary, config.segmentations),
+            "dev": in_memory(REAL, words.vocabulary),
+        }
+        counts = mix(sets, Synthetic(paths, tag, words, config), lines, tmp_path)
+        found = []
+        for name in ("train", "dev"):
+            ids, offsets = (
+                {s: np.load(tmp_path / f"{name}.{s}.{part}.npy") for s in SIDES} for part in ("ids", "offsets")
+            )
+            found.append({s: [ids[s][a:b].tolist() for a, b in pairwise(offsets[s])] for s in SIDES})
+            assert counts[name]["pairs"] == len(offsets["source"]) - 1
+            assert [counts[name][f"{s}_tokens"] for s in SIDES] == [len(ids[s]) for s in SIDES]
+        assert counts["train"].get("segmentations", 1) == config.segmentations
+        return found
+
+    return make
+
+
+def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, words):
+    train, dev = mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3)
+    vocabulary = words.vocabulary
+    assert dev["source"] == vocabulary.encode(REAL["source"])
+    spellings = set()
+    for start in range(0, 32, 8):
+        source, target = (train[side][start : start + 8] for side in SIDES)
+        assert [ids[0] == UNK for ids in source] == [False] * 5 + [True] * 3
+        assert vocabulary.decode([ids[1:] for ids in source[5:]]) == MADE["source"]
+        assert vocabulary.decode(target[5:]) == MADE["target"]
+        assert source[:5] == vocabulary.encode([REAL["source"][place] for place in (0, 0, 1, 2, 3)])
+        spellings.add(str(source[5:]))
+    assert len(train["source"]) == 32 and len(spellings) > 1
+    assert mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3) == [train, dev]
+
+
+@pytest.mark.parametrize("tag", [True, False])
+def test_real_pairs_come_first_and_synthetic_ones_carry_the_tag(mixed, words, tag):
+    train, dev = mixed(4, tag)
+    vocabulary = words.vocabulary
+    assert dev == {side: vocabulary.encode(REAL[side]) for side in SIDES}
+    synthetic = [[UNK] * tag + ids for ids in vocabulary.encode(MADE["source"])]
+    assert train["source"] == [*vocabulary.encode(REAL["source"]), *synthetic]
+    assert train["target"] == vocabulary.encode(REAL["target"]) + vocabulary.encode(MADE["target"])
+    assert vocabulary.decode(train["target"]) == REAL["target"] + MADE["target"]
+
+
+def test_the_tag_occurs_in_no_encoded_text(words):
+    assert all(UNK not in ids for ids in words.vocabulary.encode(["Ω ☃ 中 <unk>", "⁇ \U0001f600"]))
+
+
+@pytest.mark.parametrize("lines", [4, 5, 7, 8, 11])
+def test_real_pairs_are_repeated_as_pairs_and_evenly(mixed, words, lines):
+    train, _ = mixed(lines, True)
+    pairs = list(zip(train["source"], train["target"], strict=True))[:lines]
+    known = list(zip(*(words.vocabulary.encode(REAL[side]) for side in SIDES)))
+    counts = [pairs.count(pair) for pair in known]
+    assert sum(counts) == lines and max(counts) - min(counts) <= 1
+    assert len(train["source"]) == lines + 3
+
+
+@pytest.mark.parametrize(
+    ("real", "synthetic", "ratio", "lines"),
+    [
+        (100, 100, 1.0, 100),
+        (100, 50, 1.0, 100),
+        (100, 300, 1.0, 300),
+        (100, 300, 2.0, 150),
+        (100, 301, 2.0, 151),
+        (100, 100, 0.5, 200),
+        (100, 1, 0.001, 1000),
+    ],
+)
+def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair(real, synthetic, ratio, lines):
+    assert repeated(real, synthetic, ratio) == lines
+
+
+# Under both tools, on stub stages
+
+ON_CORPUS = ("download", "normalise", "learn_bpe", "binarise")
+ON_RUN = ("train", "average", "decode", "score", "flops")
+BACK = ("fetch_monolingual", "back_translate", "augment")
+NEW_RUNS = """\
+runs:
+  demo-tiny: {corpus: demo, model: tiny}
+  reverse: {corpus: turned, model: tiny}
+  augmented: {corpus: demo-bt, model: tiny}
+"""
+NEW_ENTRY = """\
+back_translations:
+  demo-bt:
+    corpus: demo
+    run: reverse
+    monolingual: {text: text/more.de, first: 9}
+    decoding: {beam: 1}
+    tagged: true
+    ratio: 1.0
+"""
+TURNED = "  turned: {languages: [de, en], download: {generate: {seed: 2, train: 9, dev: 9, test: 9}}, "
+
+
+def with_back_translation(project):
+    project.edit("params.yaml", "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorp", f"{NEW_RUNS}\ncorp")
+    project.edit("params.yaml", "corpora_in_use: [demo]\n", "corpora_in_use: [demo, turned]\n")
+    project.edit("params.yaml", "\nback_translations: {}\n", f"\n{NEW_ENTRY}")
+    project.edit("params.yaml", "\ncorpora:\n", f"\ncorpora:\n{TURNED}normalise: {{}}, vocabulary: {{}}}}\n")
+    return project
+
+
+@pytest.fixture
+def project(built, tmp_path):
+    return with_back_translation(built.copy(tmp_path / "project"))
+
+
+def named(name: str, *kinds: str) -> set[str]:
+    return {f"{kind}@{name}" for kind in kinds}
+
+
+def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(project):
+    runs = named("reverse", *ON_RUN) | named("augmented", *ON_RUN)
+    expected = named("turned", *ON_CORPUS) | runs | named("demo-bt", *BACK) | {"report"}
+    assert project.planned() == sorted(expected)
+    ran = project.repro()
+    assert sorted(ran) == sorted(expected)
+    order = ["train@reverse", "average@reverse", "back_translate@demo-bt", "augment@demo-bt", "train@augmented"]
+    assert [name for name in ran if name in order] == order
+    assert project.planned() == []
+    mixed = named("demo-bt", "augment") | named("augmented", *ON_RUN) | {"report"}
+    for old, new, first in (
+        ("    ratio: 1.0\n\n", "    ratio: 2.0\n\n", {"augment"}),
+        ("    tagged: true\n    ratio: ", "    tagged: false\n    ratio: ", {"augment"}),
+        ("    decoding: {beam: 1}\n    tagged: ", "    decoding: {beam: 2}\n    tagged: ", {"back_translate"}),
+        ("first: 9}\n", "first: 8}\n", {"fetch_monolingual"}),
+    ):
+        text = (project.root / "params.yaml").read_text()
+        project.edit("params.yaml", old, new)
+        assert stale(project) == named("demo-bt", *first)
+        assert set(project.planned()) == mixed | named("demo-bt", *BACK[BACK.index(*first) :])
+        (project.root / "params.yaml").write_text(text)
+
+
+def test_the_graph_is_the_one_that_readme_draws(project):
+    with Repo(str(project.root)) as repo:
+        graph = repo.index.graph
+    kinds = {stage: stage.name.partition("@")[0] for stage in graph}
+    drawn = edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
+    between = {(name, to) for name, readers in drawn.items() for to in readers}
+    assert {pair for pair in between if {*pair} <= {*kinds.values()}} == {
+        (kinds[before], kinds[stage]) for stage, before in graph.edges
+    }
+
+
+def test_a_circle_stops_both_tools_before_anything_runs(project):
+    project.edit(
+        "params.yaml", "  reverse: {corpus: turned, model: tiny}\n", "  reverse: {corpus: demo-bt, model: tiny}\n"
+    )
+    project.edit("params.yaml", "    corpus: demo\n    run: reverse\n", "    corpus: turned\n    run: augmented\n")
+    printed = project.run("snakemake", "--cores", "2", status=1)
+    assert "params.yaml: back_translations.demo-bt.run: " in printed and "Traceback" not in printed
+    assert project.run("dvc", "repro", status=255)
+    assert project.ran() == []
+
+
+# The stages, really run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder in which all stages have run on small text: each direction, and a run on the back-translation."""
+    folder = tmp_path_factory.mktemp("back-translation")
+    sets: dict[str, list[list[str]]] = {}
+    for name, *pair in generate(GeneratorConfig(seed=1, train=160, dev=6, test=6)):
+        sets.setdefault(name, []).append(pair)
+    sets["more"], sets["train"] = sets["train"][120:], sets["train"][:120]
+    (folder / "text").mkdir()
+    for name, pairs in sets.items():
+        for language, lines in zip(("en", "de"), zip(*pairs)):
+            (folder / f"text/{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    params = copy.deepcopy(load(ROOT / "params.yaml"))
+    params["corpora"] |= {"own": corpus(["en", "de"]), "turned": corpus(["de", "en"])}
+    of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
+    params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
+    params["back_translations"] = {"own-bt": entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})}
+    params["corpora_in_use"] = ["own", "turned"]
+    params["base"]["decoding"]["extra_length"] = 5
+    with open(folder / "params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+    with in_process.inside(folder):
+        stages = in_process.commands()
+        for command in stages.values():
+            in_process.run(command)
+    return folder, stages
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.slow
+def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(made):
+    folder, _ = made
+    data = folder / "data"
+    for part in ("dev", "test"):
+        assert contents(data / f"sets/own-bt-{part}") == contents(data / f"sets/own-{part}")
+    for name in ("vocabulary.model", "text.json"):
+        assert (data / "own-bt" / name).read_bytes() == (data / "own" / name).read_bytes()
+    text = json.loads((folder / "models/augmented/average/text.json").read_text())
+    assert text == {"languages": ["en", "de"], "entities": True, "nfc": True, "punctuation": False}
+    own, mixture = contents(data / "own/binarised"), contents(data / "own-bt/binarised")
+    assert own.keys() == mixture.keys()
+    assert {name for name in own if own[name] != mixture[name]} == {
+        "binarised.json", *(f"train.{side}.{kind}.npy" for side in SIDES for kind in ("ids", "offsets"))
+    }  # fmt: skip
+    made_pairs = [(data / f"own-bt/synthetic/train.{code}").read_text().splitlines() for code in ("en", "de")]
+    train, vocabulary = open_binarised(data / "own-bt/binarised", "train"), Vocabulary(data / "own/vocabulary.model")
+    count = len(made_pairs[0])
+    assert len(train) == max(120, 4 * count) + count and 30 < count <= 40
+    synthetic = [train.pair(number) for number in range(len(train) - count, len(train))]
+    assert [vocabulary.decode(target.tolist()) for _, target in synthetic] == made_pairs[1]
+    assert all(source[0] == UNK and (source[1:] != UNK).all() for source, _ in synthetic)
+    assert vocabulary.encode(made_pairs[0]) == [source[1:].tolist() for source, _ in synthetic]
+    assert set(made_pairs[1]) <= set((folder / "text/more.de").read_text().splitlines())
+
+
+@pytest.mark.slow
+def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monkeypatch):
+    folder, _ = made
+    monkeypatch.chdir(folder)
+    scores = {run: json.loads(Path(f"scores/{run}/score.json").read_text()) for run in ("forward", "augmented")}
+    assert scores["augmented"].keys() == scores["forward"].keys()
+    training = json.loads(Path("scores/augmented/training.json").read_text())
+    assert training["data_sum"] == describe(Path("data/own-bt/binarised"))["sum"]
+    page = Path("reports/index.html").read_text()
+    assert "augmented" in page and "own-bt" in page
+    assert common_set(load(), ["forward", "augmented"]) == "own-test", "the same text under two names"
+    with pytest.raises(UserError, match="translations of two sets"):
+        common_set(load(), ["forward", "reverse"])
+    for command in ("plan", "status"):
+        done = subprocess.run(
+            [sys.executable, "-m", f"pipeline.commands.{command}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+        assert "own-bt" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BACK)
+def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
+    folder, stages = made
+    before = {name: content for name, content in contents(folder).items() if not name.startswith("work/")}
+    start = {"args": [sys.executable, "-m", *stages[f"{kind}@own-bt"]], "cwd": folder}
+    start |= {
+        "env": {**os.environ, "PYTHONPATH": str(ROOT)},
+        "stderr": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+    }
+    started = time.monotonic()
+    assert subprocess.run(**start, check=False).returncode == 0
+    took = time.monotonic() - started
+    process = subprocess.Popen(**start)
+    time.sleep(took * random.Random(kind).uniform(0.6, 0.95))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert subprocess.run(**start, check=False).returncode == 0
+    assert {name: content for name, content in contents(folder).items() if not name.startswith("work/")} == before

@@ -1,0 +1,509 @@
+"""Decoders on tables of logits, whose best translations enumeration knows, and on random Transformers."""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from sacrebleu.metrics import BLEU, CHRF
+from scipy.stats import chisquare
+
+from pipeline import ensemble
+from pipeline.decoding import translator_of
+from pipeline.scoring.utilities import utility
+from pipeline.settings.decodings import choice
+from tests.test_decoding import CPU, SOURCES, VOCABULARY, WORDS, Table, exhaustive, sharpened
+from transformer.config.decoders import DECODERS
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.beam import beam_search
+from transformer.decoders.forced import log_probabilities
+from transformer.decoders.mbr import Mbr, Pool
+from transformer.decoders.registry import decoder_of
+from transformer.decoders.sampling import truncated
+from transformer.decoders.steps import SourceBatch, Translation, mean_of
+from transformer.decoders.tree import TreeStep
+from transformer.decoding import Job, model_in, search
+
+
+class TableTree:
+    """A tree of prefixes on a table; see `Table`."""
+
+    def __init__(self, logits):
+        self.logits, self.position, self.calls = logits, {}, 0
+
+    def __call__(self, tokens_BK, parent_BK, slot_BK):
+        self.calls += 1
+        rows = []
+        for sentence, (token, parent, slot) in enumerate(zip(tokens_BK[:, 0], parent_BK[:, 0], slot_BK[:, 0])):
+            position = self.position.get((sentence, int(parent)), -1) + 1
+            self.position[sentence, int(slot)] = position
+            rows.append(self.logits[sentence, position, token])
+        return torch.stack(rows)[:, None].clone()
+
+    def select(self, sentences):
+        left = {int(old): new for new, old in enumerate(sentences)}
+        self.position = {(left[b], slot): at for (b, slot), at in self.position.items() if b in left}
+        self.logits = self.logits[sentences]
+
+
+class TableBatch:
+    device = CPU
+
+    def __init__(self, logits, limits, numbers=None):
+        self.logits, self.limits, self.numbers = logits, limits, numbers or list(range(len(limits)))
+
+    def start(self):
+        return Table(self.logits)
+
+    def tree(self, slots):
+        return TableTree(self.logits)
+
+
+@pytest.fixture
+def decoder(params):
+    """`decoder(name, key=value, ...)`: the decoder that such a line of `decodings` chooses."""
+
+    def made(name, **settings):
+        chosen = choice(params, {"decoder": name, "precision": "float32", "threads": 1, **settings}, "a line")
+        return decoder_of(chosen, lambda name: utility(name, texts), lambda hidden: hidden[..., 0].float().sigmoid())
+
+    return made
+
+
+def texts(sentences):
+    return [" ".join(f"w{token}" for token in ids) for ids in sentences]
+
+
+def table(sentences, positions=6, seed=0, scale=1.0):
+    torch.manual_seed(seed)
+    return scale * torch.randn(sentences, positions, VOCABULARY, VOCABULARY)
+
+
+def log_prob(logits, ids, ended=True):
+    allowed = logits.clone()
+    allowed[..., [PAD, BOS]] = -math.inf
+    path = [BOS, *ids, EOS] if ended else [BOS, *ids]
+    return sum(allowed[t, a].log_softmax(-1)[b].item() for t, (a, b) in enumerate(itertools.pairwise(path)))
+
+
+def best_of(lists):
+    return [translations[0] for translations in lists]
+
+
+# n-best and the regulariser
+
+
+def test_the_n_best_are_the_n_best_of_all(decoding_settings):
+    logits, limit = table(6, seed=3), 4
+    config = decoding_settings(beam=200, alpha=0.6)
+    for found, each in zip(beam_search(Table(logits), [limit] * 6, config, CPU, n_best=7), logits):
+        every = sorted(
+            (
+                (log_prob(each, ids) / ((5 + len(ids) + 1) / 6) ** 0.6, list(ids))
+                for length in range(limit)
+                for ids in itertools.product(WORDS, repeat=length)
+            ),
+            reverse=True,
+        )
+        assert [translation.ids for translation in found] == [ids for _, ids in every[:7]]
+        assert [t.score for t in found] == pytest.approx([score for score, _ in every[:7]], abs=1e-4)
+
+
+def test_the_first_of_n_is_the_only_one_of_one_unless_the_search_goes_on(decoding_settings):
+    logits, config = table(40, 9, seed=5, scale=2.0), decoding_settings(beam=4)
+    one, five = (beam_search(Table(logits), [9] * 40, config, CPU, n_best=n) for n in (1, 5))
+    for (single,), several in zip(one, five):
+        assert several[0].score >= single.score and 1 <= len(several) <= 5
+        assert [t.score for t in several] == sorted((t.score for t in several), reverse=True)
+        assert len({tuple(t.ids) for t in several}) == len(several)
+
+
+@pytest.mark.parametrize("strength", [0.2, 1.0])
+def test_the_regulariser_prefers_even_surprisals(decoding_settings, strength):
+    logits, limit = table(8, seed=7), 4
+    config = decoding_settings(beam=200, alpha=0.0)
+
+    def objective(each, ids):
+        allowed = each.clone()
+        allowed[..., [PAD, BOS]] = -math.inf
+        path = itertools.pairwise([BOS, *ids, EOS])
+        surprisals = [-allowed[t, a].log_softmax(-1)[b].item() for t, (a, b) in enumerate(path)]
+        return -sum(surprisals) - strength * sum(u * u for u in surprisals)
+
+    every = [ids for length in range(limit) for ids in itertools.product(WORDS, repeat=length)]
+    for (found,), each in zip(beam_search(Table(logits), [limit] * 8, config, CPU, 1, strength), logits):
+        best = max(every, key=lambda ids: objective(each, ids))
+        assert found.ids == list(best) and found.score == pytest.approx(objective(each, best), abs=1e-4)
+
+
+def test_without_regulariser_it_is_beam_search(decoder, decoding_settings):
+    logits = table(20, 9, seed=8, scale=2.0)
+    found = decoder("beam", regulariser=0.0).search(TableBatch(logits, [9] * 20), 1)
+    assert found == beam_search(Table(logits), [9] * 20, decoding_settings(), CPU)
+    assert found != decoder("beam", regulariser=1.0).search(TableBatch(logits, [9] * 20), 1)
+
+
+# Exact search
+
+
+def test_exact_search_equals_enumeration_and_nothing_beats_it(decoder, decoding_settings):
+    limits = [5, 4, 3, 2, 1] * 4
+    logits = table(20, seed=1, scale=1.5)
+    batch, plain = TableBatch(logits, limits), decoding_settings(alpha=0.0)
+    found = best_of(decoder("exact", beam=1).search(batch, 1))
+    others = [decoder(name).search(batch, 1) for name in ("greedy", "beam", "sampling", "diverse")]
+    for number, (translation, limit) in enumerate(zip(found, limits)):
+        score, words = exhaustive(logits[number], limit, plain)
+        assert translation.finished and translation.ids == words
+        assert translation.score == pytest.approx(score, abs=1e-4)
+        for other in others:
+            ids = other[number][0].ids
+            if len(ids) < limit:  # it has ended
+                assert log_prob(logits[number], ids) <= translation.score + 1e-4
+
+
+def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
+    logits = table(12, 9, seed=2)
+    logits[..., EOS] -= 4
+    batch = TableBatch(logits, [9] * 12)
+    beams = best_of(decoder("beam", alpha=0.0, beam=1).search(batch, 1))
+    whole, cut = (best_of(decoder("exact", beam=1, max_steps=n).search(batch, 1)) for n in (100_000, 5))
+    assert all(translation.finished for translation in whole)
+    assert not all(translation.finished for translation in cut)
+    for first, short, full in zip(beams, cut, whole):
+        assert short.score <= full.score + 1e-6
+        if len(first.ids) < 9:
+            assert short.score >= first.score - 1e-6
+
+
+def test_exact_search_finds_the_empty_translation(decoder):
+    logits = torch.zeros(1, 9, VOCABULARY, VOCABULARY)
+    logits[0, 0, BOS, EOS] = -0.3  # less probable than each word, more than any longer translation
+    (found,) = best_of(decoder("exact").search(TableBatch(logits, [9]), 1))
+    assert found.ids == [] and found.finished
+    assert decoder("greedy").search(TableBatch(logits, [9]), 1)[0][0].ids != []
+
+
+# Sampling
+
+
+def frequencies(decoder, logits, count, **settings):
+    """How often each first token is sampled, by sentences that differ only in their number."""
+    batch = TableBatch(logits[:1].expand(count, -1, -1, -1), [1] * count)
+    first = [tuple(t.ids) for t in best_of(decoder("sampling", **settings).search(batch, 1))]
+    return Counter(ids[0] if ids else EOS for ids in first)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_samples_follow_the_distribution(decoder, temperature):
+    logits, count = table(1, seed=4), 4000
+    drawn = frequencies(decoder, logits, count, temperature=temperature)
+    allowed = [EOS, *WORDS]
+    expected = (logits[0, 0, BOS, allowed] / temperature).double().softmax(-1) * count
+    assert set(drawn) <= set(allowed)
+    assert chisquare([drawn[token] for token in allowed], expected.tolist()).pvalue > 0.01
+
+
+def test_whole_samples_follow_the_distribution(decoder):
+    logits, count = table(1, seed=9), 4000
+    batch = TableBatch(logits.expand(count, -1, -1, -1), [3] * count)
+    drawn = Counter(tuple(t.ids) for t in best_of(decoder("sampling").search(batch, 1)))
+    ended = [(ids, True) for length in range(3) for ids in itertools.product(WORDS, repeat=length)]
+    cut = [(ids, False) for ids in itertools.product(WORDS, repeat=3)]
+    expected = {ids: count * math.exp(log_prob(logits[0], ids, has_ended)) for ids, has_ended in ended + cut}
+    assert sum(expected.values()) == pytest.approx(count)
+    common = [ids for ids in expected if expected[ids] > 10]
+    rest = count - sum(expected[ids] for ids in common)
+    seen = [drawn[ids] for ids in common]
+    assert chisquare([*seen, count - sum(seen)], [*(expected[ids] for ids in common), rest]).pvalue > 0.01
+
+
+def test_truncations_keep_what_they_should(decoder):
+    probs = torch.tensor([[[0.0, 0.4, 0.3, 0.15, 0.1, 0.05]]])
+    log_probs = probs.log()
+
+    def kept(**settings):
+        own = decoder("sampling", **settings).own
+        return (truncated(log_probs, own)[0, 0] > 0).nonzero()[:, 0].tolist()
+
+    assert kept() == [1, 2, 3, 4, 5]
+    assert kept(top_k=2) == [1, 2] and kept(top_k=99) == [1, 2, 3, 4, 5]
+    assert kept(top_p=0.69) == [1, 2] and kept(top_p=0.71) == [1, 2, 3] and kept(top_p=0.01) == [1]
+    assert kept(epsilon=0.12) == [1, 2, 3] and kept(epsilon=0.9) == [1]
+    assert kept(top_k=3, epsilon=0.2) == [1, 2]
+    assert kept(temperature=0.1, epsilon=0.1) == [1], "after the temperature"
+
+
+def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):
+    logits = table(1, 9, seed=6).expand(30, -1, -1, -1)
+    batch = TableBatch(logits, [9] * 30)
+    one, same, other = (decoder("sampling", seed=seed).search(batch, 20) for seed in (1, 1, 2))
+    assert one == same and one != other
+    first = best_of(decoder("sampling", seed=1).search(batch, 1))
+    assert len({tuple(sample.ids) for sample in first}) > 5, "each sentence has its own random numbers"
+    for samples in one:
+        assert len(samples) == 20
+        for sample in samples:
+            assert sample.score == pytest.approx(log_prob(logits[0], sample.ids, len(sample.ids) < 9), abs=1e-3)
+
+
+def test_the_samples_of_a_sentence_do_not_depend_on_their_count(decoder):
+    logits = table(3, 9, seed=6)
+    few, many = (decoder("sampling").search(TableBatch(logits, [9] * 3), n) for n in (5, 40))
+    for some, more in zip(few, many):
+        assert not Counter(tuple(t.ids) for t in some) - Counter(tuple(t.ids) for t in more)
+
+
+# Diverse beam search
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_one_group_is_beam_search_and_without_penalty_all_groups_are_one_beam(decoder, alpha):
+    limits = [3 + number % 7 for number in range(30)]
+    batch = TableBatch(table(30, 9, seed=11, scale=2.0), limits)
+    beams = {width: decoder("beam", beam=width, alpha=alpha).search(batch, 3) for width in (2, 6)}
+    single = decoder("diverse", beam=6, groups=1, alpha=alpha).search(batch, 3)
+    equal = decoder("diverse", beam=6, groups=3, diversity=0.0, alpha=alpha).search(batch, 3)
+    for found, expected in zip(single + equal, beams[6] + beams[2]):
+        assert found[0].ids == expected[0].ids
+        assert found[0].score == pytest.approx(expected[0].score, abs=1e-4)
+    assert [[t.ids for t in each] for each in single] == [[t.ids for t in each] for each in beams[6]]
+
+
+def test_the_penalty_makes_groups_differ(decoder):
+    """Groups of one hypothesis: the second takes the second best first token when the penalty exceeds their distance."""
+    logits = torch.full((1, 4, VOCABULARY, VOCABULARY), -20.0)
+    logits[0, 0, BOS, 4], logits[0, 0, BOS, 5] = 1.0, 0.0
+    logits[0, 1:, :, EOS] = 5.0
+    batch = TableBatch(logits, [4])
+    (near,) = decoder("diverse", beam=2, groups=2, diversity=0.9).search(batch, 2)
+    (far,) = decoder("diverse", beam=2, groups=2, diversity=1.1).search(batch, 2)
+    assert near[0].ids == far[0].ids == [4]
+    assert [5] not in [t.ids for t in near] and far[1].ids == [5]
+    scores = [log_prob(logits[0], t.ids) / ((5 + 2) / 6) ** 0.6 for t in far]
+    assert [t.score for t in far] == pytest.approx(scores, abs=1e-4), "the score is without penalty"
+
+
+def test_a_number_of_groups_that_does_not_divide_the_beam_is_refused(decoder):
+    with pytest.raises(UserError, match=r"a line\.groups: 4 is not possible; a divisor of beam 6 is expected"):
+        decoder("diverse", beam=6, groups=4)
+
+
+# Ensembles and trees
+
+
+def test_an_ensemble_has_the_mean_of_the_probabilities():
+    one, other = torch.randn(2, 3, 9), torch.randn(2, 3, 9)
+    expected = (one.softmax(-1) + other.softmax(-1)) / 2
+    torch.testing.assert_close(mean_of([one, other]).exp(), expected)
+    assert mean_of([one]) is one
+
+
+@torch.inference_mode()
+def test_an_ensemble_of_equal_models_is_the_model_and_of_others_is_not(settings, decoder):
+    model, other = sharpened(settings()), sharpened(settings(h=2))
+    job, chosen = Job(SOURCES, range(len(SOURCES))), decoder("beam")
+    alone, twice, both = (search(models, job, chosen, 8, 1) for models in ([model], [model, model], [model, other]))
+    assert [t.ids for t in best_of(alone.translations)] == [t.ids for t in best_of(twice.translations)]
+    assert alone.calls == twice.calls
+    assert [t.ids for t in best_of(both.translations)] != [t.ids for t in best_of(alone.translations)]
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_settings):
+    model, lines = Path(__file__).parent / "data/commit-3b4f273/model", ["a b c", "d"]
+    ensemble.main(argparse.Namespace(first=model, second=model, out=tmp_path / "both"))
+    config = decoding_settings(precision="float32", extra_length=9)
+    one, both = (translator_of(folder, config, CPU) for folder in (model, tmp_path / "both"))
+    assert len(both.others) == 1 and len(both.decoders) == 2 and len(one.decoders) == 1
+    assert [t.ids for t in one.translate(lines, "x")] == [t.ids for t in both.translate(lines, "x")]
+    other = json.loads((model / "settings.json").read_text()) | {"vocabulary_sha256": "another"}
+    shutil.copytree(model, tmp_path / "other")
+    (tmp_path / "other/settings.json").write_text(json.dumps(other))
+    with pytest.raises(UserError, match="have different vocabularies; two runs with the same corpus are expected"):
+        ensemble.main(argparse.Namespace(first=model, second=tmp_path / "other", out=tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("differences", [{}, {"neighbourhood": 2}, {"positions": "learned"}, {"norm": "pre"}])
+def test_a_tree_scores_each_prefix_as_the_whole_model_does(settings, differences):
+    """Two sentences, three new nodes of each in a call, below parents at different positions."""
+    model = sharpened(settings(**differences))
+    sources = torch.tensor([[7, 8, 9, EOS], [20, 21, EOS, PAD]])
+    tree, random = TreeStep(model, sources, slots=40), torch.Generator().manual_seed(1)
+    prefixes = [[[BOS]], [[BOS]]]  # of each sentence, by slot
+    close(
+        tree(torch.full((2, 1), BOS), torch.full((2, 1), -1), torch.zeros(2, 1, dtype=torch.int64)),
+        model(sources, torch.full((2, 1), BOS)),
+    )
+    for first in range(1, 34, 3):
+        parents = torch.randint(max(0, first - 6), first, (2, 3), generator=random)
+        tokens, slots = torch.randint(4, 40, (2, 3), generator=random), torch.arange(first, first + 3).expand(2, -1)
+        found = tree(tokens, parents, slots)
+        for b, k in itertools.product(range(2), range(3)):
+            prefixes[b].append([*prefixes[b][parents[b, k]], int(tokens[b, k])])
+            close(found[b, k], model(sources[b : b + 1], torch.tensor([prefixes[b][-1]]))[0, -1])
+    assert len({len(prefix) for prefix in prefixes[1]}) > 3
+    tree.select(torch.tensor([1]))
+    found = tree(torch.tensor([[5]]), torch.tensor([[33]]), torch.tensor([[3]]))  # in the slot of another node
+    close(found[0, 0], model(sources[1:], torch.tensor([[*prefixes[1][33], 5]]))[0, -1])
+
+
+@torch.inference_mode()
+def test_forced_log_probabilities_are_those_of_the_search(settings, decoder):
+    models = [sharpened(settings()), sharpened(settings(h=2))]
+    for chosen in (models, models[:1]):
+        job = Job([*SOURCES, [7] * 12], range(len(SOURCES) + 1))
+        found = best_of(search(chosen, job, decoder("sampling", temperature=5.0), 90, 1).translations)
+        scores = log_probabilities(chosen, [*job.sources, []], [*(t.ids for t in found), []], 30)
+        ended = [n for n, (source, t) in enumerate(zip(job.sources, found)) if len(t.ids) < len(source) + 90]
+        assert len(ended) > 3 and scores[-1] == 0.0
+        assert [scores[n] for n in ended] == pytest.approx([found[n].score for n in ended], abs=1e-3)
+
+
+# MBR
+
+
+class Given:
+    """A decoder of known translations."""
+
+    def __init__(self, *lists):
+        self.lists = lists
+
+    def search(self, batch, n_best):
+        return [[Translation(list(ids), 0.0) for ids in lists][:n_best] for lists in self.lists]
+
+    def width(self, n_best):
+        return n_best
+
+
+SAMPLES = [[4, 5, 6, 7], [4, 5, 6], [4, 5, 6], [9, 8, 7, 6, 5], [4, 5, 7, 7]]
+REFERENCES = [[4, 5, 6, 7, 8], [4, 5, 6], [9, 8, 7], [9, 8, 7]]
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_mbr_agrees_with_brute_force_by_sacrebleu(name):
+    metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
+    pools = Pool(Given(SAMPLES), 5), Pool(Given(REFERENCES), 4)
+    (found,) = Mbr(*pools, utility(name, texts)).search(TableBatch(None, [9]), 9)
+
+    def mean(ids):
+        scores = [metric.sentence_score(*texts([ids]), texts([reference])).score for reference in REFERENCES]
+        return sum(scores) / len(scores)
+
+    different = [ids for number, ids in enumerate(SAMPLES) if ids not in SAMPLES[:number]]
+    expected = sorted(different, key=lambda ids: -mean(ids))
+    assert [t.ids for t in found] == expected
+    assert [t.score for t in found] == pytest.approx([mean(ids) for ids in expected], abs=1e-6)
+
+
+def test_mbr_of_one_candidate_is_that_candidate(decoder):
+    batch = TableBatch(table(9, 9, seed=13), [9] * 9)
+    beams = best_of(decoder("beam").search(batch, 1))
+    chosen = decoder("mbr", candidates={"decoder": "beam", "number": 1})
+    assert [t.ids for t in best_of(chosen.search(batch, 1))] == [t.ids for t in beams]
+
+
+def test_aggregated_references_rank_a_clear_winner_first():
+    scores = utility("chrf_aggregate", texts)([[4, 5, 6, 7], [30, 31]], [[4, 5, 6, 7], [4, 5, 6]])
+    assert scores[0] > scores[1]
+
+
+# All of them
+
+LINES = {
+    "greedy": {},
+    "beam": {"regulariser": 0.1},
+    "sampling": {"top_k": 20, "top_p": 0.95},
+    "diverse": {"groups": 2},
+    "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},
+    "exact": {"max_steps": 200},
+    "value_beam": {},
+    "mcts": {"simulations": 8},
+}
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_batch_changes_no_translation_and_limits_hold(settings, decoder, name):
+    model, chosen = sharpened(settings()), decoder(name, **LINES[name])
+    model.embedding *= 3
+    model.embedding[EOS] = 0  # else the empty translation is the most probable
+    jobs = [Job(SOURCES, range(len(SOURCES))), *(Job([source], [number]) for number, source in enumerate(SOURCES))]
+    whole, *single = (search([model], job, chosen, 4, 1) for job in jobs)
+    together, alone = best_of(whole.translations), [best for each in single for best in best_of(each.translations)]
+    assert [t.ids for t in together] == [t.ids for t in alone]
+    assert [t.score for t in together] == pytest.approx([t.score for t in alone], abs=1e-3)
+    assert all(len(t.ids) <= len(source) + 4 for source, t in zip(SOURCES, together))
+    if name == "exact":  # the empty translation is the best, which takes many prefixes to prove
+        assert whole.calls > 20 * len(SOURCES) and whole.calls == sum(each.calls for each in single)
+    else:
+        assert len({tuple(t.ids) for t in together}) > 1
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", DECODERS)
+def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
+    model, chosen = model_in("bfloat16", sharpened(settings())), decoder(name, **LINES[name])
+    assert search([model], Job([], []), chosen, 4, 1).translations == []
+    assert chosen.search(SourceBatch([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
+    found = search([model], Job(SOURCES, range(len(SOURCES))), chosen, 4, 1)
+    assert all(math.isfinite(t.score) for t in best_of(found.translations)) and found.calls > 0
+
+
+# The settings
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"decoder": "best"}, "a line.decoder: 'best' is not a decoder here; the decoders are beam, greedy, sampling"),
+        ({"decoder": ["beam"]}, "is not a decoder here; the decoders are"),
+        (
+            {"decoder": "sampling", "beam": 4},
+            "the decoder sampling.beam: unknown key; valid keys are seed, temperature",
+        ),
+        ({"top_p": 0.9}, r"the decoder beam.top_p: unknown key; .*valid keys are regulariser, beam, penalty, alpha"),
+        ({"decoder": "sampling", "top_p": 0}, "a line.top_p: 0.0 is not possible; a number above 0 and at most 1"),
+        ({"decoder": "exact", "alpha": 0.6}, r"the decoder exact.alpha: unknown key; .*valid keys are max_steps, beam"),
+        ({"decoder": "mbr", "candidates": 5}, "a line.candidates: 5 is not a mapping; {decoder: NAME, number: N}"),
+        (
+            {"decoder": "mbr", "references": {"decoder": "mbr", "number": 2}},
+            "the decoders are beam, greedy, sampling, diverse, exact",
+        ),
+        (
+            {"decoder": "mbr", "references": {"decoder": "sampling", "number": 0}},
+            "a line.references.number: 0 is not possible",
+        ),
+        (
+            {"decoder": "mbr", "references": {"decoder": "sampling", "number": 1, "threads": 1}},
+            "a line.references.threads: unknown key; valid keys are decoder, number, seed, temperature",
+        ),
+        ({"decoder": "mbr", "utility": "comet"}, "a line.utility"),
+    ],
+)
+def test_settings_that_do_not_belong_are_refused(params, line, said):
+    with pytest.raises(UserError, match=said) as error:
+        choice(params, line, "a line")
+    assert "\n" not in str(error.value)
+
+
+def test_the_settings_of_a_part_are_those_of_its_decoder(params):
+    line = {"decoder": "mbr", "threads": 1, "candidates": {"decoder": "beam", "number": 5, "beam": 8, "alpha": 1.0}}
+    chosen = choice(params, line, "a line")
+    assert chosen.parts["candidates"].config == dataclasses.replace(chosen.config, beam=8, alpha=1.0)
+    assert chosen.parts["references"].number == params["base"]["decoders"]["mbr"]["references"]["number"]
+    described = chosen.description()
+    assert described["candidates"]["beam"] == 8 and described["references"]["decoder"] == "sampling"
+    assert "beam" not in described and described["utility"] == "chrf"

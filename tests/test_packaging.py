@@ -1,0 +1,73 @@
+"""What `pip install .` brings: the package transformer and the four packages that it imports."""
+
+import ast
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.imports import ROOT, imported_names
+from tests.models import LINES, OLD, TRANSLATIONS
+
+NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}
+LATE = {"sacremoses"}  # imported by one function, which says so where it is missing
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("source")
+    for name in ("transformer", "pipeline", "benchmarks", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--wheel-dir", str(folder / "out")]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(folder)], check=True, capture_output=True)
+    (path,) = (folder / "out").glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_the_package_transformer_alone_and_needs_four_packages(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = [name for name in names if name.endswith("METADATA")]
+        lines = archive.read(metadata).decode().split("\n")
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "transformer").rglob("*.py")}
+    assert {name for name in names if ".dist-info/" not in name} == modules
+    needs = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
+    assert {need.partition(">=")[0] for need in needs if "extra ==" not in need} == NEEDED
+
+
+@pytest.mark.slow
+def test_a_wheel_translates_without_the_project(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    program = f"""
+import sys
+from transformer import Translator
+print(Translator.load({str(OLD / "model")!r}, precision="float32")({LINES!r}))
+print([name for name in ("pipeline", "dvc", "ruamel.yaml") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{TRANSLATIONS}\n"
+    assert done.stderr == "[]\n"
+
+
+def test_the_package_imports_what_it_declares():
+    for path in (ROOT / "transformer").rglob("*.py"):
+        names = {name.partition(".")[0] for name in imported_names(ast.parse(path.read_text(encoding="utf-8")))}
+        assert names - set(sys.stdlib_module_names) <= {"transformer"} | NEEDED | LATE, path
+
+
+def test_importing_the_package_imports_nothing_yet():
+    program = "import sys, transformer; assert not {'torch', 'numpy', 'transformer.model'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

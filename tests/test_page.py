@@ -1,0 +1,489 @@
+"""The server and its page: real requests to a real process, and a real browser."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import uvicorn
+
+from pipeline.serving.application import application
+from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
+from pipeline.serving.limits import Limits
+from pipeline.serving.running import address, listening
+from pipeline.serving.viewing import Viewer
+from tests.browser import BROWSERS, WIDTHS, browser
+from tests.devtools import Page
+from tests.imports import ROOT
+from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
+from transformer.translator import Hypothesis, Translator
+
+SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}
+ROOMY = Limits(body=2**16, texts=40, pieces=50, waiting=200, traces=4, seconds=60)
+in_a_browser = pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
+
+
+@pytest.fixture(scope="module")
+def folder(params, tmp_path_factory):
+    return random_model(params, tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def translator(folder):
+    return Translator.load(folder, "cpu", **SETTINGS)
+
+
+class Slow:
+    """An engine that translates when `go` is set; a text is as long as its words, and is translated as itself."""
+
+    longest, beam = 12, 4
+
+    def __init__(self):
+        self.go, self.batches = threading.Event(), []
+
+    def lengths(self, texts):
+        return [len(text.split()) for text in texts]
+
+    def translations(self, texts, n_best):
+        self.batches.append(texts)
+        assert self.go.wait(60)
+        return [[Hypothesis(text, -1.0, [], [])] for text in texts]
+
+
+class Served:
+    """A server in a thread of this process."""
+
+    def __init__(self, url):
+        self.url = url
+
+    def post(self, path, body, raw=False):
+        """The status and the JSON object of the answer."""
+        data = body if raw else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def events(self, **body):
+        request = urllib.request.Request(
+            f"{self.url}trace", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return [json.loads(line) for line in answer]
+
+
+@contextmanager
+def served(engine, viewer=None, limits=ROOMY):
+    listener = listening("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(application(engine, viewer, limits), log_level="error"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield Served(address(listener))
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def server(translator):
+    viewer = Viewer(translator, SCRIPT, ["one two", SCRIPT])
+    with served(TranslatorEngine(translator), viewer) as running:
+        yield running
+
+
+@pytest.fixture
+def slow():
+    engine = Slow()
+    yield engine
+    engine.go.set()
+
+
+def lines(seed, number):
+    random = np.random.default_rng(seed)
+    return [" ".join(random.choice(WORDS, length)) for length in random.integers(1, 9, number)]
+
+
+def wait_for(condition):
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_text_is_translated_and_a_list_in_its_order(server, translator):
+    texts = [*lines(1, 12), "", "two"]
+    assert server.post("translate", {"text": "one two"}) == (
+        200,
+        {
+            "translations": [
+                {"text": translator("one two"), "score": pytest.approx(translator("one two", scores=True).score)}
+            ]
+        },
+    )
+    status, answer = server.post("translate", {"text": texts})
+    assert status == 200 and [each["text"] for each in answer["translations"]] == translator(texts)
+
+
+def test_concurrent_clients_share_batches_and_get_what_they_would_get_alone(server, translator):
+    texts = lines(2, 60)
+    alone = [translator(text) for text in texts]
+    with ThreadPoolExecutor(16) as clients:
+        answers = list(clients.map(lambda text: server.post("translate", {"text": text}), texts))
+    assert [answer["translations"][0]["text"] for _, answer in answers] == alone
+
+
+def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
+    with served(slow) as server, ThreadPoolExecutor(8) as clients:
+        first = clients.submit(server.post, "translate", {"text": "first"})
+        wait_for(lambda: slow.batches)
+        texts = ["a b c", "d e", "f g h", "i j k", "l m"]  # four of three pieces are twelve
+        others = []
+        for text in texts:
+            others.append(clients.submit(server.post, "translate", {"text": text}))
+            time.sleep(0.05)  # in this order
+        slow.go.set()
+        assert [other.result()[1]["translations"][0]["text"] for other in others] == texts
+        assert first.result()[0] == 200 and slow.batches == [["first"], texts[:4], texts[4:]]
+
+
+def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
+    limits = Limits(body=2**16, texts=40, pieces=50, waiting=3, traces=4, seconds=60)
+    with served(slow, limits=limits) as server, ThreadPoolExecutor(8) as clients:
+        running = clients.submit(server.post, "translate", {"text": "a"})
+        wait_for(lambda: slow.batches)
+        waiting = clients.submit(server.post, "translate", {"text": ["b", "c"]})
+        wait_for(lambda: json.load(urllib.request.urlopen(f"{server.url}health"))["waiting"] == 2)
+        status, answer = server.post("translate", {"text": ["d", "e"]})
+        assert (status, answer) == (503, {"error": "the queue is full; try again later"})
+        slow.go.set()
+        assert running.result()[0] == waiting.result()[0] == 200
+        assert server.post("translate", {"text": "d"})[0] == 200
+    assert sorted(text for batch in slow.batches for text in batch) == ["a", "b", "c", "d"]
+
+
+def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
+    limits = Limits(body=2**16, texts=40, pieces=50, waiting=30, traces=4, seconds=0.3)
+    with served(slow, limits=limits) as server:
+        assert server.post("translate", {"text": "a"}) == (504, {"error": "no translation within 0.3 seconds"})
+        assert server.post("translate", {"text": "b"})[0] == 504  # it waited behind the first
+        slow.go.set()
+        assert server.post("translate", {"text": "c"})[0] == 200
+    assert slow.batches == [["a"], ["c"]]
+
+
+@pytest.mark.parametrize(
+    "path, body, status, named",
+    [
+        ("translate", {"text": "one " * 60}, 413, "text 1 is .* pieces long; at most 50"),
+        ("translate", {"text": ["one", "two " * 60]}, 413, "text 2 is"),
+        ("translate", {"text": ["one"] * 41}, 413, "41 texts; at most 40"),
+        ("translate", {"text": "x" * 70_000}, 413, "longer than 65,536 bytes"),
+        ("translate", {"text": 5}, 422, "text"),
+        ("translate", {"text": None}, 422, "text"),
+        ("translate", {"text": ["one", 2]}, 422, "text"),
+        ("translate", {}, 422, "text: Field required"),
+        ("translate", {"text": "one", "beam": 9}, 422, "beam: Extra"),
+        ("translate", {"text": "one", "n_best": 0}, 422, "n_best"),
+        ("translate", {"text": "one", "n_best": 5}, 422, "1 to 4"),
+        ("translate", b"{", 422, "JSON"),
+        ("translate", b"\xff\xfe", 422, ""),
+        ("translate", b'{"text": "\\ud800"}', 422, "surrogate"),
+        ("trace", {"text": " \n "}, 422, "empty"),
+        ("trace", {"text": "one " * 60}, 413, "pieces long"),
+        ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
+        ("trace", {"text": "one", "prefix": [-1]}, 422, "-1 is not"),
+        ("trace", {"text": "one", "prefix": [3, 5]}, 422, "3 is not"),
+        ("trace", {"text": "one", "prefix": [5] * 40}, 422, "a prefix of 40 pieces"),
+        ("trace", {"text": "one", "prefix": "5"}, 422, "prefix"),
+        ("nowhere", {"text": "one"}, 404, "Not Found"),
+        ("..%2f..%2fparams.yaml", {}, 404, "Not Found"),
+    ],
+    ids=str,
+)
+def test_a_wrong_request_is_one_line(server, path, body, status, named):
+    found, answer = server.post(path, body, raw=isinstance(body, bytes))
+    assert found == status and set(answer) == {"error"}
+    assert re.search(named, answer["error"]) and "\n" not in answer["error"] and len(answer["error"]) < 200
+
+
+def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
+    class Failing(Slow):
+        def translations(self, texts, n_best):
+            if texts == ["bad"]:
+                raise RuntimeError("a secret")
+            return super().translations(texts, n_best)
+
+    engine = Failing()
+    engine.go.set()
+    with served(engine) as server:
+        status, answer = server.post("translate", {"text": "bad"})
+        assert status == 500 and "secret" not in answer["error"]
+        assert server.post("translate", {"text": "good"})[0] == 200
+    assert "a secret" in caplog.text
+
+
+def test_a_body_that_does_not_come_is_408():
+    engine = Slow()
+    with served(engine, limits=Limits(2**16, 40, 50, 30, 4, seconds=0.3)) as server:
+        connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
+        connection.putrequest("POST", "/translate")
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", "100")
+        connection.endheaders(b"{")
+        assert connection.getresponse().status == 408
+        connection.close()
+
+
+def test_a_stopped_batcher_cancels_what_waits_and_takes_nothing(slow):
+    batcher = Batcher(slow, 10)
+    (begun,) = batcher.submit(["a"], [1], 1)
+    wait_for(lambda: slow.batches)
+    (waiting,) = batcher.submit(["b"], [1], 1)
+    threading.Timer(0.2, slow.go.set).start()
+    batcher.stop()
+    assert begun.result()[0].text == "a" and waiting.cancelled()
+    with pytest.raises(QueueFull):
+        batcher.submit(["c"], [1], 1)
+
+
+def test_the_search_is_streamed_and_ends_with_the_translation(server, translator):
+    text = "three one two"
+    source, *steps, end = server.events(text=text)
+    assert source == {"source": translator(text, scores=True).source}
+    assert len(steps) > 2 and all(step["candidates"] for step in steps)
+    assert end["text"] == translator(text)
+    places = len(end["pieces"])
+    shapes = {kind: weights["shape"] for kind, weights in end["attention"].items()}
+    sources = len(source["source"])
+    assert shapes == {
+        "encoder": [2, 4, sources, sources],
+        "decoder": [2, 4, places, places],
+        "cross": [2, 4, places, sources],
+    }
+    chosen = end["alternatives"][1][2]["token"]
+    again = server.events(text=text, prefix=[end["ids"][0], chosen])[-1]
+    assert again["ids"][:2] == [end["ids"][0], chosen] and again["forced"] == 2
+
+
+def test_a_step_is_sent_when_it_is_done(translator):
+    viewer = Viewer(translator, "slow", [])
+    events, go = viewer.events, threading.Event()
+
+    def held(source, prefix):
+        for number, event in enumerate(events(source, prefix)):
+            if number == 2:
+                assert go.wait(60)
+            yield event
+
+    viewer.events = held
+    with served(TranslatorEngine(translator), viewer) as server:
+        connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
+        connection.request("POST", "/trace", json.dumps({"text": "one"}), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert "source" in json.loads(answer.readline()) and "candidates" in json.loads(answer.readline())
+        go.set()
+        assert "text" in json.loads(answer.read().splitlines()[-1])
+        connection.close()
+
+
+def test_too_many_searches_are_503_and_a_long_one_ends(translator):
+    viewer = Viewer(translator, "slow", [])
+    events, go = viewer.events, threading.Event()
+
+    def held(source, prefix):
+        yield {"source": []}
+        assert go.wait(60)
+        while True:
+            yield {"candidates": []}
+
+    viewer.events = held
+    limits = Limits(2**16, 40, 50, 30, traces=1, seconds=1.0)
+    with served(TranslatorEngine(translator), viewer, limits) as server:
+        request = urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as endless:
+            assert json.loads(endless.readline()) == {"source": []}
+            assert server.post("trace", {"text": "two"})[0] == 503
+            go.set()
+            assert json.loads(endless.readlines()[-1]) == {"error": "no translation within 1 seconds"}
+        viewer.events = events
+        wait_for(lambda: server.post("translate", {"text": "two"})[0] == 200)
+        assert "text" in server.events(text="two")[-1]
+
+
+def test_a_client_that_leaves_frees_its_search(translator):
+    viewer = Viewer(translator, "slow", [])
+    viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
+    with served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=1, seconds=50.0)) as server:
+        request = urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
+        for _ in range(2):
+            wait_for(lambda: first_status(request) == 200)
+
+
+def first_status(request):
+    """The status of an answer of which only a line is read."""
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            answer.readline()
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
+    for path, kind in (("", "text/html"), ("page.js", "text/javascript"), ("style.css", "text/css")):
+        with urllib.request.urlopen(server.url + path) as answer:
+            assert answer.headers["content-type"].startswith(kind)
+            assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
+            assert not re.search(rb"https?://(?!www\.w3\.org)", answer.read())
+
+
+def start(folder, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.commands.page", str(folder), *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_prints_its_address_and_ends_cleanly(folder, number):
+    process = start(folder, "--port", "0")
+    url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
+    status, answer = Served(url).post("translate", {"text": "one two"})
+    assert status == 200 and len(answer["translations"]) == 1
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0 and errors == ""
+
+
+@pytest.mark.slow
+def test_a_port_in_use_and_a_missing_model_are_one_line(folder, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        for arguments, named in (
+            ((folder, "--port", port), f"port {port}: Address already in use"),
+            (("none",), "'none' is not a run of params.yaml"),
+        ):
+            process = start(*arguments)
+            output, errors = process.communicate(timeout=60)
+            assert process.returncode == 1 and output == "" and errors.count("\n") == 1 and named in errors
+
+
+def tab_to(page, selector):
+    """Reach an element by the Tab key alone."""
+    for _ in range(40):
+        if page.value(f"document.activeElement.closest('{selector}') !== null"):
+            return
+        page.key("Tab")
+    raise AssertionError(f"Tab does not reach {selector}")
+
+
+def done(page):
+    page.wait("!document.body.classList.contains('busy') && document.getElementById('facts').textContent !== ''")
+
+
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_page_by_the_keyboard_alone(server, translator, tmp_path, width, dark):
+    with Page(tmp_path, width, dark) as page:
+        page.open(server.url)
+        page.wait("document.querySelectorAll('#examples button').length === 2")
+        assert page.value("document.activeElement.id") == "text"
+        page.key("Enter")
+        assert page.value("document.getElementById('notice').textContent") == "Type a sentence first."
+        page.write("three one two")
+        page.key("Enter")
+        done(page)
+        assert page.value("document.getElementById('translation').textContent") == translator("three one two")
+        assert page.value("document.getElementById('notice').textContent") == ""
+
+        tab_to(page, "#source")
+        page.key("ArrowRight")
+        shown = "[...document.querySelectorAll('#target small')].filter(part => part.textContent).length"
+        assert page.value(shown) > 0
+        assert " is attended to by " in page.value("document.getElementById('says').textContent")
+        page.key("ArrowDown")
+        page.key("ArrowRight")
+        assert " attends to " in page.value("document.getElementById('says').textContent")
+        cross = page.value("document.getElementById('says').textContent")
+        tab_to(page, "#heads")
+        page.key("ArrowLeft")  # another head
+        page.key("Tab", 1, shift=True)
+        page.key("ArrowRight", 2)  # decoder self-attention
+        assert page.value("document.getElementById('choose').elements.kind.value") == "decoder"
+        page.key("Tab", 1, shift=True)
+        assert " attends to " in page.value("document.getElementById('says').textContent")
+        assert page.value("document.getElementById('says').textContent") != cross
+
+        page.key("Enter")
+        assert page.value("document.querySelectorAll('#choices button').length") == 8
+        page.key("ArrowDown", 2)
+        chosen = page.value("document.activeElement.querySelector('.name').textContent")
+        page.key("Enter")
+        done(page)
+        assert page.value("document.querySelectorAll('#target .forced').length") == 2
+        assert page.value("document.activeElement.firstChild.textContent") == chosen.removeprefix("▁")
+
+        tab_to(page, "#tree")
+        page.key("ArrowRight", 2)
+        place = page.value("document.getElementById('detail').textContent")
+        page.key("ArrowDown" if "2, 1 of" in place else "ArrowUp")
+        assert re.match("Step 2, . of [89], dropped: ", page.value("document.getElementById('detail').textContent"))
+        page.key("Enter")
+        done(page)
+        assert page.value("document.querySelectorAll('#target .forced').length") == 2
+        kinds = page.value("['kept', 'dropped', 'best'].map(k => document.querySelectorAll('#tree .' + k).length)")
+        assert all(kinds)
+
+        assert page.value("document.documentElement.scrollWidth") == page.value("innerWidth") == width
+        assert page.value("matchMedia('(prefers-color-scheme: dark)').matches") == dark
+        small = (
+            "Math.min(...[...document.querySelectorAll('body *')].map(e => parseFloat(getComputedStyle(e).fontSize)))"
+        )
+        assert page.value(small) >= 11
+        assert page.problems == []
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_markup_in_a_text_stays_text_and_an_error_is_shown(server, tmp_path):
+    with Page(tmp_path, 400, False) as page:
+        page.open(server.url)
+        page.wait("document.querySelectorAll('#examples button').length === 2")
+        assert page.value("document.querySelectorAll('#examples button')[1].textContent") == SCRIPT
+        assert page.value("document.title") == page.value("document.getElementById('name').textContent") == SCRIPT
+        page.write(SCRIPT)
+        page.key("Enter")
+        done(page)
+        assert page.value("document.querySelectorAll('img, main script').length") == 0
+        source = "[...document.querySelectorAll('#source .piece > span')].map(e => e.textContent).join('')"
+        assert page.value(source).startswith("<imgsrc=xonerror=") and page.value("window.hacked") is None
+        page.value("document.getElementById('text').select()")
+        page.write("one " * 60)
+        page.key("Enter")
+        page.wait("document.getElementById('notice').textContent.includes('pieces long; at most 50')")
+        assert page.value("document.documentElement.scrollWidth") == 400
+        problems = [
+            problem for problem in page.problems if "413" not in problem
+        ]  # the console lists every failed request
+        assert problems == []

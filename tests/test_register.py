@@ -1,0 +1,85 @@
+"""A registered model: MLflow's own server answers with the translations of the Translator."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from tests.imports import ROOT
+from tests.random_weights import random_model
+from transformer import Translator
+
+pytestmark = pytest.mark.slow
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def answer(url: str, body: dict, process: subprocess.Popen) -> dict:
+    """The answer of a server that is starting."""
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    ends = time.monotonic() + 180
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as opened:
+                return json.load(opened)
+        except urllib.error.URLError:
+            assert process.poll() is None and time.monotonic() < ends, "the server has not started"
+            time.sleep(0.5)
+
+
+def test_mlflow_serves_a_registered_model(params, tmp_path: Path) -> None:
+    folder = random_model(params, tmp_path)
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": store, "PYTHONPATH": str(ROOT)}
+    register = [sys.executable, "-m", "pipeline.commands.register", str(folder), "--name", "numbers"]
+    for version in (1, 2):
+        done = subprocess.run(register, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        assert f"is registered as models:/numbers/{version} in {store}" in done.stdout
+
+    stored = Path(MlflowClient(store).get_model_version_download_uri("numbers", "2").removeprefix("file://"))
+    if str(stored).startswith("models:"):
+        (stored,) = [path.parent for path in (tmp_path / "mlruns").rglob("MLmodel")][-1:]
+    packages = {line.partition("==")[0] for line in (stored / "requirements.txt").read_text().split()}
+    assert packages == {"mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors"}
+    assert [path.name for path in (stored / "code").iterdir()] == ["transformer"]
+    example = json.loads((stored / "serving_input_example.json").read_text())
+
+    port = free_port()
+    command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", "models:/numbers/2", "--env-manager", "local"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with subprocess.Popen(
+        [*command, "--port", str(port)],
+        cwd=tmp_path,
+        env={**os.environ, "MLFLOW_TRACKING_URI": store, "PATH": path, "PYTHONPATH": ""},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            texts = ["one two", "three seven nine"]
+            url = f"http://127.0.0.1:{port}/invocations"
+            body = {"dataframe_split": {"columns": ["text"], "data": [[text] for text in texts]}}
+            rows = answer(url, body, process)["predictions"]
+            assert [row["translation"] for row in rows] == Translator.load(folder)(texts)
+            assert len(answer(url, example, process)["predictions"]) == 1
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+def test_no_store_is_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline.commands.register", "x"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and done.stderr.startswith("register: MLFLOW_TRACKING_URI is off;")

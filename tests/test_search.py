@@ -1,0 +1,448 @@
+"""Tree search finds what enumeration finds; batches and the cache change nothing."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from transformer.config.decoders import Choice
+from transformer.config.reading import UserError
+from transformer.config.search import MctsConfig, ValueBeamConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.beam import Beam, length_penalty
+from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
+from transformer.decoders.registry import decoder_of
+from transformer.decoders.steps import CountedTree, SourceBatch
+from transformer.decoders.tree import TreeStep
+from transformer.decoders.value_beam import ValueBeam, value_beam_search
+from transformer.decoding import Job, search, translate
+from transformer.layout import Rows, pad
+from transformer.model import Transformer
+
+CPU = torch.device("cpu")
+VOCABULARY, LIMIT = 6, 4
+WORDS = [token for token in range(VOCABULARY) if token not in (PAD, BOS, EOS)]
+
+
+def mcts(**differences):
+    settings = {"simulations": 8, "c": 1.25, "children": 16, "temperature": 1.0, "objective": "value"}
+    return MctsConfig(**(settings | differences))
+
+
+class LanguageModel:
+    """A tree of prefixes without a model: logits[sentence, position, previous token, next token].
+
+    The "hidden state" is the value of the prefix by the function `value(sentence, tokens)`.
+    """
+
+    def __init__(self, logits, value=lambda sentence, tokens: 0.0):
+        self.logits, self.value = logits, value
+        self.sentences = list(range(len(logits)))
+        self.prefix_in = [{-1: []} for _ in self.sentences]
+        self.decoded = [[] for _ in self.sentences]  # the prefixes, in the order of the calls
+        self.calls = 0
+
+    def __call__(self, tokens_BK, parent_BK, slot_BK):
+        self.calls += 1
+        assert tokens_BK.shape == (len(self.sentences), 1)
+        prefixes = []
+        for row in zip(self.sentences, tokens_BK[:, 0].tolist(), parent_BK[:, 0].tolist(), slot_BK[:, 0].tolist()):
+            sentence, token, parent, slot = row
+            prefixes.append([*self.prefix_in[sentence][parent], token])
+            self.prefix_in[sentence][slot] = prefixes[-1]
+            self.decoded[sentence].append(prefixes[-1])
+        return self.answer(prefixes)
+
+    def answer(self, prefixes):
+        hidden = [[[self.value(sentence, prefix)]] for sentence, prefix in zip(self.sentences, prefixes)]
+        self.hidden_BKD = torch.tensor(hidden, dtype=torch.float64)
+        rows = [self.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in zip(self.sentences, prefixes)]
+        return torch.stack(rows)[:, None]
+
+    def select(self, sentences):
+        self.sentences = [self.sentences[row] for row in sentences]
+
+
+def column(hidden):
+    return hidden[:, 0]
+
+
+def random_logits(sentences=8, seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    return 2 * torch.randn(sentences, LIMIT, VOCABULARY, VOCABULARY, generator=generator)
+
+
+def endings(prefix, limit=LIMIT):
+    """Every complete continuation of the tokens after BOS: those that EOS ends, and those that the limit cuts."""
+    if prefix[-1:] == [EOS] or len(prefix) == limit:
+        yield prefix
+        return
+    for token in [*WORDS, EOS]:
+        yield from endings([*prefix, token], limit)
+
+
+def model_score(logits, tokens, config):
+    allowed = logits.clone()
+    allowed[..., [PAD, BOS]] = -math.inf
+    log_probs = allowed.log_softmax(-1)
+    total = sum(log_probs[t, a, b].item() for t, (a, b) in enumerate(itertools.pairwise([BOS, *tokens])))
+    return total / length_penalty(len(tokens), config)
+
+
+def greedy(logits, prefix=()):
+    tokens = list(prefix)
+    allowed = logits.clone()
+    allowed[..., [PAD, BOS]] = -math.inf
+    while tokens[-1:] != [EOS] and len(tokens) < LIMIT:
+        tokens.append(int(allowed[len(tokens), [BOS, *tokens][-1]].argmax()))
+    return tokens
+
+
+def plain(tokens):
+    return [token for token in tokens if token != EOS]
+
+
+def searched(logits, config, penalty, values=column, value=None, metrics=None, limits=None):
+    step = LanguageModel(logits, value) if value else LanguageModel(logits)
+    limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
+    searches = [Search(limit, penalty, config, metric) for limit, metric in zip(limits, metrics)]
+    return tree_search(step, searches, config, values if config.objective == "value" else None, CPU), step
+
+
+def perfect(scores):
+    """The value of a prefix: the best score of its completions, where `scores[sentence]` has one for each; or 0."""
+
+    def value(sentence, prefix):
+        tokens = prefix[1:]
+        return max(
+            (score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens), default=0.0
+        )
+
+    return value
+
+
+def random_scores(sentences, seed=0):
+    """For each sentence a metric as BLEU is one: the share of the tokens of a random reference, and a little noise."""
+    generator = torch.Generator().manual_seed(seed)
+    every = [tuple(tokens) for tokens in endings([])]
+    references = [every[n] for n in torch.randint(len(every), (sentences,), generator=generator)]
+    noise = 0.1 * torch.rand(sentences, len(every), generator=generator)
+    return [
+        {
+            tokens: sum(a == b for a, b in itertools.zip_longest(tokens, reference)) / LIMIT + extra
+            for tokens, extra in zip(every, row)
+        }
+        for reference, row in zip(references, noise.tolist())
+    ]
+
+
+def test_with_a_perfect_value_and_enough_simulations_the_optimum_is_found(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    penalty = decoding_settings()
+    results, _ = searched(logits, mcts(simulations=100, c=0.3), penalty, value=perfect(scores))
+    best = [max(table, key=table.get) for table in scores]
+    assert [result.ids for result in results] == [plain(tokens) for tokens in best]
+    assert best != [tuple(greedy(table)) for table in logits], "greedy search would not do"
+    for result, tokens, table in zip(results, best, logits):
+        assert result.score == pytest.approx(model_score(table, tokens, penalty), abs=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_a_search_on_log_probability_finds_the_best_model_score(decoding_settings, alpha):
+    logits, penalty = random_logits(seed=7), decoding_settings(alpha=alpha)
+    results, _ = searched(logits, mcts(simulations=400, objective="log_probability"), penalty)
+    best = [max(model_score(table, tokens, penalty) for tokens in endings([])) for table in logits]
+    assert [result.score for result in results] == pytest.approx(best, abs=1e-5)
+
+
+def test_the_oracle_finds_the_best_metric(decoding_settings):
+    logits, penalty = random_logits(seed=7), decoding_settings()
+    tables = [
+        {tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(len(logits), seed=3)
+    ]
+    metrics = [lambda ids, table=table: table[tuple(ids)] for table in tables]
+    config = mcts(simulations=400, temperature=4.0, objective="oracle_bleu")
+    results, _ = searched(logits, config, penalty, metrics=metrics)
+    assert [metric(result.ids) for metric, result in zip(metrics, results)] == [max(t.values()) for t in tables]
+    few, _ = searched(logits, mcts(simulations=4, objective="oracle_bleu"), penalty, metrics=metrics)
+    greedily = [metric(plain(greedy(table))) for metric, table in zip(metrics, logits)]
+    assert sum(metric(result.ids) for metric, result in zip(metrics, few)) > sum(greedily)
+
+
+@pytest.mark.parametrize("objective", ["value", "log_probability"])
+def test_one_simulation_is_greedy_search(decoding_settings, objective):
+    logits, scores = random_logits(20), random_scores(20)
+    config = mcts(simulations=1, objective=objective)
+    results, _ = searched(logits, config, decoding_settings(), value=perfect(scores))
+    assert [result.ids for result in results] == [plain(greedy(table)) for table in logits]
+
+
+def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
+    """Where EOS is the likeliest token and the best, simulations visit it again and again."""
+    logits = random_logits()
+    logits[..., EOS] += 3
+    limits = [4, 3, 2, 1, 4, 3, 2, 1]
+    ends_well = lambda sentence, prefix: float(prefix[-1] == EOS)  # noqa: E731
+    results, step = searched(logits, mcts(simulations=64), decoding_settings(), value=ends_well, limits=limits)
+    for limit, prefixes in zip(limits, step.decoded):
+        assert any(prefix[-1] == EOS for prefix in prefixes)
+        assert all(EOS not in prefix[:-1] and len(prefix) <= limit + 1 for prefix in prefixes)
+    assert all(len(result.ids) < limit for limit, result in zip(limits, results))
+
+
+def test_a_value_of_zero_is_a_visit(decoding_settings):
+    """A search that reads 0 as "unvisited" would decode the same child again, or never leave it."""
+    _, step = searched(random_logits(), mcts(simulations=30), decoding_settings(), value=lambda *_: 0.0)
+    for prefixes in step.decoded:
+        assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes)
+
+
+def test_an_unvisited_child_starts_at_its_parents_value(decoding_settings):
+    """The likeliest child is worse than its parent, so the second simulation visits another child."""
+    logits = torch.zeros(1, LIMIT, VOCABULARY, VOCABULARY)
+    logits[0, 0, BOS, 3], logits[0, 0, BOS, 4] = 1.5, 1.0
+    values = {(): 0.5, (3,): 0.2, (4,): 0.5}
+    config = mcts(simulations=2, c=0.1)
+    _, step = searched(logits, config, decoding_settings(), value=lambda _, prefix: values.get(tuple(prefix[1:]), 0.3))
+    assert step.decoded[0][:3] == [[BOS], [BOS, 3], [BOS, 4]]
+
+
+def test_values_are_rescaled_to_the_range_of_the_tree(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    one, _ = searched(logits, mcts(simulations=16), decoding_settings(), value=perfect(scores))
+    scaled = lambda sentence, prefix: 512 * perfect(scores)(sentence, prefix) - 256  # noqa: E731
+    other, _ = searched(logits, mcts(simulations=16), decoding_settings(), value=scaled)
+    assert one == other
+
+
+def test_the_subtree_of_the_move_is_kept(decoding_settings):
+    """No prefix is decoded twice, and a search that throws its tree away would decode 1 + simulations at every move."""
+    logits, scores = random_logits(), random_scores(8)
+    config = mcts(simulations=20)
+    results, step = searched(logits, config, decoding_settings(), value=perfect(scores))
+    for prefixes in step.decoded:
+        assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes)
+    moves = sum(min(LIMIT, len(result.ids) + 1) for result in results)
+    assert sum(map(len, step.decoded)) < 0.7 * (moves * config.simulations)
+
+
+def test_a_call_decodes_a_node_of_every_unfinished_sentence(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    _, step = searched(logits, mcts(), decoding_settings(), value=perfect(scores))
+    assert step.calls == max(map(len, step.decoded))
+    assert len({len(prefixes) for prefixes in step.decoded}) > 1, "no sentence waits for another"
+
+
+def test_a_discarded_node_gives_its_slot_back(decoding_settings):
+    logits, scores = random_logits(), random_scores(8)
+    searches = [Search(LIMIT, decoding_settings(), mcts(simulations=12)) for _ in logits]
+    tree_search(LanguageModel(logits, perfect(scores)), searches, mcts(simulations=12), column, CPU)
+    for each in searches:
+        in_tree = [node.slot for node in each.root.subtree() if node.slot >= 0]
+        assert sorted([*in_tree, *each.free]) == list(range(each.slots))
+        assert each.slots <= 1 + 12 + LIMIT
+
+
+def test_running_means_are_backed_up(decoding_settings):
+    logits, scores = random_logits(1), random_scores(1)
+    tree = Search(LIMIT, decoding_settings(), mcts(simulations=50), keep=True)
+    tree_search(LanguageModel(logits, perfect(scores)), [tree], mcts(simulations=50), column, CPU)
+    root = tree.root
+    assert root.visits == 51 and root.visits_K.sum() == 50
+    for rank, child in root.children.items():
+        if most_visited(root) != rank:  # the search went on below the move
+            valued = [node for node in child.subtree() if node.value is not None]
+            total = sum(node.value * (node.visits - node.visits_K.sum()) for node in valued)
+            assert child.visits == root.visits_K[rank] > 0
+            assert root.mean_K[rank] == pytest.approx(total / child.visits)
+
+
+def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decoding_settings):
+    (logits,), penalty = random_logits(1), decoding_settings()
+    config = mcts(simulations=30, objective="log_probability")
+    tree = Search(LIMIT, penalty, config, keep=True)
+    tree_search(LanguageModel(logits[None]), [tree], config, None, CPU)
+    valued = [node for node in tree.root.subtree() if node.value is not None]
+    assert max(node.depth for node in valued) == LIMIT
+    for node in valued:
+        prefix = [each.token for each in node.lineage()][-2::-1]
+        assert node.value == pytest.approx(model_score(logits, greedy(logits, prefix), penalty), abs=1e-5)
+
+
+def test_limits_and_no_sentences(decoding_settings):
+    logits = random_logits()
+    logits[..., EOS] = -30.0
+    limits = [4, 3, 2, 1] * 2
+    results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
+    assert [len(result.ids) for result in results] == limits
+    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column, CPU) == []
+
+
+def sharpened(config):
+    """An untrained model with a scaled embedding, so that its distributions are peaked."""
+    torch.manual_seed(3)
+    model = Transformer(config, 40).eval()
+    with torch.no_grad():
+        model.embedding *= 4
+    return model
+
+
+SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
+
+
+def first_unit(hidden):
+    """Any function of the hidden state may be a value."""
+    return hidden[:, 0].float()
+
+
+class UncachedTree(LanguageModel):
+    """Runs the whole model on every prefix."""
+
+    def __init__(self, model, source_BS):
+        super().__init__(torch.zeros(len(source_BS)))
+        self.model, self.source_BS = model, source_BS
+
+    def answer(self, prefixes):
+        hidden = [
+            self.model.hidden(Rows(self.source_BS[sentence, None]), Rows(torch.tensor([prefix])))[0, -1:]
+            for sentence, prefix in zip(self.sentences, prefixes)
+        ]
+        self.hidden_BKD = torch.stack(hidden)
+        return self.model.logits(self.hidden_BKD)
+
+
+class PrefixStep:
+    """A step without a model: the logits and values of `LanguageModel`, by origins."""
+
+    def __init__(self, logits, value):
+        self.model, self.prefixes = LanguageModel(logits, value), None
+
+    def __call__(self, tokens_BK, origin_BK):
+        before = self.prefixes or [(sentence, []) for sentence in range(len(tokens_BK))]
+        origins, tokens = origin_BK.flatten().tolist(), tokens_BK.flatten().tolist()
+        self.prefixes = [(before[o][0], [*before[o][1], token]) for o, token in zip(origins, tokens)]
+        hidden = torch.tensor([[self.model.value(*prefix)] for prefix in self.prefixes])
+        self.hidden_BKD = hidden.view(*tokens_BK.shape, 1)
+        rows = [self.model.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in self.prefixes]
+        return torch.stack(rows).view(*tokens_BK.shape, -1)
+
+
+def value_beam(logits, value, weight, config, limits=None):
+    step, limits = PrefixStep(logits, value), limits or [LIMIT] * len(logits)
+    return value_beam_search(step, limits, config, ValueBeamConfig(weight), lambda hidden: hidden[..., 0], CPU)
+
+
+def test_a_perfect_value_guides_the_beam_to_better_scores_and_in_a_wide_beam_to_the_best(decoding_settings):
+    logits, scores = random_logits(30), random_scores(30)
+
+    def mean_score(weight, beam):
+        found = value_beam(logits, perfect(scores), weight, decoding_settings(beam=beam, alpha=0.0))
+        tokens = [tuple([*best.ids, EOS][:LIMIT]) for best, *_ in found]
+        return sum(table[each] for table, each in zip(scores, tokens)) / len(tokens)
+
+    assert mean_score(0.0, 4) + 0.1 < mean_score(0.5, 4) < mean_score(0.99, 4)
+    ended = [max(score for tokens, score in table.items() if tokens[-1] == EOS) for table in scores]
+    assert mean_score(0.999, 200) == pytest.approx(sum(ended) / len(ended))
+
+
+def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
+    """With a beam wider than all hypotheses, its result is the best of all by the documented score."""
+    logits, scores, weight = random_logits(seed=9), random_scores(8, seed=9), 0.5
+    config = decoding_settings(beam=200, alpha=0.0)
+    for (result, *_), table, values in zip(value_beam(logits, perfect(scores), weight, config), logits, scores):
+        ended = [tokens for tokens in endings([]) if tokens[-1] == EOS]
+        best = max(
+            ended, key=lambda t: (1 - weight) * model_score(table, t, config) + weight * math.log(values[tuple(t)])
+        )
+        assert result.ids == plain(best)
+        expected = model_score(table, best, config) + weight / (1 - weight) * math.log(values[tuple(best)])
+        assert result.score == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam, n_best", [(1, 1), (4, 1), (4, 3)])
+def test_a_value_beam_of_weight_0_is_beam_search(settings, decoding_settings, beam, n_best):
+    model, config = sharpened(settings()), decoding_settings(beam=beam, extra_length=6)
+    decoder = ValueBeam(config, ValueBeamConfig(0.0), lambda hidden: hidden[..., 0].float().sigmoid())
+    job = Job(SOURCES, range(len(SOURCES)))
+    guided, plain_beam = (search([model], job, each, 6, n_best).translations for each in (decoder, Beam(config)))
+    for one, other in zip(guided, plain_beam):
+        assert_same(one, other)
+    weighted = ValueBeam(config, ValueBeamConfig(0.9), decoder.values)
+    assert search([model], job, weighted, 6, n_best).translations != guided
+
+
+def test_a_value_beam_translates_alike_in_any_batch_and_stops_at_limits(settings, decoding_settings):
+    model, config = sharpened(settings()), decoding_settings(extra_length=2)
+    decoder = ValueBeam(config, ValueBeamConfig(0.5), lambda hidden: hidden[..., 0].float().sigmoid())
+    together = [found[0] for found in search([model], Job(SOURCES, range(5)), decoder, 2, 1).translations]
+    alone = [search([model], Job([source], [0]), decoder, 2, 1).translations[0][0] for source in SOURCES]
+    assert_same(together, alone)
+    assert all(len(result.ids) <= len(source) + 2 for result, source in zip(together, SOURCES))
+    assert value_beam(random_logits()[:0], None, 0.5, config, []) == []
+
+
+def test_a_decoder_says_what_it_needs(decoding_settings):
+    for own, name, what in [
+        (mcts(), "mcts", "needs a value; a model folder values/NAME is expected"),
+        (ValueBeamConfig(0.5), "value_beam", "needs a value; a model folder values/NAME is expected"),
+        (mcts(objective="oracle_chrf"), "mcts", "'oracle_chrf' needs references"),
+    ]:
+        with pytest.raises(UserError, match=what):
+            decoder_of(Choice(name, decoding_settings(), own))
+
+
+def uncached(model, sources, config, decoding):
+    """The results, and the number of decoded prefixes."""
+    tree = UncachedTree(model, pad([[*source, EOS] for source in sources]))
+    searches = [Search(len(source) + decoding.extra_length, decoding, config) for source in sources]
+    with torch.no_grad():
+        results = tree_search(tree, searches, config, first_unit if config.objective == "value" else None, CPU)
+    return results, sum(map(len, tree.decoded))
+
+
+def cached(model, sources, config, decoding):
+    decoder = Mcts(decoding, config, first_unit if config.objective == "value" else None, None)
+    found = search([model], Job(sources, range(len(sources))), decoder, decoding.extra_length, 1)
+    return [translations[0] for translations in found.translations], found.calls
+
+
+def assert_same(results, expected):
+    assert [result.ids for result in results] == [other.ids for other in expected]
+    assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize("objective", ["value", "log_probability"])
+@pytest.mark.parametrize("differences", [{}, {"neighbourhood": 3}, {"positions": "learned"}, {"norm": "pre"}], ids=str)
+def test_cached_equals_uncached_and_any_batch(settings, decoding_settings, differences, objective):
+    model, config = sharpened(settings(**differences)), mcts(objective=objective)
+    decoding = decoding_settings(extra_length=6)
+    together, calls = cached(model, SOURCES, config, decoding)
+    assert_same(together, [cached(model, [source], config, decoding)[0][0] for source in SOURCES])
+    expected, decoded = uncached(model, SOURCES, config, decoding)
+    assert_same(together, expected)
+    assert calls == decoded
+    assert len({tuple(result.ids) for result in together}) == len(SOURCES)
+
+
+def test_a_tree_grows_beyond_its_first_slots(settings, decoding_settings, monkeypatch):
+    model, config, decoding = sharpened(settings()), mcts(simulations=40), decoding_settings(extra_length=6)
+    grown, grow = [], TreeStep.grow
+    monkeypatch.setattr(TreeStep, "grow", lambda tree, slots: grown.append(slots) or grow(tree, slots))
+    monkeypatch.setattr(
+        SourceBatch, "tree", lambda batch, slots: CountedTree(batch, [TreeStep(model, batch.source_BS, 3)])
+    )
+    assert_same(cached(model, SOURCES, config, decoding)[0], uncached(model, SOURCES, config, decoding)[0])
+    assert len(grown) > 3 and max(grown) >= 40
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model(settings, decoding_settings):
+    model, decoding = sharpened(settings()), decoding_settings(extra_length=6)
+    decoder = Mcts(decoding, mcts(), first_unit, None)
+    found = search([model, model], Job(SOURCES, range(5)), decoder, 6, 1)
+    assert_same([each[0] for each in found.translations], cached(model, SOURCES, mcts(), decoding)[0])
+
+
+def test_one_simulation_on_a_model_is_a_beam_of_one(settings, decoding_settings):
+    model, decoding = sharpened(settings()), decoding_settings(beam=1, extra_length=6)
+    assert_same(cached(model, SOURCES, mcts(simulations=1), decoding)[0], translate(model, SOURCES, decoding))

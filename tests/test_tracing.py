@@ -1,0 +1,118 @@
+"""The traced beam search: it is the search of `translate`, and a forced prefix is continued."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoding import translate
+from transformer.layout import pad
+from transformer.model import Transformer
+from transformer.tracing import Trace
+
+PIECES = 60
+
+
+@pytest.fixture
+def model(settings):
+    """Random weights whose sentences end: the embedding of EOS is enlarged."""
+    torch.manual_seed(3)
+    model = Transformer(settings(), PIECES).eval()
+    with torch.no_grad():
+        model.embedding[EOS] *= 1.5
+        model.embedding *= 2
+    return model
+
+
+@pytest.fixture
+def sources():
+    random = np.random.default_rng(1)
+    return [random.integers(4, PIECES, length).tolist() for length in random.integers(1, 12, 20)]
+
+
+def config(decoding_settings, **changes):
+    return decoding_settings(extra_length=12, precision="float32", threads=1, batch_tokens=4096, **changes)
+
+
+@pytest.mark.parametrize("changes", [{}, {"beam": 1}, {"alpha": 0.0}, {"penalty": "power"}, {"beam": 30}], ids=str)
+def test_the_traced_search_is_that_of_translate(model, sources, decoding_settings, changes):
+    settings = config(decoding_settings, **changes)
+    for source in sources:
+        steps = list(Trace(model, source, settings).steps())
+        assert [steps[-1].translation] == translate(model, [source], settings)
+        assert all(step.translation is None for step in steps[:-1])
+
+
+def test_the_tree_holds_the_translation_with_the_probabilities_of_the_model(model, sources, decoding_settings):
+    settings, ended = config(decoding_settings), 0
+    for source in sources[:8]:
+        steps = list(Trace(model, source, settings).steps())
+        hypotheses, branches = {(): 0.0}, [((), "kept")]
+        for step in steps:
+            grown = []
+            for candidate in step.candidates:
+                before, fate = branches[candidate.parent]
+                assert fate == "kept"
+                ids = (*before, candidate.token)
+                log_prob = hypotheses[before] + np.log(candidate.probability)
+                assert candidate.log_prob == pytest.approx(log_prob, abs=1e-4)
+                hypotheses[ids] = candidate.log_prob
+                grown.append((ids, candidate.fate))
+            assert sum(fate == "kept" for _, fate in grown) == settings.beam
+            branches = grown
+        ids = steps[-1].translation.ids
+        whole = (*ids, EOS) if (*ids, EOS) in hypotheses else tuple(ids)
+        ended += whole[-1] == EOS
+        logits = model(pad([[*source, EOS]]), pad([[BOS, *whole[:-1]]]))[0].detach()
+        logits[:, [0, BOS]] = float("-inf")
+        expected = logits.log_softmax(-1)[range(len(whole)), list(whole)].sum()
+        assert hypotheses[whole] == pytest.approx(expected.item(), abs=1e-4)
+    assert ended > 0
+
+
+def test_alternatives_are_the_best_tokens_of_each_position(model, sources, decoding_settings):
+    settings, source = config(decoding_settings), sources[0]
+    trace = Trace(model, source, settings)
+    *_, last = trace.steps()
+    ids = last.translation.ids
+    found = trace.alternatives(ids)
+    logits = model(pad([[*source, EOS]]), pad([[BOS, *ids]]))[0].detach()[: len(found)]
+    logits[:, [0, BOS]] = float("-inf")
+    probabilities, tokens = logits.softmax(-1).topk(8)
+    assert len(found) >= len(ids)
+    assert [[each.token for each in position] for position in found] == tokens.tolist()
+    given = torch.tensor([[each.probability for each in position] for position in found])
+    torch.testing.assert_close(given, probabilities, atol=1e-5, rtol=1e-4)
+
+
+def test_a_forced_prefix_begins_the_translation_and_the_search_goes_on(model, sources, decoding_settings):
+    settings = config(decoding_settings, beam=1)
+    for source in sources[:8]:
+        (free,) = translate(model, [source], settings)
+        for length in range(len(free.ids)):
+            *_, last = Trace(model, source, settings, free.ids[:length]).steps()
+            assert last.translation.ids == free.ids
+            assert last.translation.score == pytest.approx(free.score, abs=1e-4)
+        other = [token for token in (7, 8) if token not in free.ids[:1]][:1]
+        *_, last = Trace(model, source, settings, other).steps()
+        assert last.translation.ids[:1] == other
+
+
+def test_a_prefix_that_ends_is_the_translation(model, sources, decoding_settings):
+    settings = config(decoding_settings)
+    *_, last = Trace(model, sources[0], settings, [7, 8, EOS]).steps()
+    assert last.translation.ids == [7, 8]
+    logits = model(pad([[*sources[0], EOS]]), pad([[BOS, 7, 8]]))[0].detach()
+    logits[:, [0, BOS]] = float("-inf")
+    total = logits.log_softmax(-1)[range(3), [7, 8, EOS]].sum().item()
+    assert last.translation.score == pytest.approx(total / ((5 + 3) / 6) ** settings.alpha, abs=1e-5)
+    assert [candidate.fate for candidate in last.candidates if candidate.token == EOS] == ["finished"]
+
+
+def test_a_prefix_without_room_for_a_token_is_refused(model, decoding_settings):
+    settings = dataclasses.replace(config(decoding_settings), extra_length=2)
+    with pytest.raises(UserError, match="a prefix of 4 pieces; a translation has at most 4"):
+        Trace(model, [5, 6], settings, [7, 7, 7, 7])

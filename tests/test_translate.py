@@ -1,0 +1,266 @@
+"""The commands translate and evaluate: lines in, lines out, and one line for what is wrong."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from pipeline.commands import translate
+from pipeline.corpora import streams
+from pipeline.corpora.streams import blocks
+from pipeline.settings.params import PARAMS
+from pipeline.workflow import stage
+from tests.imports import ROOT
+from tests.models import LINES, OLD, TRANSLATIONS, model_folder
+
+COMMAND = [sys.executable, "-m", "pipeline.commands.translate"]
+SENTENCE, TRANSLATION = LINES[0], TRANSLATIONS[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return model_folder(tmp_path_factory.mktemp("model") / "average")
+
+
+@pytest.fixture
+def shell(folder, tmp_path, monkeypatch, capfdbinary):
+    """A function that translates bytes of standard input. Returns the exit status, the output and the errors."""
+
+    def run(text: bytes, *flags: str, model: str = str(folder)) -> tuple[int | None, bytes, str]:
+        (tmp_path / "input").write_bytes(text)
+        monkeypatch.setattr(sys, "argv", ["translate", model, *flags])
+        with open(tmp_path / "input") as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            with pytest.raises(SystemExit) as ended:
+                stage.run(translate.main, translate.parser(), checked=False)
+        out, err = capfdbinary.readouterr()
+        return ended.value.code, out, err.decode()
+
+    return run
+
+
+def refused(result: tuple[int | None, bytes, str], message: str, lines: int) -> None:
+    """Assert that the command wrote the translations of `lines` lines, then one line of error, and ended with 1."""
+    status, out, err = result
+    assert status == 1 and err.startswith("translate: ") and err.count("\n") == 1, err
+    assert message in err
+    assert out == f"{TRANSLATION}\n".encode() * lines
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_lines_keep_their_order_and_an_empty_line_stays_one(shell, end):
+    text = "\n".join(["", *LINES, " \u200b", *reversed(LINES)]) + end
+    expected = ["", *TRANSLATIONS, "", *reversed(TRANSLATIONS), ""]
+    assert shell(text.encode()) == (None, "\n".join(expected).encode(), "")
+
+
+def test_nothing_in_nothing_out(shell):
+    assert shell(b"") == (None, b"", "")
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_blocks_change_nothing(shell, monkeypatch, most):
+    monkeypatch.setattr(translate, "BLOCK", most)
+    text = "\n".join([*LINES * 3, ""]).encode()
+    assert shell(text) == (None, "\n".join([*TRANSLATIONS * 3, ""]).encode(), "")
+
+
+def test_columns(shell):
+    status, out, err = shell(f"{SENTENCE}\n\n".encode(), "--n-best", "2", "--scores", "--alignment")
+    rows = [line.split("\t") for line in out.decode().split("\n")]
+    assert (status, err) == (None, "")
+    assert [row[0] for row in rows] == ["1", "1", "2", ""]
+    assert rows[0][2] == TRANSLATION and rows[2][2:] == ["", ""]
+    assert float(rows[0][1]) == pytest.approx(-0.0785, abs=2e-3) and float(rows[0][1]) > float(rows[1][1])
+    pairs = [tuple(map(int, link.split("-"))) for link in rows[0][3].split(" ")]
+    assert {target for _, target in pairs} == set(range(len(TRANSLATION.split())))
+    assert shell(f"{SENTENCE}\n".encode(), "--alignment")[1].decode() == f"{TRANSLATION}\t{rows[0][3]}\n"
+
+
+@pytest.mark.parametrize("most", [2, 1024])
+def test_a_line_that_is_not_utf_8_is_refused_by_its_number_after_the_lines_before(shell, monkeypatch, most):
+    monkeypatch.setattr(translate, "BLOCK", most)
+    text = f"{SENTENCE}\n".encode() * 3
+    refused(shell(text + b"the c\xe4t\n" + text), "line 4, byte 6 (0xe4) is not UTF-8", 3)
+
+
+def test_a_long_line_is_refused_by_its_number_or_split_at_the_ends_of_sentences(shell):
+    long = " ".join([SENTENCE + "."] * 300).encode()
+    text = f"{SENTENCE}\n".encode() * 2
+    refused(shell(text + long + b"\n" + text), "line 3 has", 2)
+    _, expected, _ = shell(f"{SENTENCE}.\n".encode())
+    status, out, err = shell(long + b"\n" + text, "--split")
+    assert (status, err) == (None, "")
+    assert out == b" ".join([expected[:-1]] * 300) + b"\n" + f"{TRANSLATION}\n".encode() * 2
+    refused(shell(text + b"the cat " * 900, "--split"), "line 3 has a sentence of", 2)
+
+
+def test_a_file_without_line_breaks_is_refused(shell):
+    text = f"{SENTENCE}\n".encode()
+    refused(shell(text + b"a" * 10_000_000), "line 2 has no line break in 1,048,576 bytes", 1)
+    refused(shell(text + b"a" * 1_000_000 + b"\n"), "line 2 has 1,000,001 pieces", 1)
+
+
+def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    PARAMS.write_bytes((ROOT / PARAMS).read_bytes())
+    refused(shell(b"", model="none"), "'none' is not a run of params.yaml (demo-tiny) and not a model folder", 0)
+    refused(shell(b"", model="demo-tiny"), "demo-tiny has no model yet; `make reproduce` trains it", 0)
+
+
+def test_flags_that_exclude_each_other_or_ask_for_nothing(shell):
+    refused(shell(b"", "--split", "--scores"), "--split joins translations", 0)
+    refused(shell(f"{SENTENCE}\n".encode(), "--n-best", "-1"), "n_best: -1 is not possible", 0)
+
+
+def test_a_model_folder_of_earlier_code_says_that_it_does_not_normalise(shell):
+    status, out, err = shell(f"{SENTENCE}\n".encode(), model=str(OLD / "model"))
+    assert (status, out) == (None, f"{TRANSLATION}\n".encode())
+    assert "no text.json" in err and err.count("\n") == 1
+
+
+def test_a_translation_never_holds_a_line_break(shell, monkeypatch):
+    monkeypatch.setattr("transformer.vocabulary.Vocabulary.decode", lambda self, ids: ["a\nb\r\nc\td"] * len(ids))
+    assert shell(f"{SENTENCE}\n".encode()) == (None, b"a b  c\td\n", "")
+    assert shell(f"{SENTENCE}\n".encode(), "--n-best", "1") == (None, b"1\ta b  c d\n", "")
+
+
+def test_blocks_hold_whole_lines_and_little_memory(tmp_path):
+    line = b"one line like any other\n"
+    (tmp_path / "long").write_bytes(line * 100_000)
+    tracemalloc.start()
+    with open(tmp_path / "long", "rb") as file:
+        lengths = [len(block) for block in blocks(file.fileno(), 1000)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lengths == [1000] * 100
+    assert peak < 4 * streams.CHUNK + 5000 * 100, "the lines of a few reads"
+
+
+def test_a_block_ends_where_a_pipe_pauses():
+    reader, writer = os.pipe()
+    os.write(writer, b"one\ntwo\nthr")
+    given = blocks(reader, 1000)
+    assert next(given) == [b"one", b"two"]
+    os.write(writer, b"ee\nfour")
+    os.close(writer)
+    assert list(given) == [[b"three", b"four"]]
+    os.close(reader)
+
+
+@pytest.fixture
+def process(folder):
+    """A function that starts the command with these standard streams."""
+    started = []
+
+    def start(**streams) -> subprocess.Popen:
+        started.append(subprocess.Popen([*COMMAND, str(folder)], cwd=ROOT, **streams))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+        each.wait()
+
+
+@pytest.mark.slow
+def test_a_line_is_out_before_the_next_one_is_in(process):
+    child = process(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    for line, translation in zip(LINES, TRANSLATIONS):
+        child.stdin.write(f"{line}\n".encode())
+        child.stdin.flush()
+        assert child.stdout.readline() == f"{translation}\n".encode()
+    child.stdin.close()
+    assert child.stdout.read() == b"" and child.wait() == 0
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_ends_it_quietly(process, tmp_path):
+    (tmp_path / "many").write_text(f"{SENTENCE}\n" * 5000)
+    with open(tmp_path / "many") as file:
+        child = process(stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout.readline() == f"{TRANSLATION}\n".encode()
+    child.stdout.close()
+    assert child.stderr.read() == b"" and child.wait() == -signal.SIGPIPE
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_a_prompt_and_control_d_ends(process):
+    ours, its = pty.openpty()
+    child = process(stdin=its, stdout=subprocess.PIPE, stderr=its)
+
+    def until(text: bytes) -> None:
+        shown = b""
+        while text not in shown:
+            assert select.select([ours], [], [], 60)[0], shown
+            shown += os.read(ours, 1000)
+
+    until(b"> ")
+    os.write(ours, f"{SENTENCE}\n".encode())
+    assert child.stdout.readline() == f"{TRANSLATION}\n".encode()
+    until(b"> ")
+    os.write(ours, b"\x04")
+    assert child.wait() == 0
+
+
+@pytest.mark.slow
+def test_a_file_has_a_progress_bar_on_a_terminal(process, tmp_path):
+    (tmp_path / "many").write_text(f"{SENTENCE}\n" * 100)
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, 80))
+    with open(tmp_path / "many") as file:
+        child = process(stdin=file, stdout=subprocess.PIPE, stderr=its)
+    assert len(child.stdout.read().splitlines()) == 100 and child.wait() == 0
+    assert b"translate: 100%" in os.read(ours, 10_000)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_input(process, tmp_path):
+    peaks = []  # in kilobytes
+    for lines in (2_000, 10_000):
+        (tmp_path / "many").write_text(f"{SENTENCE}\n" * lines)
+        with open(tmp_path / "many") as file, open(tmp_path / "out", "w") as out:
+            child = process(stdin=file, stdout=out)
+            peaks.append(os.wait4(child.pid, 0)[2].ru_maxrss)
+    assert peaks[1] < 1.05 * peaks[0]
+
+
+@pytest.mark.slow
+def test_make_translates_text_with_any_characters(folder):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    make = ["make", "--silent", "translate", "INSTALLED=", f"RUN={folder}"]
+    options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([*make, f"TEXT={SENTENCE}"], check=True, **options)
+    assert done.stdout == f"{TRANSLATION}\n"
+    subprocess.run([*make, """TEXT=it's "a" `cat` \\ %s"""], check=True, **options)
+    done = subprocess.run(make, check=True, input=f"{SENTENCE}\n", **options)
+    assert done.stdout == f"{TRANSLATION}\n"
+
+
+@pytest.mark.slow
+def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translations(folder, tmp_path):
+    references = [*TRANSLATIONS[:-1], "die Katze schläft"]
+    for name, lines in (("source", LINES), ("reference", references)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("source", "reference")]
+    command = [sys.executable, "-m", "pipeline.commands.evaluate", str(folder), *files]
+    options = {"cwd": ROOT, "capture_output": True, "text": True, "encoding": "utf-8"}
+    done = subprocess.run([*command, "--output", str(tmp_path / "kept")], check=True, **options)
+    assert (tmp_path / "kept").read_text(encoding="utf-8") == "".join(f"{line}\n" for line in TRANSLATIONS)
+    lines = done.stdout.split("\n")
+    (row,) = [line.split() for line in lines if line.startswith("bleu-13a ")]
+    assert row[1] == f"{BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f}"
+    assert row[-1].startswith("nrefs:1|bs:1000|seed:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert lines[0].endswith(f"{len(LINES)} pairs") and len([line for line in lines if "|version:" in line]) == 8
+    (tmp_path / "reference").write_text("one\n")
+    done = subprocess.run(command, check=False, **options)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert f"{len(LINES)} lines and {tmp_path / 'reference'} has 1" in done.stderr

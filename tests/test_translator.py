@@ -1,0 +1,201 @@
+"""The translator from Python: what goes in, what comes out, and what is refused."""
+
+import copy
+import dataclasses
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.imports import ROOT
+from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder
+from transformer import Translator, translator
+from transformer.alignment import links, words_of_source, words_of_target
+from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import UserError, keys, read
+from transformer.config.vocabulary import BOS, EOS, VocabularyConfig
+from transformer.files import write_json
+from transformer.layout import Rows
+from transformer.model import attention_weights_of
+from transformer.translator import PAPER
+from transformer.vocabulary import Vocabulary, learn
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return model_folder(tmp_path_factory.mktemp("model") / "average")
+
+
+@pytest.fixture(scope="module")
+def translate(folder) -> Translator:
+    return Translator.load(folder, precision="float32")
+
+
+def test_the_settings_without_any_are_the_paper_s_and_those_of_params_yaml(params):
+    assert read(DecodingConfig, params["base"]["decoding"], "base.decoding") == PAPER
+    assert (PAPER.beam, PAPER.penalty, PAPER.alpha, PAPER.extra_length) == (4, "gnmt", 0.6, 50)
+
+
+def test_text_in_text_out_and_a_list_in_a_list_out(translate):
+    assert translate(LINES) == TRANSLATIONS
+    assert [translate(line) for line in LINES] == TRANSLATIONS
+    assert translate([]) == [] and translate("") == "" and translate(["", LINES[0], " "]) == ["", TRANSLATIONS[0], ""]
+
+
+def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(translate, folder):
+    greedy = [expected["text"] for expected in KNOWN["greedy"]]
+    assert greedy != TRANSLATIONS
+    assert translate(LINES, beam=1) == greedy == Translator.load(folder, precision="float32", beam=1)(LINES)
+    assert translate.config.beam == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beem": 3}, rf"beem: unknown key; did you mean 'beam'\? valid keys are {', '.join(keys(DecodingConfig))}"),
+        ({"beam": "3"}, "beam: '3' is of the wrong type"),
+        ({"beam": 0}, "beam: 0 is not possible"),
+        ({"precision": "half"}, "precision: 'half' is of the wrong type; one of auto, float32, bfloat16"),
+    ],
+)
+def test_an_invalid_setting_is_refused(translate, folder, settings, message):
+    with pytest.raises(UserError, match=message):
+        translate("the cat", **settings)
+    with pytest.raises(UserError, match=message):
+        Translator.load(folder, **settings)
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", *([] if torch.cuda.is_available() else ["cuda"])])
+def test_a_device_that_is_not_there_is_refused(folder, device):
+    with pytest.raises(UserError, match=f"device: '{device}' is not possible.*auto"):
+        Translator.load(folder, device=device)
+
+
+def test_a_folder_that_is_none_or_is_damaged_is_refused(folder, tmp_path):
+    with pytest.raises(UserError, match="nowhere is not a folder; a model folder"):
+        Translator.load(tmp_path / "nowhere")
+    damaged = Path(shutil.copytree(folder, tmp_path / "damaged"))
+    write_json(damaged / "text.json", {**TEXT, "languages": "en"})
+    with pytest.raises(UserError, match=r"text\.json\.languages: 'en' is of the wrong type"):
+        Translator.load(damaged)
+
+
+def test_text_is_normalised_as_the_folder_says(translate, folder, tmp_path):
+    assert translate.normalise(["a&amp;b\u00a0 c\u200b", "e\u0301\r", "one\ntwo"]) == ["a&b c", "é", "one two"]
+    spaced = LINES[0].replace(" ", "\u2003")
+    assert translate(f" {spaced}\r\n") == translate(LINES[0])
+    plain = Path(shutil.copytree(OLD / "model", tmp_path / "plain"))
+    assert Translator.load(plain).normalise(["a&amp;b  c"]) == ["a&amp;b  c"], "of a folder without text.json"
+
+
+def test_normalised_punctuation_needs_a_package_and_says_so(translate, monkeypatch):
+    pytest.importorskip("sacremoses")
+    text = dataclasses.replace(translate.text_config, punctuation=True)
+    assert dataclasses.replace(translate, text_config=text).normalise(["“Well”, she said"]) == ['"Well," she said']
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(UserError, match="pip install sacremoses"):
+        dataclasses.replace(translate, text_config=text)
+
+
+def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
+    for line, best, hypotheses in zip(LINES, translate(LINES, scores=True), translate(LINES, n_best=3)):
+        assert len(hypotheses) == 3
+        assert hypotheses[0].text == best.text == translate(line, n_best=1)[0].text
+        assert hypotheses[0].score == pytest.approx(best.score, abs=1e-4)
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(hypothesis.target) for hypothesis in hypotheses}) == 3
+    expected = [expected["score"] for expected in KNOWN["beam"]]
+    assert [best.score for best in translate(LINES, scores=True)] == pytest.approx(expected, abs=1e-3)
+    with pytest.raises(UserError, match="n_best: 0 is not possible"):
+        translate("the cat", n_best=0)
+
+
+def test_settings_of_a_call_copy_no_weights(translate):
+    rounded = translate.using(precision="bfloat16")
+    assert rounded.decoder is not translate.decoder
+    assert translate.using(beam=2).model is translate.model
+    assert rounded.using(beam=2).decoder is rounded.decoder is translate.using(precision="bfloat16").decoder
+    other = copy.deepcopy(translate.model)
+    ensemble = dataclasses.replace(rounded, others=[other])
+    assert len(ensemble.decoders) == 2 and ensemble.decoders[0] is rounded.decoder
+    assert ensemble.decoders[1].embedding.dtype == torch.bfloat16 and len(rounded.decoders) == 1
+
+
+def test_attention_is_that_of_the_model_that_reads_source_and_translation(translate):
+    hypothesis = translate(LINES[0], attention=True)
+    (source,), ids = translate.encode([LINES[0]]), translate.vocabulary.processor.PieceToId(hypothesis.target)
+    rows = Rows(torch.tensor([[*source, EOS]])), Rows(torch.tensor([[BOS, *ids[:-1]]]))
+    expected = torch.cat(attention_weights_of(translate.model, *rows)["cross"])
+    torch.testing.assert_close(hypothesis.attention, expected)
+    assert hypothesis.attention.shape[2:] == (len(hypothesis.target), len(hypothesis.source))
+
+
+def test_attention_is_measured_on_modules_of_its_own_that_share_the_weights(translate, monkeypatch):
+    """Hooks on the model itself would also see the batches that other threads decode at the same time."""
+    seen = []
+    monkeypatch.setattr(translator, "attention_weights_of", lambda model, *rows: seen.append(model) or {})
+    translate.attention([5], [6])
+    assert not {id(module) for module in seen[0].modules()} & {id(module) for module in translate.model.modules()}
+    weights = zip(seen[0].parameters(), translate.model.parameters(), strict=True)
+    assert all(own is shared for own, shared in weights)
+
+
+def test_an_alignment_takes_the_layer_at_five_sixths_and_the_mean_of_its_heads():
+    """Two words of two pieces each, and EOS on either side. The other layers align in the opposite order."""
+    wrong, right = torch.eye(5)[[3, 2, 1, 0, 4]], torch.eye(5)
+    heads = torch.stack([0.7 * right, torch.zeros(5, 5)])
+    for layers, layer in [(1, 0), (2, 1), (3, 2), (6, 4), (12, 9)]:
+        cross = torch.stack([wrong, wrong]).repeat(layers, 1, 1, 1)
+        cross[layer] = heads
+        assert links(cross, [0, 0, 1, 1], [0, 0, 1, 1]) == [(0, 0), (1, 1)]
+    cross[layer, 1] = wrong * 3  # this head outweighs the other
+    assert links(cross, [0, 0, 1, 1], [0, 0, 1, 1]) == [(0, 1), (1, 0)]
+    assert links(cross, [], []) == links(cross, [0], []) == []
+
+
+def test_no_piece_is_linked_to_eos_or_to_a_space():
+    cross = torch.tensor([[[[0.0, 0.1, 0.9], [0.2, 0.1, 0.7], [0.0, 0.0, 1.0]]]])
+    assert links(cross, [-1, 0], [0, 1]) == [(0, 0)]
+
+
+@pytest.fixture(scope="module")
+def bytes_vocabulary() -> Vocabulary:
+    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
+    return Vocabulary.from_bytes(learn([b"the cat sees the dog and the bird\n" * 9], config))
+
+
+WORD = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="\u2581"), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(st.lists(WORD, max_size=8))
+def test_every_word_has_its_pieces_and_no_other(bytes_vocabulary, words):
+    """What SentencePiece encodes and decodes, by words of any characters, most of which become bytes."""
+    (ids,) = bytes_vocabulary.encode([" ".join(words)])
+    pieces = bytes_vocabulary.pieces(ids)
+    for found in (words_of_source(pieces), words_of_target(bytes_vocabulary, ids)):
+        of_word = [[id for id, word in zip(ids, found) if word == number] for number in range(len(words))]
+        assert [text.strip(" ") for text in bytes_vocabulary.decode(of_word)] == words
+        assert set(found) <= {-1, *range(len(words))}
+
+
+def test_alignment_on_request(translate):
+    hypothesis = translate(LINES[0], alignment=True)
+    assert hypothesis.attention is None and translate(LINES[0], scores=True).alignment is None
+    sources, targets = zip(*hypothesis.alignment)
+    assert set(targets) == set(range(len(hypothesis.text.split())))
+    assert set(sources) <= set(range(len(LINES[0].split())))
+    assert translate("", alignment=True).alignment in ([], None)
+
+
+def test_the_lines_of_python_in_the_documentation_run(folder):
+    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/use.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert "models/demo-tiny/average" in program
+    exec(program.replace("models/demo-tiny/average", str(folder)), names := {})
+    assert names["best"].attention.shape[2:] == (len(names["best"].target), len(names["best"].source))

@@ -1,0 +1,124 @@
+"""The settings of the decoders of `decodings`, besides those of `DecodingConfig`. docs/decoding.md explains them.
+
+USES lists the settings of `DecodingConfig` that a decoder uses besides COMMON. PARTS lists its settings that choose another
+decoder, as {decoder: NAME, number: N, ...}. `check`, if there is one, compares settings with those of `DecodingConfig`.
+`BeamConfig` is in `decoding.py`, so that a new decoder here makes no translation of a training stale.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecodingConfig
+from transformer.config.reading import keys, require
+from transformer.config.search import MctsConfig, ValueBeamConfig
+
+COMMON = ("extra_length", "batch_tokens", "precision", "threads")
+
+
+@dataclass(frozen=True)
+class GreedyConfig:
+    """Greedy search has no settings."""
+
+    USES: ClassVar = ()
+    PARTS: ClassVar = ()
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    seed: int
+    temperature: float
+    top_k: int
+    top_p: float
+    epsilon: float
+
+    USES: ClassVar = ()
+    PARTS: ClassVar = ()
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        require(self.temperature > 0, "temperature", self.temperature, "a number above 0 is expected")
+        require(self.top_k >= 0, "top_k", self.top_k, "a number of tokens is expected, or 0 for all")
+        require(0 < self.top_p <= 1, "top_p", self.top_p, "a number above 0 and at most 1 is expected")
+        require(0 <= self.epsilon < 1, "epsilon", self.epsilon, "a number from 0 to below 1 is expected")
+
+
+@dataclass(frozen=True)
+class DiverseConfig:
+    groups: int
+    diversity: float
+
+    USES: ClassVar = BEAM_SETTINGS
+    PARTS: ClassVar = ()
+
+    def __post_init__(self) -> None:
+        require(self.groups > 0, "groups", self.groups, "a whole number above 0 is expected")
+        require(self.diversity >= 0, "diversity", self.diversity, "0 or a number above it is expected")
+
+    def check(self, config: DecodingConfig) -> None:
+        require(config.beam % self.groups == 0, "groups", self.groups, f"a divisor of beam {config.beam} is expected")
+
+
+@dataclass(frozen=True)
+class MbrConfig:
+    utility: Literal["bleu", "chrf", "chrf_aggregate"]
+
+    USES: ClassVar = ()
+    PARTS: ClassVar = ("candidates", "references")
+
+
+@dataclass(frozen=True)
+class ExactConfig:
+    max_steps: int
+
+    USES: ClassVar = ("beam",)
+    PARTS: ClassVar = ()
+
+    def __post_init__(self) -> None:
+        require(self.max_steps > 0, "max_steps", self.max_steps, "a whole number above 0 is expected")
+
+
+DECODERS: dict[str, Any] = {
+    "beam": BeamConfig,
+    "greedy": GreedyConfig,
+    "sampling": SamplingConfig,
+    "diverse": DiverseConfig,
+    "mbr": MbrConfig,
+    "exact": ExactConfig,
+    "value_beam": ValueBeamConfig,
+    "mcts": MctsConfig,
+}
+DEFAULT = "beam"  # the paper's
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decoder with all its settings. `parts` are the decoders that it uses, each with the number of their results."""
+
+    decoder: str
+    config: DecodingConfig
+    own: Any  # the dataclass of DECODERS
+    number: int = 1
+    parts: Mapping[str, "Choice"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if hasattr(self.own, "check"):
+            self.own.check(self.config)
+
+    @property
+    def needs_value(self) -> bool:
+        """Whether it, or a decoder that it uses, searches for a value."""
+        own = getattr(self.own, "needs_value", False)
+        return own or any(part.needs_value for part in self.parts.values())
+
+    def description(self) -> dict[str, Any]:
+        """The settings that the decoder uses, for the file beside its translation."""
+        shared = {key: getattr(self.config, key) for key in (*self.own.USES, *COMMON)}
+        parts = {key: {"number": part.number, **part.description()} for key, part in self.parts.items()}
+        return {"decoder": self.decoder, **shared, **vars(self.own), **parts}
+
+
+def settings_of(decoder: str) -> list[str]:
+    """The names of the settings that a decoder has."""
+    cls = DECODERS[decoder]
+    return [*keys(cls), *cls.PARTS, *cls.USES, *COMMON]

@@ -1,0 +1,29 @@
+"""The settings of the value: what it predicts, its head and its training. docs/search.md explains them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from transformer.config.reading import require
+
+
+@dataclass(frozen=True)
+class ValueConfig:
+    """A head on the decoder's output, trained on translations that the model samples."""
+
+    score: Literal["bleu", "chrf"]
+    sentences: int
+    bins: int
+    hidden: int
+    steps: int
+    batch: int
+    learning_rate: float
+    seed: int
+
+    ABSENT: ClassVar[dict[str, Any]] = {}
+
+    def __post_init__(self) -> None:
+        for key in ("sentences", "hidden", "steps", "batch"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        require(self.bins > 1, "bins", self.bins, "a whole number above 1 is expected")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "a number above 0 is expected")
+        require(self.seed >= 0, "seed", self.seed, "0 or a number above it is expected")

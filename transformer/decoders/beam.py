@@ -1,0 +1,250 @@
+"""Beam search (section 6.1) over any function that scores the next token.
+
+Shapes: B sentences still searched, K live hypotheses of each (1 at first, then at most the beam), V vocabulary, T tokens so
+far, C candidates for the next hypotheses, N groups of W tokens, F finished hypotheses that are kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.config.decoding import BeamConfig, DecodingConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.steps import Batch, Step, Translation
+
+DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
+CACHED = 2**18  # logits that fit into a CPU's cache
+PAPER = BeamConfig(regulariser=0.0)
+STEPS_UNSEEN = 4  # steps between two checks for decided sentences on a GPU, where a check synchronises
+
+
+@dataclass(frozen=True)
+class Beam:
+    """Beam search as a `Decoder`. Without settings of its own, it is the paper's."""
+
+    config: DecodingConfig
+    own: BeamConfig = PAPER
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        return beam_search(batch.start(), batch.limits, self.config, batch.device, n_best, self.own.regulariser)
+
+    def width(self, n_best: int) -> int:
+        return self.config.beam
+
+
+def length_penalty(length: int | Tensor, config: DecodingConfig) -> float | Tensor:
+    """GNMT's ((5 + L) / 6)^alpha (Wu et al. 2016, as in 6.1), or L^alpha. The length L includes EOS."""
+    return ((5 + length) / 6) ** config.alpha if config.penalty == "gnmt" else length**config.alpha
+
+
+@dataclass
+class BeamState:
+    """The live hypotheses of each sentence and its finished ones, both best first."""
+
+    sentence_B: Tensor  # the index of the sentence in the input
+    limit_B: Tensor  # the maximum number of tokens of its translation, EOS included
+    tokens_BKT: Tensor  # of the live hypotheses, BOS included
+    log_prob_BK: Tensor  # of the live hypotheses, less the regulariser
+    origin_BK: Tensor  # the hypothesis of the previous step that each continues (see `Step`)
+    best_score_BF: Tensor  # of the finished hypotheses, -inf where fewer are finished
+    best_BFT: Tensor  # their tokens, followed by PAD
+
+    @property
+    def length(self) -> int:
+        """Tokens of each live hypothesis, BOS excluded."""
+        return self.tokens_BKT.shape[2] - 1
+
+
+def beam_search(
+    step: Step,
+    limits: Sequence[int],
+    config: DecodingConfig,
+    device: torch.device,
+    n_best: int = 1,
+    regulariser: float = 0.0,
+) -> list[list[Translation]]:
+    """The `n_best` best finished hypotheses of each sentence, best first; fewer if fewer are finished.
+
+    `limits` are the maximum numbers of tokens, EOS included. A sentence is decided when no live hypothesis can still
+    reach a higher score than the worst of its `n_best` finished ones. At its limit, a sentence without a finished
+    hypothesis takes its best live one.
+
+    The score of a hypothesis y is (log p(y) - regulariser * sum of the squares of log p of its tokens) / penalty. The
+    regulariser prefers uniform information density (Meister et al. 2020); the paper's search has none.
+    """
+    state = start(limits, device, n_best)
+    results: dict[int, list[Translation]] = {}
+    while len(state.sentence_B):
+        logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
+        # Each hypothesis has one EOS continuation, so of the best 2K at most K end and K can go on.
+        found = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam, regulariser)
+        extend(state, found, config)
+        release(state, results, config)
+    return [results[number] for number in range(len(limits))]
+
+
+def start(limits: Sequence[int], device: torch.device, n_best: int = 1) -> BeamState:
+    """The state before the first step: one live hypothesis of each sentence, BOS."""
+    sentences = len(limits)
+    return BeamState(
+        sentence_B=torch.arange(sentences, device=device),
+        limit_B=torch.tensor(limits, dtype=torch.int64, device=device),
+        tokens_BKT=torch.full((sentences, 1, 1), BOS, device=device),
+        log_prob_BK=torch.zeros(sentences, 1, device=device),
+        origin_BK=torch.arange(sentences, device=device)[:, None],
+        best_score_BF=torch.full((sentences, n_best), float("-inf"), device=device),
+        best_BFT=torch.full((sentences, n_best, 0), PAD, device=device),
+    )
+
+
+def extend(
+    state: BeamState, found: tuple[Tensor, Tensor, Tensor], config: DecodingConfig, rank_BC: Tensor | None = None
+) -> None:
+    """Replace the live hypotheses by their best continuations, and keep the best finished ones.
+
+    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. They are
+    ranked by `rank_BC`, without it by the log-probability.
+    """
+    token_BC, parent_BC, log_prob_BC = found
+    finish(state, token_BC, parent_BC, log_prob_BC, config)
+    width = state.log_prob_BK.shape[1]
+    live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
+    ranked_BC = live_BC if rank_BC is None else torch.where(token_BC == EOS, float("-inf"), rank_BC)
+    _, chosen_BK = ranked_BC.topk(min(config.beam, live_BC.shape[1]))
+    state.log_prob_BK = live_BC.gather(1, chosen_BK)
+    parent_BK = parent_BC.gather(1, chosen_BK)
+    state.tokens_BKT = torch.cat([histories(state, parent_BK), token_BC.gather(1, chosen_BK)[:, :, None]], 2)
+    state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * width
+    cut(state, config)
+
+
+def histories(state: BeamState, parent_BK: Tensor) -> Tensor:
+    """The tokens of the live hypotheses with these numbers, BOS included; [B, K, T]."""
+    return state.tokens_BKT.gather(1, parent_BK[:, :, None].expand(-1, -1, state.tokens_BKT.shape[2]))
+
+
+def continuations(
+    log_prob_BK: Tensor, logits_BKV: Tensor, count: int, regulariser: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best continuations of each sentence: token, parent (0 to K - 1) and log-probability, each [B, C].
+
+    C is `count`, or the number of all continuations where that is smaller. PAD and BOS are never chosen. `logits_BKV` is
+    overwritten where it is float32.
+
+    A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups of W
+    tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima, and a
+    top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials.
+    """
+    vocabulary = logits_BKV.shape[2]
+    logits_BKV = logits_BKV.float()
+    logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
+    width = next(width for width in range(25, 0, -1) if vocabulary % width == 0)
+    logits_BKWN = logits_BKV.unflatten(2, (width, -1))
+    best_BKN = logits_BKWN.amax(2)
+    groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)
+    offset_BK1 = log_prob_BK[..., None] - most_BK1 - sum_of_exp(logits_BKV, most_BK1).log()
+    best_BN = regularised(best_BKN + offset_BK1, log_prob_BK[..., None], regulariser).flatten(1)
+    group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
+    parent_BC, group_BC = group_BC // groups, group_BC % groups
+    sentence_B1 = torch.arange(len(group_BC), device=group_BC.device)[:, None]
+    log_prob_BCW = logits_BKWN[sentence_B1, parent_BC, :, group_BC] + offset_BK1[sentence_B1, parent_BC]
+    log_prob_BCW = regularised(log_prob_BCW, log_prob_BK[sentence_B1, parent_BC][..., None], regulariser)
+    log_prob_BC, place_BC = log_prob_BCW.flatten(1).topk(min(count, log_prob_BCW[0].numel()))
+    chosen_BC = place_BC // width
+    token_BC = place_BC % width * groups + group_BC.gather(1, chosen_BC)
+    return token_BC, parent_BC.gather(1, chosen_BC), log_prob_BC
+
+
+def regularised(after: Tensor, before: Tensor, regulariser: float) -> Tensor:
+    """The log-probability `after` a token, less the regulariser of this token. `before` is that before the token."""
+    if not regulariser:
+        return after
+    surprisal = before - after  # NaN if there was no such hypothesis before: both are -inf
+    return after - regulariser * surprisal.nan_to_num(0.0).square()
+
+
+def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
+    """The sum of exp(logits - most) over the vocabulary, [B, K, 1]; on a CPU in parts that fit into its cache."""
+    sentences = len(logits_BKV) if logits_BKV.is_cuda else max(1, CACHED // logits_BKV[0].numel())
+    parts = zip(logits_BKV.split(sentences), most_BK1.split(sentences))
+    return torch.cat([(logits - most).exp_().sum(-1, keepdim=True) for logits, most in parts])
+
+
+def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
+    """Keep the best candidates that end, if they are better than the sentence's finished ones.
+
+    Only the `config.beam` best candidates count, since others would not enter the beam; a beam of 1 is greedy search.
+    """
+    score_BC = log_prob_BC[:, : config.beam] / length_penalty(state.length + 1, config)
+    ended_BC = (token_BC[:, : config.beam] == EOS) & (state.limit_B > state.length)[:, None]
+    score_BC = torch.where(ended_BC, score_BC, float("-inf"))
+    score_BF, place_BF = score_BC.topk(min(state.best_score_BF.shape[1], score_BC.shape[1]))
+    keep(state, histories(state, parent_BC.gather(1, place_BF))[:, :, 1:], score_BF)
+
+
+def cut(state: BeamState, config: DecodingConfig) -> None:
+    """At its limit, a sentence without a finished hypothesis takes its best live one."""
+    cut_B = (state.limit_B == state.length) & (state.best_score_BF[:, 0] == float("-inf"))
+    score_B = state.log_prob_BK[:, 0] / length_penalty(state.length, config)
+    keep(state, state.tokens_BKT[:, :1, 1:], torch.where(cut_B, score_B, float("-inf"))[:, None])
+
+
+def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
+    """Merge these hypotheses with the finished ones and keep the best. Of equal scores, the earlier is first.
+
+    A score that is not a number, of a model with such weights, is never kept.
+    """
+    score_BF = torch.where(score_BF.isnan(), float("-inf"), score_BF)
+    kept, longer = state.best_score_BF.shape[1], ids_BFT.shape[2] - state.best_BFT.shape[2]
+    every_BF = torch.cat([state.best_score_BF, score_BF], 1)
+    ids_BFT = torch.cat([F.pad(state.best_BFT, (0, longer), value=PAD), ids_BFT], 1)
+    score_BF, place_BF = every_BF.sort(dim=1, descending=True, stable=True)
+    state.best_score_BF, place_BF = score_BF[:, :kept], place_BF[:, :kept]
+    state.best_BFT = ids_BFT.gather(1, place_BF[:, :, None].expand(-1, -1, ids_BFT.shape[2]))
+
+
+def decided(state: BeamState, config: DecodingConfig) -> Tensor:
+    """Which sentences no live hypothesis can change, [B].
+
+    Log-probabilities only fall and penalties only grow, so the score of a live hypothesis is bounded by its present
+    log-probability divided by the penalty at the limit.
+    """
+    bound_B = state.log_prob_BK.amax(1) / length_penalty(state.limit_B, config)
+    return (state.limit_B <= state.length) | (state.best_score_BF[:, -1] >= bound_B)
+
+
+def release(state: BeamState, results: dict[int, list[Translation]], config: DecodingConfig) -> None:
+    """Write the translations of decided sentences into `results` and drop these sentences from the state.
+
+    A decided sentence may stay in the batch. Dropping it copies the rest and, on a GPU, synchronises, so sentences are
+    dropped in groups.
+    """
+    if state.tokens_BKT.is_cuda and state.length % STEPS_UNSEEN:
+        return
+    done_B = decided(state, config)
+    if done_B.sum() < len(done_B) * DECIDED:
+        return
+    results.update(finished(state, done_B))
+    select(state, (~done_B).nonzero()[:, 0])
+
+
+def finished(state: BeamState, done_B: Tensor) -> dict[int, list[Translation]]:
+    """The finished hypotheses of the sentences of `done_B`, by the index of the sentence in the input."""
+    done = (state.sentence_B[done_B], state.best_BFT[done_B], state.best_score_BF[done_B])
+    return {
+        number: [
+            Translation([token for token in ids if token != PAD], score)
+            for place, (ids, score) in enumerate(zip(rows, scores))
+            if place == 0 or score > float("-inf")
+        ]
+        for number, rows, scores in zip(*(tensor.tolist() for tensor in done))
+    }
+
+
+def select(state: BeamState, sentences: Tensor) -> None:
+    """Keep the sentences with these indices and drop the others."""
+    for name, tensor in vars(state).items():
+        setattr(state, name, tensor[sentences])

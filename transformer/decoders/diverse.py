@@ -1,0 +1,81 @@
+"""Diverse beam search (Vijayakumar et al. 2018) with the Hamming penalty.
+
+Shapes: B sentences still searched, G groups, W hypotheses of each group (1 at first), V vocabulary, C candidates.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.config.decoders import DiverseConfig
+from transformer.config.decoding import DecodingConfig
+from transformer.config.vocabulary import BOS, PAD
+from transformer.decoders.beam import BeamState, decided, extend, finished, select, start
+from transformer.decoders.steps import Batch, Translation
+
+
+@dataclass(frozen=True)
+class Diverse:
+    """The beam is split into `groups` of equal width, which search one after another at each position.
+
+    A group ranks a token lower by `diversity` for each hypothesis of an earlier group that has taken the token at this
+    position. The penalty affects only this ranking: the score of a translation is that of beam search. With diversity
+    0, every group is the same beam of width beam / groups; with one group, the search is beam search.
+    """
+
+    config: DecodingConfig
+    own: DiverseConfig
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        config = dataclasses.replace(self.config, beam=self.width(n_best) // self.own.groups)
+        step, sentences = batch.start(), len(batch.limits)
+        groups = [start(batch.limits, batch.device, n_best) for _ in range(self.own.groups)]
+        results: dict[int, list[Translation]] = {}
+        tokens_BK, origin_BK = groups[0].tokens_BKT[:, :, -1], groups[0].origin_BK
+        while sentences:
+            logits_BKV = step(tokens_BK, origin_BK).float()
+            logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
+            before = extend_groups(groups, logits_BKV.log_softmax(-1), config, self.own.diversity)
+            tokens_BK = torch.cat([group.tokens_BKT[:, :, -1] for group in groups], 1)
+            done_B = torch.stack([decided(group, config) for group in groups]).all(0)
+            lists = [finished(group, done_B) for group in groups]
+            results |= {number: merged([each[number] for each in lists], n_best) for number in lists[0]}
+            left = (~done_B).nonzero()[:, 0]
+            origin_BK, tokens_BK, sentences = before[left], tokens_BK[left], len(left)
+            for group in groups:
+                select(group, left)
+        return [results[number] for number in range(len(batch.limits))]
+
+    def width(self, n_best: int) -> int:
+        return self.config.beam
+
+
+def extend_groups(groups: list[BeamState], log_probs_BKV: Tensor, config: DecodingConfig, diversity: float) -> Tensor:
+    """Extend each group in turn. Returns the origin of each new hypothesis, [B, G * W].
+
+    K is 1 at the first step, where all groups continue BOS, then G * W.
+    """
+    sentences, width, vocabulary = log_probs_BKV.shape
+    own = width // len(groups)  # hypotheses of a group; 0 at the first step, where the groups share one
+    taken_BV, origins = log_probs_BKV.new_zeros(sentences, vocabulary), []
+    for number, group in enumerate(groups):
+        first = number * own
+        parts_BWV = log_probs_BKV[:, first : first + own] if own else log_probs_BKV
+        total_BWV = group.log_prob_BK[..., None] + parts_BWV
+        rank_BWV = total_BWV - diversity * taken_BV[:, None]
+        rank_BC, place_BC = rank_BWV.flatten(1).topk(min(2 * config.beam, rank_BWV[0].numel()))
+        log_prob_BC = total_BWV.flatten(1).gather(1, place_BC)
+        extend(group, (place_BC % vocabulary, place_BC // vocabulary, log_prob_BC), config, rank_BC)
+        newest_BW = group.tokens_BKT[:, :, -1]
+        taken_BV.scatter_add_(1, newest_BW, torch.ones_like(newest_BW, dtype=taken_BV.dtype))
+        within_BW = group.origin_BK % parts_BWV.shape[1] + first
+        origins.append(within_BW + torch.arange(sentences, device=within_BW.device)[:, None] * width)
+    return torch.cat(origins, 1)
+
+
+def merged(lists: list[list[Translation]], n_best: int) -> list[Translation]:
+    """The best of the groups' translations, each once."""
+    every = {tuple(each.ids): each for translations in reversed(lists) for each in translations}
+    return sorted(every.values(), key=lambda each: -each.score)[:n_best]

@@ -1,0 +1,100 @@
+"""Exact search: the most probable of all translations, found depth first (Stahlberg and Byrne 2019).
+
+Shapes: B sentences still searched, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from transformer.config.decoders import ExactConfig
+from transformer.config.decoding import DecodingConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.beam import beam_search
+from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.tree import Tree
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Exact search as a `Decoder`. Its score is the log-probability, without length penalty. It gives one translation.
+
+    A translation that is not proved the best within `max_steps` prefixes is the best that was found, and not `finished`.
+    """
+
+    config: DecodingConfig
+    own: ExactConfig
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        config = dataclasses.replace(self.config, alpha=0.0)
+        found = beam_search(batch.start(), batch.limits, config, batch.device)
+        walks = [Walk(limit, best, self.own.max_steps) for limit, (best, *_) in zip(batch.limits, found)]
+        if walks:
+            depth_first(batch.tree(max(batch.limits)), walks, batch.device)
+        return [[dataclasses.replace(walk.best, finished=walk.finished)] for walk in walks]
+
+    def width(self, n_best: int) -> int:
+        return self.config.beam
+
+
+@dataclass
+class Walk:
+    """The depth-first search of one sentence. `best` is at first what beam search has found."""
+
+    limit: int  # the maximum number of tokens, EOS included
+    best: Translation
+    steps_left: int
+    ids: list[int] = field(default_factory=list)  # the prefix to score next
+    score: float = 0.0  # its log-probability
+    finished: bool = False
+    waiting: list[Iterator[tuple[int, float]]] = field(default_factory=list)  # continuations of each shorter prefix
+
+    def __post_init__(self) -> None:
+        # A hypothesis that beam search cut at the limit has not ended, so it bounds nothing.
+        self.bound = self.best.score if len(self.best.ids) < self.limit else float("-inf")
+
+    def visit(self, log_probs_V: np.ndarray) -> None:
+        """Take the prefix's log-probabilities of the next token and move on to the next prefix."""
+        totals_V = self.score + log_probs_V
+        if totals_V[EOS] > self.bound:
+            self.bound = float(totals_V[EOS])
+            self.best = Translation(list(self.ids), self.bound)
+        self.waiting.append(self.continuations(totals_V) if len(self.ids) + 1 < self.limit else iter(()))
+        self.steps_left -= 1
+        self.finished = not self.advance()
+
+    def continuations(self, totals_V: np.ndarray) -> Iterator[tuple[int, float]]:
+        """The tokens that may lead to a better translation, in falling probability, each with its prefix's score."""
+        (tokens,) = np.nonzero(totals_V > self.bound)
+        order = tokens[np.argsort(-totals_V[tokens], kind="stable")]
+        return ((int(token), float(totals_V[token])) for token in order if token not in (EOS, PAD, BOS))
+
+    def advance(self) -> bool:
+        """Go to the next prefix above the bound. Returns False if there is none: the search is complete."""
+        while self.waiting:
+            token, score = next(self.waiting[-1], (EOS, float("-inf")))
+            if score > self.bound:  # scores only fall, so no continuation of a lower one can be better
+                self.ids, self.score = [*self.ids[: len(self.waiting) - 1], token], score
+                return True
+            self.waiting.pop()
+        return False
+
+
+def depth_first(tree: Tree, walks: Sequence[Walk], device: torch.device) -> None:
+    """Search all sentences to the end, or until their steps are used up; a prefix of each in one call."""
+    active = list(walks)
+    while active:
+        depths = [len(walk.ids) for walk in active]
+        newest = [walk.ids[-1] if walk.ids else BOS for walk in active]
+        slot_B1 = torch.tensor(depths, device=device)[:, None]
+        logits_BV = tree(torch.tensor(newest, device=device)[:, None], slot_B1 - 1, slot_B1)[:, 0].float()
+        logits_BV[:, PAD] = logits_BV[:, BOS] = float("-inf")
+        for walk, log_probs_V in zip(active, logits_BV.log_softmax(-1).cpu().numpy().astype(float)):
+            walk.visit(log_probs_V)
+        left = [place for place, walk in enumerate(active) if not walk.finished and walk.steps_left > 0]
+        if left and len(left) < len(active):
+            tree.select(torch.tensor(left, device=device))
+        active = [active[place] for place in left]

@@ -1,0 +1,45 @@
+"""Forced decoding: the log-probability of given translations.
+
+Shapes: B pairs, S source positions, T target positions, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.steps import mean_of
+from transformer.decoding import batches_by_length
+from transformer.layout import pad
+from transformer.model import Transformer
+
+Ids = Sequence[Sequence[int]]
+
+
+@torch.inference_mode()
+def log_probabilities(models: Sequence[Transformer], sources: Ids, targets: Ids, batch_tokens: int) -> list[float]:
+    """log p(target, EOS | source) of each pair of ids without BOS and EOS, as the searches compute it.
+
+    Several models are an ensemble. An empty source has log-probability 0 and is not scored: it is not translated either.
+    """
+    results = [0.0] * len(sources)
+    asked = [number for number, source in enumerate(sources) if source]
+    longest = [max(len(sources[number]), len(targets[number])) + 1 for number in asked]
+    for places in batches_by_length(longest, batch_tokens):
+        numbers = [asked[place] for place in places]
+        found = of_batch(models, [sources[number] for number in numbers], [targets[number] for number in numbers])
+        for number, score in zip(numbers, found):
+            results[number] = score
+    return results
+
+
+def of_batch(models: Sequence[Transformer], sources: Ids, targets: Ids) -> list[float]:
+    device = models[0].embedding.device
+    source_BS = pad([[*source, EOS] for source in sources]).to(device)
+    given_BT = pad([[BOS, *target] for target in targets]).to(device)
+    wanted_BT = pad([[*target, EOS] for target in targets]).to(device)
+    logits_BTV = mean_of([model(source_BS, given_BT) for model in models]).float()
+    logits_BTV[..., PAD] = logits_BTV[..., BOS] = float("-inf")
+    total_BT = logits_BTV.logsumexp(-1)
+    wanted_logit_BT = logits_BTV.gather(2, wanted_BT[..., None])[..., 0]
+    return torch.where(wanted_BT == PAD, 0.0, wanted_logit_BT - total_BT).sum(1).tolist()

@@ -1,0 +1,48 @@
+"""Minimum Bayes risk decoding: the candidate with the highest mean utility against references drawn from the model.
+
+Kumar and Byrne 2004; with sampled references, Eikema and Aziz 2020.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from transformer.decoders.steps import Batch, Decoder, Translation
+
+Utility = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], Sequence[float]]
+"""Takes the ids of candidates and of references, returns the mean utility of each candidate over the references."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The translations that a decoder gives of each sentence."""
+
+    decoder: Decoder
+    number: int
+
+
+@dataclass(frozen=True)
+class Mbr:
+    """MBR decoding as a `Decoder`. The score of a translation is its mean utility.
+
+    Equal candidates count once, equal references as often as they were drawn. Equal pools are drawn once. Of equally
+    good candidates, the one that its decoder ranks higher is first.
+    """
+
+    candidates: Pool
+    references: Pool
+    utility: Utility
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        drawn = {pool: pool.decoder.search(batch, pool.number) for pool in {self.candidates, self.references}}
+        return [
+            self.ranked([each.ids for each in candidates], [each.ids for each in references])[:n_best]
+            for candidates, references in zip(drawn[self.candidates], drawn[self.references])
+        ]
+
+    def ranked(self, candidates: Sequence[list[int]], references: Sequence[list[int]]) -> list[Translation]:
+        different = list({tuple(ids): ids for ids in candidates}.values())
+        found = [Translation(ids, score) for ids, score in zip(different, self.utility(different, references))]
+        return sorted(found, key=lambda each: -each.score)
+
+    def width(self, n_best: int) -> int:
+        return max(pool.decoder.width(pool.number) for pool in (self.candidates, self.references))

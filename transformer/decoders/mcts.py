@@ -1,0 +1,202 @@
+"""Monte-Carlo tree search for each next token, as in Leblond et al. 2021 and in AlphaZero.
+
+A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet, values it, and
+adds the value to the running means of its ancestors. Then the most visited child of the root is the next token and the
+root of the next search, which keeps its subtree.
+
+Each sentence is searched by a generator that yields the nodes it wants decoded. One call of the model decodes a node of
+every sentence, and no sentence waits for another.
+
+Shapes: K children of a node, the most probable first.
+"""
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+
+import numpy as np
+import torch
+
+from transformer.config.decoding import DecodingConfig
+from transformer.config.search import MctsConfig
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import length_penalty
+from transformer.decoders.nodes import Decoded, Node, Request, decoded
+from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.tree import Tree
+from transformer.value import Values
+
+Metric = Callable[[int, list[int]], float]
+"""The score of a translation, higher is better, given the number of the sentence in its set and the ids without EOS."""
+
+
+@dataclass(frozen=True)
+class Mcts:
+    """Tree search as a `Decoder`. Its n-best list has one entry. `metric` is for an oracle, `values` for a value."""
+
+    config: DecodingConfig
+    own: MctsConfig
+    values: Values | None
+    metric: Metric | None
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        searches = [
+            Search(limit, self.config, self.own, self.metric_of(number))
+            for limit, number in zip(batch.limits, batch.numbers)
+        ]
+        results = tree_search(batch.tree(2 * self.own.simulations), searches, self.own, self.values, batch.device)
+        return [[result] for result in results]
+
+    def metric_of(self, number: int) -> Callable[[list[int]], float] | None:
+        """The metric of one sentence."""
+        return partial(self.metric, number) if self.metric else None
+
+    def width(self, n_best: int) -> int:
+        """A node has the keys of one position, where a hypothesis of a beam has those of all."""
+        return 1 + self.own.simulations // 16
+
+
+Wanted = Generator[Request, Decoded, float]
+"""Yields the nodes that are needed for a value, receives what the model says of each, returns the value."""
+
+
+class Search:
+    """The tree of one sentence. `limit` is the maximum number of tokens of its translation, EOS included."""
+
+    def __init__(
+        self,
+        limit: int,
+        config: DecodingConfig,
+        own: MctsConfig,
+        metric: Callable[[list[int]], float] | None = None,
+        keep: bool = False,
+    ) -> None:
+        self.limit, self.config, self.own, self.metric = limit, config, own, metric
+        self.keep = keep  # the whole tree, for a picture
+        self.free: list[int] = []  # slots of discarded nodes
+        self.slots = 0  # used slots, the free ones included
+        self.low, self.high = math.inf, -math.inf  # of the values seen in this tree
+        self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
+
+    def run(self) -> Generator[Request, Decoded, Translation]:
+        """Yields the nodes to decode and returns the translation."""
+        root = self.root
+        while not root.ended:
+            while root.visits <= self.own.simulations:  # the root's own value is the first visit
+                yield from self.simulate(root)
+            chosen = self.child(root, most_visited(root))
+            if not self.keep:
+                self.discard_siblings(chosen)
+            root = chosen
+        return Translation(root.ids, self.model_score(root))
+
+    def simulate(self, root: Node) -> Generator[Request, Decoded, None]:
+        """One simulation: select, value, back up. A hypothesis that has ended is visited again, but never expanded."""
+        node = root
+        while node.value is not None and not node.ended:
+            node = self.child(node, self.select(node))
+        if node.value is None:
+            node.value = yield from self.valued(node)
+            self.low, self.high = min(self.low, node.value), max(self.high, node.value)
+            if node.decoded:
+                node.visits_K = np.zeros(len(node.decoded.token_K))
+                node.mean_K = np.full(len(node.decoded.token_K), node.value)
+        back_up(node, root)
+
+    def select(self, node: Node) -> int:
+        """The rank of the child with the highest rescaled value and exploration bonus."""
+        assert node.decoded
+        spread = self.high - self.low
+        rescaled_K = (node.mean_K - self.low) / (spread if spread > 0 else 1.0)
+        bonus_K = node.decoded.prior_K * math.sqrt(node.visits) / (1 + node.visits_K)
+        return int((rescaled_K + self.own.c * bonus_K).argmax())
+
+    def valued(self, node: Node) -> Wanted:
+        """The value of a node: the value function's, or what its greedy completion is worth."""
+        if self.own.objective == "value":
+            value = (yield from self.decode(node)).value
+            assert value is not None
+            return value
+        end = yield from self.completion(node)
+        if end.value is None:
+            end.value = self.metric(end.ids) if self.metric else self.model_score(end)
+        return end.value
+
+    def completion(self, node: Node) -> Generator[Request, Decoded, Node]:
+        """The end of the greedy continuation of `node`. Its nodes are in the tree, without visits."""
+        while not node.ended:
+            yield from self.decode(node)
+            node = self.child(node, 0)
+        return node
+
+    def decode(self, node: Node) -> Generator[Request, Decoded, Decoded]:
+        if node.decoded is None:
+            node.slot = self.free.pop() if self.free else self.slots
+            self.slots = max(self.slots, node.slot + 1)
+            node.decoded = yield Request(node.token, node.parent.slot if node.parent else -1, node.slot)
+        return node.decoded
+
+    def child(self, node: Node, rank: int) -> Node:
+        if rank not in node.children:
+            assert node.decoded and not node.ended
+            token, log_prob = node.decoded.token_K[rank], node.decoded.log_prob_K[rank]
+            depth = node.depth + 1
+            ended = token == EOS or depth == self.limit
+            node.children[rank] = Node(token, node, rank, node.log_probability + log_prob, ended, depth)
+        return node.children[rank]
+
+    def discard_siblings(self, chosen: Node) -> None:
+        """Remove the other children of the parent and free the slots of their subtrees."""
+        assert chosen.parent
+        for node in chosen.parent.children.values():
+            if node is not chosen:
+                self.free += [each.slot for each in node.subtree() if each.slot >= 0]
+        chosen.parent.children = {chosen.rank: chosen}
+
+    def model_score(self, node: Node) -> float:
+        """The score by which beam search compares finished hypotheses."""
+        return node.log_probability / float(length_penalty(max(1, node.depth), self.config))
+
+
+def back_up(node: Node, root: Node) -> None:
+    """Count the visit in the running means from `node` up to `root`."""
+    value = node.value
+    while node is not root:
+        assert node.parent
+        node.visits += 1
+        node.parent.visits_K[node.rank] += 1
+        node.parent.mean_K[node.rank] += (value - node.parent.mean_K[node.rank]) / node.visits
+        node = node.parent
+    root.visits += 1
+
+
+def most_visited(node: Node) -> int:
+    """The rank of the most visited child; of equals that with the higher mean, then the more probable."""
+    most_K = node.visits_K == node.visits_K.max()
+    return int(np.where(most_K, node.mean_K, -math.inf).argmax())
+
+
+def tree_search(
+    tree: Tree, searches: Sequence[Search], own: MctsConfig, values: Values | None, device: torch.device
+) -> list[Translation]:
+    """Run the searches together: each call of `tree` decodes one node of every sentence that is not finished."""
+    results: dict[int, Translation] = {}
+    running = [(number, search.run()) for number, search in enumerate(searches)]
+    answers: list[Decoded | None] = [None] * len(running)
+    while running:
+        requests, rows = [], []
+        for row, ((number, generator), answer) in enumerate(zip(running, answers)):
+            try:
+                requests.append(generator.send(answer))  # type: ignore[arg-type]  # the first answer is None
+                rows.append(row)
+            except StopIteration as end:
+                results[number] = end.value
+        if requests:
+            if len(rows) < len(running):
+                tree.select(torch.tensor(rows, device=device))
+            asked_3B1 = torch.tensor([astuple(request) for request in requests], device=device).T[:, :, None]
+            logits_BV = tree(*asked_3B1)[:, 0]
+            answers = list(decoded(tree.hidden_BKD[:, 0], logits_BV, own, values))
+        running = [running[row] for row in rows]
+    return [results[number] for number in range(len(searches))]

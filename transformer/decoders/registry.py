@@ -1,0 +1,48 @@
+"""Every decoder by its name in params.yaml."""
+
+from collections.abc import Callable
+from typing import Any
+
+from transformer.config.decoders import Choice
+from transformer.config.reading import UserError
+from transformer.decoders.beam import Beam
+from transformer.decoders.diverse import Diverse
+from transformer.decoders.exact import Exact
+from transformer.decoders.greedy import Greedy
+from transformer.decoders.mbr import Mbr, Pool, Utility
+from transformer.decoders.mcts import Mcts, Metric
+from transformer.decoders.sampling import Sampling
+from transformer.decoders.steps import Decoder
+from transformer.decoders.value_beam import ValueBeam
+from transformer.value import Values
+
+SIMPLE: dict[str, Any] = {"beam": Beam, "greedy": Greedy, "sampling": Sampling, "diverse": Diverse, "exact": Exact}
+GUIDED: dict[str, Any] = {"value_beam": ValueBeam, "mcts": Mcts}
+
+
+def decoder_of(
+    choice: Choice,
+    utility: Callable[[str], Utility] | None = None,
+    values: Values | None = None,
+    metrics: Callable[[str], Metric] | None = None,
+) -> Decoder:
+    """The decoder that params.yaml chooses.
+
+    `utility` gives the utility of MBR decoding by its name, and `metrics` the metric of an oracle. Raises UserError if
+    the decoder needs `values` or `metrics` that are not given.
+    """
+    if choice.decoder == "mbr":
+        assert utility
+        pools = {
+            key: Pool(decoder_of(part, utility, values, metrics), part.number) for key, part in choice.parts.items()
+        }
+        return Mbr(**pools, utility=utility(choice.own.utility))
+    if choice.decoder in SIMPLE:
+        return SIMPLE[choice.decoder](choice.config, choice.own)
+    own = choice.own
+    if own.needs_value and values is None:
+        raise UserError(f"the decoder {choice.decoder} needs a value; a model folder values/NAME is expected")
+    if own.metric and metrics is None:
+        raise UserError(f"objective: {own.objective!r} needs references, and there are none here")
+    metric = metrics(own.metric) if own.metric and metrics else None
+    return GUIDED[choice.decoder](choice.config, own, values if own.needs_value else None, metric)

@@ -1,0 +1,115 @@
+"""Sampling: each token is drawn from the model's distribution, or from a truncated part of it.
+
+Shapes: B sentences still searched, K samples of each (1 at first), V vocabulary, T tokens so far.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.config.decoders import SamplingConfig
+from transformer.config.decoding import DecodingConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.steps import Batch, Translation
+
+AT_ONCE = 16  # samples of a sentence that are drawn together
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sampling as a `Decoder`. An n-best list holds n samples, not all different, the most probable first.
+
+    The score of a sample is its log-probability by the model, without temperature and truncation.
+    """
+
+    config: DecodingConfig
+    own: SamplingConfig
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        drawn: list[list[Translation]] = [[] for _ in batch.limits]
+        for first in range(0, n_best, AT_ONCE):
+            more = samples(batch, range(first, min(n_best, first + AT_ONCE)), self.own)
+            drawn = [before + after for before, after in zip(drawn, more)]
+        return [sorted(each, key=lambda sample: -sample.score) for each in drawn]
+
+    def width(self, n_best: int) -> int:
+        return min(n_best, AT_ONCE)
+
+
+def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[list[Translation]]:
+    """The samples with these numbers of each sentence.
+
+    A sample depends on the seed, on its number and on the number of its sentence in the set. It ends at EOS or at the
+    sentence's limit.
+    """
+    step, count, device = batch.start(), len(numbers), batch.device
+    random_BKT = torch.from_numpy(uniform(own.seed, batch.numbers, numbers, max(batch.limits, default=0))).to(device)
+    limit_B, sentence_B = torch.tensor(batch.limits, device=device), torch.arange(len(batch.limits), device=device)
+    tokens_BKT = torch.full((len(batch.limits), count, 1), BOS, device=device)
+    log_prob_BK, origin_BK = torch.zeros(tokens_BKT.shape[:2], device=device), sentence_B[:, None]
+    results: dict[int, list[Translation]] = {}
+    while len(sentence_B):
+        width = 1 if tokens_BKT.shape[2] == 1 else count
+        logits_BKV = step(tokens_BKT[:, :width, -1], origin_BK).float()
+        logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
+        log_probs_BKV = logits_BKV.log_softmax(-1).expand(-1, count, -1)
+        ended_BK = (tokens_BKT[:, :, -1] == EOS) | (tokens_BKT[:, :, -1] == PAD)
+        drawn_BK = draw(truncated(log_probs_BKV, own), random_BKT[:, :, tokens_BKT.shape[2] - 1])
+        drawn_BK = torch.where(ended_BK, PAD, drawn_BK)
+        gained_BK = log_probs_BKV.gather(2, drawn_BK[:, :, None])[:, :, 0]
+        log_prob_BK = torch.where(ended_BK, log_prob_BK, log_prob_BK + gained_BK)
+        tokens_BKT = torch.cat([tokens_BKT, drawn_BK[:, :, None]], 2)
+        done_B = ((drawn_BK == EOS) | (drawn_BK == PAD)).all(1) | (limit_B < tokens_BKT.shape[2])
+        for number, rows, scores in zip(*(tensor[done_B].tolist() for tensor in (sentence_B, tokens_BKT, log_prob_BK))):
+            results[number] = [translation(row, score) for row, score in zip(rows, scores)]
+        left = (~done_B).nonzero()[:, 0]
+        origin_BK = left[:, None] * count + torch.arange(count, device=device)
+        if width == 1:
+            origin_BK = left[:, None].expand(-1, count)
+        limit_B, sentence_B, random_BKT = limit_B[left], sentence_B[left], random_BKT[left]
+        tokens_BKT, log_prob_BK = tokens_BKT[left], log_prob_BK[left]
+    return [results[number] for number in range(len(batch.limits))]
+
+
+def translation(row: Sequence[int], score: float) -> Translation:
+    """The sample in a row of BOS, tokens and, if it has ended, EOS and PAD."""
+    return Translation([token for token in row if token not in (BOS, EOS, PAD)], score)
+
+
+def uniform(seed: int, sentences: Sequence[int], numbers: Sequence[int], length: int) -> np.ndarray:
+    """Random numbers from 0 to 1 for each sentence, sample and position, [B, K, T]."""
+    rows = [
+        np.random.default_rng((seed, sentence, number)).random(length) for sentence in sentences for number in numbers
+    ]
+    return np.array(rows).reshape(len(sentences), len(numbers), length)
+
+
+def truncated(log_probs_BKV: Tensor, own: SamplingConfig) -> Tensor:
+    """The probabilities from which tokens are drawn, [B, K, V], in float64, not normalised; 0 for tokens left out.
+
+    A token must pass each of the truncations. All of them judge the distribution after the temperature, and all keep its
+    most probable token.
+    """
+    probs_BKV = (log_probs_BKV.double() / own.temperature).softmax(-1)
+    kept_BKV = torch.ones_like(probs_BKV, dtype=torch.bool)
+    if own.top_k:
+        smallest_BK1 = probs_BKV.topk(min(own.top_k, probs_BKV.shape[2]))[0][..., -1:]
+        kept_BKV &= probs_BKV >= smallest_BK1
+    if own.top_p < 1:
+        sorted_BKV, order_BKV = probs_BKV.sort(descending=True)
+        more_probable_BKV = sorted_BKV.cumsum(-1) - sorted_BKV  # the mass of the tokens before each
+        kept_BKV &= torch.zeros_like(kept_BKV).scatter(2, order_BKV, more_probable_BKV < own.top_p)
+    if own.epsilon:
+        kept_BKV &= probs_BKV >= probs_BKV.amax(-1, keepdim=True).clamp(max=own.epsilon)
+    return torch.where(kept_BKV, probs_BKV, 0.0)
+
+
+def draw(probs_BKV: Tensor, random_BK: Tensor) -> Tensor:
+    """The tokens [B, K] that the random numbers stand for, by the inverse of the cumulative distribution."""
+    cumulative_BKV = probs_BKV.cumsum(-1)
+    # Below the last sum even after rounding, so that no token after the last possible one is drawn.
+    place_BK1 = (random_BK * (1 - 1e-12))[:, :, None] * cumulative_BKV[..., -1:]
+    return torch.searchsorted(cumulative_BKV, place_BK1, right=True)[:, :, 0]

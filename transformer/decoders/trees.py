@@ -1,0 +1,98 @@
+"""What a search looked at for one sentence, as a tree for a picture."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from transformer.config.decoding import DecodingConfig
+from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.decoders.beam import beam_search
+from transformer.decoders.mcts import Search, tree_search
+from transformer.decoders.nodes import Node
+from transformer.decoders.steps import Batch, Step
+from transformer.value import Values
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A hypothesis. `parent` is its place in the list, -1 for BOS.
+
+    `visits` and `value` are those of a tree search when it moved on to one of the hypothesis or its siblings.
+    """
+
+    parent: int
+    token: int
+    log_probability: float
+    chosen: bool  # a prefix of the translation
+    visits: int | None = None
+    value: float | None = None  # the running mean
+
+
+def tree_of(batch: Batch, search: Search, values: Values | None) -> list[Branch]:
+    """The tree of a search with `keep`, whose batch is its sentence alone. Parents stand before their children."""
+    (result,) = tree_search(batch.tree(2 * search.own.simulations), [search], search.own, values, batch.device)
+    path = [BOS, *result.ids, EOS]
+    places: dict[int, int] = {}
+    branches: list[Branch] = []
+    for node in in_order(search.root):
+        places[id(node)] = len(branches)
+        tokens = [each.token for each in node.lineage()][::-1]
+        parent, visits, mean = -1, node.visits, node.value
+        if node.parent:
+            parent, rank = places[id(node.parent)], node.rank
+            visits, mean = int(node.parent.visits_K[rank]), float(node.parent.mean_K[rank])
+        chosen = tokens == path[: len(tokens)]
+        branches.append(Branch(parent, node.token, node.log_probability, chosen, visits, mean))
+    return branches
+
+
+def in_order(root: Node) -> Iterator[Node]:
+    """The visited nodes, each before its children, and the children by falling probability."""
+    waiting = [root]
+    while waiting:
+        yield (node := waiting.pop())
+        waiting += [child for _, child in sorted(node.children.items(), reverse=True) if child.visits]
+
+
+def beam_of(batch: Batch, config: DecodingConfig) -> list[Branch]:
+    """The hypotheses that were in the beam, and the finished ones, of a batch of one sentence."""
+    record = Record(batch.start())
+    (found,) = beam_search(record, batch.limits, config, batch.device, config.beam)
+    branches = {prefix: log_prob for prefix, log_prob in record.log_prob.items()}
+    for translation in found:
+        prefix = (BOS, *translation.ids)
+        if len(translation.ids) < batch.limits[0]:
+            branches[(*prefix, EOS)] = branches[prefix] + record.of_eos[prefix]
+    best = (BOS, *found[0].ids, EOS)
+    places = {prefix: place for place, prefix in enumerate(branches)}
+    return [
+        Branch(places.get(prefix[:-1], -1), prefix[-1], log_prob, prefix == best[: len(prefix)])
+        for prefix, log_prob in branches.items()
+    ]
+
+
+@dataclass
+class Record:
+    """A step function for one sentence that keeps the hypotheses that it was called with."""
+
+    step: Step
+    log_prob: dict[tuple[int, ...], float] = field(default_factory=dict)
+    of_eos: dict[tuple[int, ...], float] = field(default_factory=dict)
+    prefixes: Sequence[tuple[int, ...]] = ((),)
+    log_prob_KV: Tensor | None = None
+
+    def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
+        tokens, origins = tokens_BK[0].tolist(), origin_BK[0].tolist()
+        prefixes = [(*self.prefixes[origin], token) for token, origin in zip(tokens, origins)]
+        for prefix, origin in zip(prefixes, origins):
+            before = 0.0 if self.log_prob_KV is None else self.log_prob[prefix[:-1]]
+            own = 0.0 if self.log_prob_KV is None else float(self.log_prob_KV[origin, prefix[-1]])
+            self.log_prob[prefix] = before + own
+        logits_BKV = self.step(tokens_BK, origin_BK)
+        allowed_KV = logits_BKV[0].float().clone()
+        allowed_KV[:, [PAD, BOS]] = -torch.inf
+        self.prefixes, self.log_prob_KV = prefixes, allowed_KV.log_softmax(-1)
+        self.of_eos |= dict(zip(prefixes, self.log_prob_KV[:, EOS].tolist()))
+        return logits_BKV

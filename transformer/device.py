@@ -1,0 +1,18 @@
+"""The device of a model."""
+
+import torch
+
+from transformer.config.reading import UserError
+
+
+def device_of(name: str | torch.device) -> torch.device:
+    """The device of this name; `auto` is a GPU where there is one. Raises UserError for a device that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"device: {name!r} is not possible; auto, cpu or cuda is expected") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device: {str(name)!r} is not possible here, torch sees no GPU; auto or cpu is expected")
+    return device

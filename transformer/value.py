@@ -1,0 +1,87 @@
+"""The value of a prefix: the expected score of the translation that the model makes of it, from 0 to 1.
+
+A head on the decoder's output predicts the distribution of the score over bins, so a search that has decoded a prefix has
+its value at no further call of the model. It is trained by cross-entropy on the prefixes of sampled translations (after
+Leblond et al. 2021).
+
+Shapes: M prefixes, D d_model, W bins; `...` stands for any dimensions.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.checkpoint import load_weights, read_tensors, write_tensors
+from transformer.config.reading import UserError, read_saved
+from transformer.config.value import ValueConfig
+
+VALUE = "value.safetensors"  # in a model folder
+Values = Callable[[Tensor], Tensor]
+"""Takes the decoder's output [..., D], returns the value of each prefix [...], between 0 and 1."""
+
+
+class ValueHead(nn.Module):
+    """Two linear layers, and bins whose centres are evenly spaced from 0 to 1."""
+
+    centre_W: Tensor
+
+    def __init__(self, d_model: int, config: ValueConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.inner = nn.Linear(d_model, config.hidden)
+        self.outer = nn.Linear(config.hidden, config.bins)
+        self.register_buffer("centre_W", torch.linspace(0, 1, config.bins), persistent=False)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Of the distribution over the bins, [..., W], in float32."""
+        return self.outer(F.relu(self.inner(hidden.float())))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """The mean of the distribution, [...]."""
+        return self.logits(hidden).softmax(-1) @ self.centre_W
+
+    def target(self, score_M: Tensor) -> Tensor:
+        """The distribution over the two nearest bins whose mean is the score, [M, W]."""
+        distance_MW = (score_M[:, None] - self.centre_W).abs() * (self.config.bins - 1)
+        return (1 - distance_MW).clamp(min=0)
+
+
+def trained(hidden_MD: Tensor, score_M: Tensor, config: ValueConfig) -> ValueHead:
+    """A head trained by Adam on prefixes with the final scores of their translations. The seed decides all of it."""
+    generator = torch.Generator().manual_seed(config.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        head = ValueHead(hidden_MD.shape[1], config)
+    optimiser = torch.optim.Adam(head.parameters(), config.learning_rate)
+    for step in range(config.steps):
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * (1 - step / config.steps)
+        chosen = torch.randint(len(score_M), (config.batch,), generator=generator)
+        loss = F.cross_entropy(head.logits(hidden_MD[chosen]), head.target(score_M[chosen]))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return head.eval().requires_grad_(False)
+
+
+def save(head: ValueHead, path: Path, description: dict[str, Any]) -> None:
+    """Write the head with its settings. `description` is what else the file says of it."""
+    write_tensors(path, head.state_dict(), {**description, "settings": asdict(head.config)})
+
+
+def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dict[str, Any]]:
+    """The head in a file, and what the file says of it.
+
+    Raises UserError for a file that is damaged or of a model of another width.
+    """
+    tensors, description = read_tensors(path)
+    if not isinstance(description, dict) or "settings" not in description:
+        raise UserError(f"{path} holds no value; a file that the stage `value` wrote is expected")
+    head = ValueHead(d_model, read_saved(ValueConfig, description["settings"], f"{path}: settings"))
+    load_weights(head, tensors, path)
+    return head.to(device).eval().requires_grad_(False), description
