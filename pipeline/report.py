@@ -40,7 +40,7 @@ from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
-from pipeline.reporting.searches import Searched
+from pipeline.reporting.searches import Tuning
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
 from pipeline.reporting.tree_plots import Trees
@@ -57,14 +57,14 @@ SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
 @dataclass(frozen=True)
-class Guided:
+class Searched:
     """The values of prefixes, and the trees of decodings that have one."""
 
     values: Sequence[Calibration] = ()
     trees: Sequence[Trees] = ()
 
 
-NOT_GUIDED = Guided()
+NO_SEARCH = Searched()
 
 
 def content_of(
@@ -73,8 +73,8 @@ def content_of(
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     sets: Path | None = None,
-    guided: Guided = NOT_GUIDED,
-    searched: Sequence[Searched] = (),
+    searched: Searched = NO_SEARCH,
+    tuned: Sequence[Tuning] = (),
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
@@ -92,12 +92,12 @@ def content_of(
                 pairs.table(against),
                 run_tables.seeds(shown),
                 decodings.table(params, decoded),
-                values.table(guided.values),
+                values.table(searched.values),
             )
             if table
         ],
         pairs=against,
-        searches=[searches.table(search) for search in searched],
+        searches=[searches.table(search) for search in tuned],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
         paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
@@ -106,7 +106,7 @@ def content_of(
             cost_tables.operations(shown),
             paper_tables.toolkits(),
         ],
-        figures=figures_of(runs, machines, found, compared, guided, searched) if figures else [],
+        figures=figures_of(runs, machines, found, compared, searched, tuned) if figures else [],
     )
 
 
@@ -115,18 +115,18 @@ def figures_of(
     machines: Sequence[Measured],
     found: Sequence[Study],
     compared: Comparison,
-    guided: Guided,
-    searched: Sequence[Searched],
+    searched: Searched,
+    tuned: Sequence[Tuning],
 ) -> list[Figure]:
     with style():
         return [
             *delta_plot.figures(compared),
             *curves(runs, found),
-            *(figure for search in searched for figure in searches.figures(search)),
+            *(figure for search in tuned for figure in searches.figures(search)),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
-            *(values.calibration(value) for value in guided.values),
-            *(tree_plots.figure(trees) for trees in guided.trees),
+            *(values.calibration(value) for value in searched.values),
+            *(tree_plots.figure(trees) for trees in searched.trees),
             *(figure for run in runs for figure in attention(run)),
         ]
 
@@ -137,14 +137,14 @@ def report(
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     sets: Path | None = None,
-    guided: Guided = NOT_GUIDED,
-    searched: Sequence[Searched] = (),
+    searched: Searched = NO_SEARCH,
+    tuned: Sequence[Tuning] = (),
 ) -> dict[str, str]:
     """Every file of the report, by its path in it.
 
     `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
     """
-    content = content_of(params, runs, machines, decoded, sets, guided, searched)
+    content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.searches]
     every += [*content.recorded, *content.paper, *content.costs]
@@ -196,9 +196,9 @@ def main(arguments: argparse.Namespace) -> None:
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
     decoded += decodings.records(arguments.results)
-    guided = Guided(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
-    searched = searches.selected(params, arguments.scores) + searches.records(arguments.results)
-    publish(report(params, runs, machines, decoded, arguments.sets, guided, searched), arguments.out)
+    searched = Searched(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
+    tuned = searches.selected(params, arguments.scores) + searches.records(arguments.results)
+    publish(report(params, runs, machines, decoded, arguments.sets, searched, tuned), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

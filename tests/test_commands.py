@@ -12,6 +12,7 @@ from tests.imports import ROOT
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
     "pipeline.commands.adopt": ["none"],
+    "pipeline.commands.best": ["none"],
     "pipeline.commands.compare": ["none.txt", "none"],
     "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
     "pipeline.commands.export": ["none", "out", "--format", "marian"],

@@ -375,11 +375,11 @@ def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path)
     ]
     assert [row[0] for row in shown.rows] == [1, 3, 0, 2], "the best first, without a value last"
     assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in shown.notes[1]
-    files = report.report(params, [], searched=[own])
+    files = report.report(params, [], tuned=[own])
     assert "search-small.csv" in files
     figures = {path for path in files if path.startswith("figures/search-")}
     assert figures == {f"figures/search-small-{kind}.svg" for kind in ("history", "settings", "importance")}
-    assert 'id="searches"' in files["index.html"] and files == report.report(params, [], searched=[own])
+    assert 'id="searches"' in files["index.html"] and files == report.report(params, [], tuned=[own])
     assert "searches" not in page(report.content_of(params, [], figures=False))
 
 

@@ -36,7 +36,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Searched:
+class Tuning:
     """A search that is finished."""
 
     name: str
@@ -59,18 +59,18 @@ class Searched:
         return sorted((one for one in self.trials if one.value is not None), key=lambda one: sign * (one.value or 0))
 
 
-def selected(params: Mapping[str, Any], scores: Path) -> list[Searched]:
+def selected(params: Mapping[str, Any], scores: Path) -> list[Tuning]:
     """The searches of params.yaml that are finished, in its order."""
     paths = [scores / "searches" / f"{name}.json" for name in params["searches"]]
     return [of_file(path, recorded=False) for path in paths if path.exists()]
 
 
-def records(results: Path) -> list[Searched]:
+def records(results: Path) -> list[Tuning]:
     """The recorded searches, by name."""
     return [of_file(path, recorded=True) for path in sorted((results / "searches").glob("*.json"))]
 
 
-def of_file(path: Path, recorded: bool) -> Searched:
+def of_file(path: Path, recorded: bool) -> Tuning:
     value, where = read(path), str(path)
     if entry(value, "name", str, where) != path.stem:
         raise UserError(f"{path}: the result of the search {path.stem!r} is expected")
@@ -78,7 +78,7 @@ def of_file(path: Path, recorded: bool) -> Searched:
     if metric not in METRICS:
         raise UserError(f"{path}: search.metric: {metric!r} is not possible; one of {', '.join(METRICS)} is expected")
     trials = within(value, "trials") or ()
-    return Searched(
+    return Tuning(
         name=path.stem,
         recorded=recorded,
         metric=metric,
@@ -103,7 +103,7 @@ def of_trial(trial: Any, where: str) -> Result:
     )
 
 
-def table(search: Searched) -> Table:
+def table(search: Tuning) -> Table:
     """A row a trial: those with a value first, the best at the top."""
     rows_of = [*search.completed(), *(trial for trial in search.trials if trial.value is None)]
     varied, metric = search.varied, METRICS[search.metric]
@@ -125,7 +125,7 @@ def table(search: Searched) -> Table:
     return Table(f"search-{search.name}", title, columns, rows, notes).without_empty("why")
 
 
-def figures(search: Searched) -> list[Figure]:
+def figures(search: Tuning) -> list[Figure]:
     """Importance, history and parallel coordinates. Empty unless two trials have a value."""
     if len(search.completed()) < 2:
         return []
@@ -133,7 +133,7 @@ def figures(search: Searched) -> list[Figure]:
     return drawn + ([importance(search)] if search.importance else [])
 
 
-def history(search: Searched) -> Figure:
+def history(search: Tuning) -> Figure:
     """The value of each trial in the order of the trials, and the best so far."""
     canvas, plot = axes()
     trials = sorted(search.completed(), key=lambda trial: trial.number)
@@ -149,7 +149,7 @@ def history(search: Searched) -> Figure:
     return Figure(f"search-{search.name}-history", "searches", svg(canvas), caption, alt)
 
 
-def importance(search: Searched) -> Figure:
+def importance(search: Tuning) -> Figure:
     canvas, plot = axes(height=1.2 + 0.3 * len(search.importance))
     ordered = sorted(search.importance.items(), key=lambda item: item[1])
     plot.barh([name for name, _ in ordered], [share for _, share in ordered], height=0.6, color=COLOURS[0])
@@ -159,7 +159,7 @@ def importance(search: Searched) -> Figure:
     return Figure(f"search-{search.name}-importance", "searches", svg(canvas), caption, alt)
 
 
-def coordinates(search: Searched) -> Figure:
+def coordinates(search: Tuning) -> Figure:
     """A line per trial through its settings, to its value. The better the trial, the more opaque is its line."""
     trials = search.completed()
     names = [*search.varied, METRICS[search.metric]]

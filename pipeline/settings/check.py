@@ -51,8 +51,8 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
-    "ensembles": "models/ensembles holds the models of `ensembles`",
     "searches": "scores/searches holds the results of `searches`",
+    "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
@@ -257,11 +257,11 @@ def check_back_translation(params: Mapping, name: str) -> None:
 
 def check_search(params: Mapping, name: str) -> None:
     """Check a search. Its corpus must be that of a run, with which the best trial is compared."""
-    corpus = search(params, name).config.corpus
-    if corpus not in params["corpora_in_use"]:
+    corpus, known = search(params, name).config.corpus, {run["corpus"]: None for run in params["runs"].values()}
+    if corpus not in known:
         raise UserError(
-            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; the corpora in use are "
-            f"{', '.join(params['corpora_in_use'])}"
+            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; those of `runs` are "
+            f"{', '.join(known)}"
         )
 
 
