@@ -19,6 +19,7 @@ CHANGE_NO_RESULT = {
     "pipeline/settings/check.py",
     "pipeline/tracking/client.py",
     "pipeline/workflow/progress.py",
+    "pipeline/workflow/slurm.py",
     "pipeline/workflow/stage.py",
     "transformer/__init__.py",
 }
