@@ -19,11 +19,11 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 
-.PHONY: help environment reproduce report status plan page check test quick kill lint format docs deps bench study record translate sbom ui clean
+.PHONY: help environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 # An old pip takes three times as long, byte-compiling what will never be imported a minute (Python compiles the rest
 # when it is first imported, and keeps it: see above); and setuptools warns of every editable installation.
@@ -64,6 +64,9 @@ test: $(INSTALLED)  ## all tests, a file a process
 
 quick: $(INSTALLED)  ## the tests that are not slow: most of them, in a minute
 	python -m pytest -q -m "not slow" -n auto
+
+test-cluster: $(INSTALLED)  ## the demonstration through a real Slurm of two nodes here, as root; docs/clusters.md
+	python -m tests.cluster
 
 kill: $(INSTALLED)  ## every stage killed at KILLS random moments and run again
 	python -m tests.kill_everything --kills $(KILLS) $(if $(STAGES),--stages $(STAGES))

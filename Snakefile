@@ -25,8 +25,9 @@ from dvc.repo import Repo, lock_repo
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.settings.check import check
+from pipeline.settings.machine import machine
 from pipeline.settings.params import load
-from pipeline.workflow import devices, rwlock
+from pipeline.workflow import devices, rwlock, slurm
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_file import keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
@@ -61,8 +62,9 @@ handled_in_a_thread(JobScheduler)
 dear = []
 
 try:
+    params = load()
     if workflow.is_main_process:  # a cluster's jobs read this file too
-        check(load())
+        check(params)
         lock = only_one()
         rwlock.clear()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
@@ -73,6 +75,7 @@ try:
             stale = repo.status()
             judge({stage.addressing for stage in graph}, stale)
             dear = costly(graph, stale)
+    hardware = machine(params)
 except (UserError, DvcException, OSError) as error:
     sys.exit(f"snakemake: {' '.join(str(error).split())}")
 
@@ -103,6 +106,7 @@ onsuccess:
 # The stages' own commands say `python`: this environment's, also where it was not activated. What they print is in order.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONUNBUFFERED"] = "1"
+SUBMITTED = "cluster" in config  # by the profile
 
 
 # The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, one
@@ -119,6 +123,8 @@ rule all:
 
 for stage in graph:
     needs = stage.meta["snakemake"]
+    if SUBMITTED:
+        needs = slurm.requests(stage.name, needs, hardware)
 
     rule:
         name:
@@ -131,11 +137,11 @@ for stage in graph:
             LOGS / f"{stage.addressing}.log",
         threads: needs["threads"]
         resources:
-            gpu=needs["gpu"],
-            mem_mb=needs["mem_mb"],
             runtime=needs["minutes"],
+            **{name: value for name, value in needs.items() if name not in ("threads", "minutes")},
         params:
             python=sys.executable,
             stage=stage.addressing,
+            job=slurm.JOB if SUBMITTED else "",
         shell:
-            "{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"
+            "{params.job}{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"

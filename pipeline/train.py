@@ -7,7 +7,7 @@ Reads the binarised pairs, which have to be of that vocabulary. Writes the last 
 model's settings to --out; the losses (training.jsonl) and a summary (training.json) to --scores, and what depends
 on the machine to --times. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
 exits with status 75. If machine.processes is above 1, several processes share the training, as under `torchrun
---nproc-per-node N -m pipeline.train`.
+--nproc-per-node N -m pipeline.train`, and if machine.nodes is above 1, processes on the nodes of a Slurm allocation.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
-from pipeline.training import energy, outcome, workers, workspace
+from pipeline.training import energy, nodes, outcome, workers, workspace
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
@@ -201,7 +201,9 @@ def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
 
 def main(arguments: argparse.Namespace) -> int:
     options = machine(load())
-    if options.processes > 1 and not workers.launched():
+    if not workers.launched() and options.nodes > 1:
+        return nodes.start(options.nodes, options.processes)
+    if not workers.launched() and options.processes > 1:
         return workers.start(options.processes)
     try:
         with workers.joined(hardware.device_type(options)) as group:

@@ -20,6 +20,7 @@ CHANGE_NO_RESULT = {
     "pipeline/tracking/client.py",
     "pipeline/workflow/devices.py",
     "pipeline/workflow/progress.py",
+    "pipeline/workflow/slurm.py",
     "pipeline/workflow/stage.py",
     "transformer/__init__.py",
 }

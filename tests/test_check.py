@@ -205,6 +205,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
         ("base.scoring.bootstrap", -1, "or 0 for none"),
         ("machine.device", "gpu", "one of auto, cpu, cuda"),
+        ("machine.nodes", 0, "above 0"),
         ("machine.processes", 0, "above 0"),
         ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
         ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),

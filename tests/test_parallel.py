@@ -64,10 +64,10 @@ class Training:
             )
         return counts
 
-    def set(self, processes: int) -> None:
+    def set(self, processes: int, nodes: int = 1) -> None:
         params = load(ROOT / "params.yaml")
         params |= {"runs": {"run": RUN}, "corpora_in_use": ["demo"]}
-        params["machine"] |= {"processes": processes, "save_every_minutes": 0.001}
+        params["machine"] |= {"nodes": nodes, "processes": processes, "save_every_minutes": 0.001}
         with open(self.folder / "params.yaml", "w") as file:
             YAML(typ="safe").dump(params, file)
 

@@ -12,13 +12,15 @@ class MachineConfig:
     """The block `machine` of params.yaml."""
 
     device: Literal["auto", "cpu", "cuda"]
+    nodes: int
     processes: int
     mirror: str | None
     save_every_minutes: float
     time_limit_minutes: float | None
 
     def __post_init__(self) -> None:
-        require(self.processes > 0, "processes", self.processes, "a whole number above 0 is expected")
+        for key in ("nodes", "processes"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
         for key in ("save_every_minutes", "time_limit_minutes"):
             value = getattr(self, key)
             require(value is None or value > 0, key, value, "a number of minutes above 0 is expected")

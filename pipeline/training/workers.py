@@ -43,7 +43,9 @@ def joined(device: str) -> Iterator[Workers]:
         torch.cuda.set_device(place)
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
-        yield ProcessGroup()
+        group = ProcessGroup()
+        yield group
+        group.wait()  # all exit together: srun kills the others once one exits with INTERRUPTED
     finally:
         dist.destroy_process_group()
 

@@ -1,12 +1,14 @@
 """The command line of every stage. An error or an interrupt ends with one line and an exit status, not a traceback."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Callable
 
 from pipeline.settings.check import check
 from pipeline.settings.params import load
+from pipeline.workflow import slurm
 from pipeline.workflow.devices import claim_for
 from transformer.config.reading import UserError
 
@@ -34,4 +36,6 @@ def run(
     except KeyboardInterrupt:  # a training handles the signal itself and saves its state
         print(f"{parser.prog}: interrupted; nothing was published, run the same command again", file=sys.stderr)
         status = 128 + signal.SIGINT
+    if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
+        print(f"{parser.prog}: {said}", file=sys.stderr)
     sys.exit(status)

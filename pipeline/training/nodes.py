@@ -1,0 +1,68 @@
+"""Starts the workers of a training on the nodes of a Slurm allocation.
+
+srun starts the workers. They connect through the store of torch's c10d, which worker 0 serves on the first node.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from types import FrameType
+
+from pipeline.workflow import slurm, stage
+from transformer.config.reading import UserError
+
+# The variables that torchrun sets. Slurm's block distribution puts worker 0 on the first node.
+WORKER = 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID exec "$@"'
+
+
+def start(nodes: int, processes: int) -> int:
+    """Run this command in `processes` workers on each node, forward signals, and return the exit status of the job."""
+    job = os.environ.get("SLURM_JOB_ID")
+    if not job:
+        raise UserError(
+            f"params.yaml: machine.nodes: {nodes} needs an allocation of Slurm (docs/clusters.md); 1 is possible here"
+        )
+    allocation = slurm.describe(job)
+    hosts = slurm.said("scontrol", "show", "hostnames", allocation["NodeList"]).split()
+    if len(hosts) != nodes:
+        raise UserError(f"params.yaml: machine.nodes is {nodes}, but job {job} has the nodes {', '.join(hosts)}")
+    return run(job, hosts, processes, allocation["CPUs/Task"])
+
+
+def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
+    number = len(hosts) * processes
+    place = {"MASTER_ADDR": address(hosts[0]), "MASTER_PORT": str(port(job))}
+    place |= {"WORLD_SIZE": str(number), "LOCAL_WORLD_SIZE": str(processes)}
+    command = ["srun", f"--nodes={len(hosts)}", f"--ntasks={number}", f"--ntasks-per-node={processes}"]
+    command += [f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", "sh", "-c", WORKER, "sh"]
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        subprocess.run(["scancel", f"--signal={signal.Signals(number).name}", job], check=False)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, forward)
+    # In a session of its own, because srun kills the workers at Ctrl-C and at SIGTERM.
+    srun = subprocess.Popen(
+        [*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, start_new_session=True
+    )
+    try:
+        status = srun.wait()
+    finally:
+        srun.kill()
+    if status not in (0, stage.INTERRUPTED):
+        raise UserError(
+            f"the training on {', '.join(hosts)} ended with status {status} (the lines above say why); the same command "
+            "resumes from the last saved state"
+        )
+    return status
+
+
+def address(host: str) -> str:
+    """The address by which Slurm itself reaches a node: its name, unless slurm.conf says otherwise."""
+    return slurm.said("sinfo", "--noheader", "--Node", f"--nodes={host}", "--format=%o").split()[0]
+
+
+def port(job: str) -> int:
+    """Two jobs on one node get different ports, below the ones that Linux gives to clients."""
+    return 20000 + int(job) % 12000

@@ -1,0 +1,63 @@
+"""Slurm: what a stage requests, and how a training that stopped at its time limit is queued again.
+
+Slurm sends SIGTERM to all processes of a job step. Without JOB, it would end the shell and DVC while the training saves
+its state, and Slurm kills what is left of a step that has ended.
+"""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.settings.machine import MachineConfig
+
+MARK = "STAGE_IS_A_SLURM_JOB"
+JOB = f"trap '' TERM; export {MARK}=1; "  # precedes the command of a stage; DVC inherits that SIGTERM is ignored
+
+
+def requests(stage: str, needs: Mapping[str, Any], machine: MachineConfig) -> dict[str, Any]:
+    """Return `threads`, `minutes` and the resources of Snakemake's plugin for a stage.
+
+    `needs` is `meta.snakemake` of dvc.yaml, which states what one process needs. The plugin reads `mem_mb` as memory per
+    node, and `threads` as CPUs per task.
+    """
+    if machine.device == "cpu":
+        needs = {**needs, "gpu": 0}
+    if stage.partition("@")[0] != "train":
+        return dict(needs)
+    gpus = machine.processes if needs["gpu"] else 0
+    needs = {**needs, "mem_mb": needs["mem_mb"] * machine.processes, "gpu": gpus}
+    if machine.nodes == 1:
+        return {**needs, "threads": needs["threads"] * machine.processes}
+    # `mpi`: the stage itself calls srun. The plugin refuses one task per node, and asks for as many tasks per GPU as the
+    # job has unless `tasks_per_gpu` is 0.
+    tasks = {"tasks": machine.nodes} if machine.processes == 1 else {"tasks_per_node": machine.processes}
+    per_node = {"gres": f"gpu:{gpus}", "tasks_per_gpu": 0} if gpus else {}
+    return {**needs, "gpu": 0, "mpi": "srun", "nodes": machine.nodes, **tasks, **per_node}
+
+
+def describe(job: str) -> dict[str, str]:
+    """What Slurm knows of a job, as in `scontrol show job`. Raises OSError if Slurm does not answer."""
+    return dict(re.findall(r"(?:^| )([\w/:]+)=(\S*)", said("scontrol", "show", "job", "--oneliner", job)))
+
+
+def said(*command: str) -> str:
+    """The output of a command of Slurm. Raises OSError with its message if it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def requeue(environment: Mapping[str, str]) -> str | None:
+    """Queue the job of this stage again, unless it was cancelled. Returns what was done, if anything."""
+    job = environment.get("SLURM_JOB_ID")
+    if not job or MARK not in environment or "RANK" in environment:  # a worker, whose starter does it
+        return None
+    try:
+        if describe(job)["JobState"] != "RUNNING":
+            return None
+        said("scontrol", "requeue", job)
+    except (OSError, KeyError) as error:
+        return f"job {job} was not queued again: {error}"
+    return f"job {job} is queued again"
