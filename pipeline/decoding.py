@@ -10,11 +10,15 @@ score.json; and metrics.json, the few numbers that a person compares. It trains 
 """
 
 import argparse
+import dataclasses
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.metrics import of_set
@@ -25,11 +29,13 @@ from pipeline.scoring.utilities import Texts, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
+from pipeline.settings.score_files import entry
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer import value
+from transformer.config.decoding import DecodingConfig
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mcts import Metric
 from transformer.decoders.registry import decoder_of
@@ -38,12 +44,24 @@ from transformer.files import write_json, write_lines
 from transformer.translator import Translator
 
 
-def decoder_for(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, model: Path) -> Decoder:
-    """The decoder, with the value of the model folder if it needs one."""
-    values, texts = None, partial(texts_of, translator)
-    if decoding.choice.needs_value:
-        values = value.load(model / value.VALUE, translator.model.config.d_model, translator.device)
-    return decoder_of(decoding.choice, partial(utility, texts=texts), values, partial(oracle, chosen, texts))
+@dataclass(frozen=True)
+class Chosen:
+    """The decoder of a decoding, with the names of the model and of the value that it uses."""
+
+    decoder: Decoder
+    model: str
+    value: str | None
+
+
+def chosen_decoder(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path) -> Chosen:
+    """The decoder with what it needs: texts for MBR, the references for an oracle, and the value of the model folder."""
+    texts, model, head = partial(texts_of, translator), decoding.model, None
+    if (folder / value.VALUE).exists():
+        head, said = value.load(folder / value.VALUE, translator.model.config.d_model, translator.device)
+        model = entry(said, "model", str, str(folder / value.VALUE))
+    decoder = decoder_of(decoding.choice, partial(utility, texts=texts), head, partial(oracle, chosen, texts))
+    name = decoding.model.partition("/")[2] if decoding.choice.needs_value else None
+    return Chosen(decoder, model, name)
 
 
 def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"]) -> Metric:
@@ -52,12 +70,12 @@ def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"])
     return lambda number, ids: score(texts([ids])[0], references[number])
 
 
-def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, decoder: Decoder, out: Path) -> dict:
+def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, used: Chosen, out: Path) -> dict:
     """Write the translation and what made it into `out`. Returns the time it took."""
     lines, _ = chosen.lines("normalised")
     started = time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
-        found = translator.n_best(lines, decoding.set, 1, bar.update, decoder)
+        found = translator.n_best(lines, decoding.set, 1, bar.update, used.decoder)
     translations = [best for best, *_ in found]
     seconds = time.monotonic() - started
     write_lines(out / "translation.txt", translator.text(translations))
@@ -65,8 +83,10 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, d
     pieces = sum(len(translation.ids) + 1 for translation in translations)
     resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
     settings = decoding.choice.description() | resolved  # where params.yaml has 0 and `auto`
+    if used.value:
+        settings["value"] = used.value
     description = {
-        "model": decoding.model,
+        "model": used.model,
         "set": decoding.set,
         "corpus": chosen.corpus,
         "languages": chosen.languages,
@@ -76,8 +96,15 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, d
         "settings": {"averaging": translator.description, "decoding": settings},
     }
     write_json(out / "decoding.json", description)
-    write_json(out / "search.json", search_tree(translator, decoder, lines, decoding.choice.config))
+    write_json(out / "search.json", search_tree(translator, used.decoder, lines, decoding.choice.config))
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
+
+
+def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
+    """The model of a folder, or the ensemble of the models in its folders 1, 2 and so on."""
+    folders = sorted(model.glob("[0-9]")) or [model]
+    first, *others = [Translator.load(folder, device, **vars(config)) for folder in folders]
+    return dataclasses.replace(first, others=[other.model for other in others]) if others else first
 
 
 def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
@@ -107,10 +134,10 @@ def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)
     device = hardware.torch_device(machine(params), decoding.choice.config.threads)
-    translator = Translator.load(arguments.model, device, **vars(decoding.choice.config))
+    translator = translator_of(arguments.model, decoding.choice.config, device)
     chosen = EvaluationSet.open(arguments.set)
-    decoder = decoder_for(translator, chosen, decoding, arguments.model)
-    times = work(translator, chosen, decoding, decoder, arguments.out)
+    used = chosen_decoder(translator, chosen, decoding, arguments.model)
+    times = work(translator, chosen, decoding, used, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
     write_json(arguments.out / "metrics.json", of_set("test", table["set"]))

@@ -14,6 +14,7 @@ that reports/ is equal in git whenever the results are equal.
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.reporting import (
@@ -25,6 +26,8 @@ from pipeline.reporting import (
     pairs,
     paper_tables,
     run_tables,
+    tree_plots,
+    values,
 )
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.decodings import Decoding
@@ -38,6 +41,8 @@ from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
+from pipeline.reporting.tree_plots import Trees
+from pipeline.reporting.values import Calibration
 from pipeline.settings.params import load
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -49,12 +54,24 @@ PICTURES = 3  # in README.md
 SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
+@dataclass(frozen=True)
+class Searched:
+    """The values of prefixes, and the trees of decodings that have one."""
+
+    values: Sequence[Calibration] = ()
+    trees: Sequence[Trees] = ()
+
+
+NO_SEARCH = Searched()
+
+
 def content_of(
     params: Mapping,
     runs: Sequence[Evidence],
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     sets: Path | None = None,
+    searched: Searched = NO_SEARCH,
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
@@ -68,7 +85,12 @@ def content_of(
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[
             table
-            for table in (pairs.table(against), run_tables.seeds(shown), decodings.table(params, decoded))
+            for table in (
+                pairs.table(against),
+                run_tables.seeds(shown),
+                decodings.table(params, decoded),
+                values.table(searched.values),
+            )
             if table
         ],
         pairs=against,
@@ -80,12 +102,16 @@ def content_of(
             cost_tables.operations(shown),
             paper_tables.toolkits(),
         ],
-        figures=figures_of(runs, machines, found, compared) if figures else [],
+        figures=figures_of(runs, machines, found, compared, searched) if figures else [],
     )
 
 
 def figures_of(
-    runs: Sequence[Evidence], machines: Sequence[Measured], found: Sequence[Study], compared: Comparison
+    runs: Sequence[Evidence],
+    machines: Sequence[Measured],
+    found: Sequence[Study],
+    compared: Comparison,
+    searched: Searched,
 ) -> list[Figure]:
     with style():
         return [
@@ -93,6 +119,8 @@ def figures_of(
             *curves(runs, found),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
+            *(values.calibration(value) for value in searched.values),
+            *(tree_plots.figure(trees) for trees in searched.trees),
             *(figure for run in runs for figure in attention(run)),
         ]
 
@@ -103,12 +131,13 @@ def report(
     machines: Sequence[Measured] = (),
     decoded: Sequence[Decoding] = (),
     sets: Path | None = None,
+    searched: Searched = NO_SEARCH,
 ) -> dict[str, str]:
     """Every file of the report, by its path in it.
 
     `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
     """
-    content = content_of(params, runs, machines, decoded, sets)
+    content = content_of(params, runs, machines, decoded, sets, searched)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
@@ -159,7 +188,8 @@ def main(arguments: argparse.Namespace) -> None:
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
     decoded += decodings.records(arguments.results)
-    publish(report(params, runs, machines, decoded, arguments.sets), arguments.out)
+    searched = Searched(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
+    publish(report(params, runs, machines, decoded, arguments.sets, searched), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -108,7 +108,7 @@ def main(arguments: argparse.Namespace) -> None:
     params, started = load(), time.monotonic()
     run = value_run(params, arguments.name)
     device = hardware.torch_device(machine(params), run.samples.config.threads)
-    translator = Translator.of_folder(arguments.model, run.samples.config, device)
+    translator = Translator.load(arguments.model, device, **vars(run.samples.config))
     pair = languages(params, run.corpus)
     train = prefixes(translator, training_text(arguments.text, pair, run.settings.sentences), run, "train")
     head = value.trained(train.hidden_MD, train.score_M, run.settings)

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 
+import hypothesis
 import pytest
 import torch
 
@@ -12,6 +13,8 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("any machine")
 os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}

@@ -22,7 +22,9 @@ def random_model(params: dict, folder: Path) -> Path:
     """Write the model into `folder`. Its vocabulary has pieces of WORDS and of SCRIPT."""
     torch.manual_seed(5)
     text = "\n".join([*WORDS * 3, SCRIPT]).encode() + b"\n"
-    (folder / "vocabulary.model").write_bytes(learn([text], VocabularyConfig(PIECES, "byte_fallback", 1.0, 0, 1)))
+    (folder / "vocabulary.model").write_bytes(
+        learn([text], VocabularyConfig(PIECES, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
+    )
     vocabulary = Vocabulary(folder / "vocabulary.model")
     config = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **SMALL)
     model = Transformer(config, vocabulary.size)

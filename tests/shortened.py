@@ -18,15 +18,26 @@ DECODINGS = {
     "demo-diverse": "decoder: diverse, groups: 2",
     "demo-mbr": "decoder: mbr, references: {decoder: sampling, number: 8}, candidates: {decoder: beam, number: 3, beam: 3}",
     "demo-exact": "decoder: exact, max_steps: 20",
+    "demo-both": "decoder: greedy",
+    "demo-value-beam": "decoder: value_beam, beam: 2",
+    "demo-mcts": "decoder: mcts, simulations: 4, extra_length: 10",
+    "demo-oracle": "decoder: mcts, simulations: 2, extra_length: 10, objective: oracle_bleu",
 }
+ENSEMBLE, VALUE = "twice", "demo-chrf"
+MODELS = {"demo-both": f"ensembles/{ENSEMBLE}"} | dict.fromkeys(("demo-value-beam", "demo-mcts"), f"values/{VALUE}")
 SMALLER = {
     "train: 40000, dev: 500, test: 1000": "train: 1500, dev: 30, test: 40",
     "vocabulary: {pieces: 2000}": "vocabulary: {pieces: 600}",
     f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, "
     "d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",
+    "\nensembles: {}\n": f"\nensembles:\n  {ENSEMBLE}: {{first: {RUN}/average, second: {RUN}/average}}\n",
+    "\nvalues: {}\n": f"\nvalues:\n  {VALUE}: {{model: {RUN}/average, corpus: demo, sentences: 40, steps: 50}}\n",
     "\ndecodings: {}\n": "\ndecodings:\n"
-    + "".join(f"  {name}: {{model: {RUN}/average, set: demo-test, {own}}}\n" for name, own in DECODINGS.items()),
+    + "".join(
+        f"  {name}: {{model: {MODELS.get(name, f'{RUN}/average')}, set: demo-test, {own}}}\n"
+        for name, own in DECODINGS.items()
+    ),
     "save_every_minutes: 10 ": "save_every_minutes: 0.001 ",
     "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
     "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
@@ -42,6 +53,8 @@ def outputs() -> dict[str, list[str]]:
 
 # The project itself selects no decoding.
 OUTPUTS = outputs() | {f"decoding@{name}": [f"scores/decodings/{name}"] for name in DECODINGS}
+OUTPUTS |= {f"ensemble@{ENSEMBLE}": [f"models/ensembles/{ENSEMBLE}"]}
+OUTPUTS |= {f"value@{VALUE}": [f"models/values/{VALUE}", f"scores/values/{VALUE}.json"]}
 KILLED = [name for name in OUTPUTS if not name.startswith("decoding@")] + [
     "decoding@demo-mbr"
 ]  # one decoding is enough

@@ -49,7 +49,9 @@ def corpus(tmp_path):
     texts = ["".join(f"{line}\n" for line in lines).encode() for lines in LINES]
     for language, text in zip(("en", "de"), texts):
         (tmp_path / f"text.{language}").write_bytes(text)
-    (tmp_path / "vocabulary.model").write_bytes(learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 1)))
+    (tmp_path / "vocabulary.model").write_bytes(
+        learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
+    )
     vocabulary = Vocabulary(tmp_path / "vocabulary.model")
     words, out = WordTable(vocabulary, 1), tmp_path / "binarised"
     out.mkdir()

@@ -244,6 +244,9 @@ def test_every_key_of_base_must_be_there(params):
         ("sets.new", {"source": "text/a", "target": "text/b"}, "sets.new.corpus: None is not possible"),
         ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: not possible for a set"),
         ("sets.new", {"corpus": "demo", "archive": "dev", "source": "text/a", "target": "text/b"}, "dev: unknown key"),
+        ("ensembles.e", {"first": "demo-tiny/average"}, "ensembles.e.second is missing"),
+        ("ensembles.e", {"first": "demo-tiny/average", "second": "x/average"}, "the models are demo-tiny/average"),
+        ("decodings.d", {"model": "ensembles/e", "set": "demo-test"}, "the models are demo-tiny/average"),
         ("decodings.d", {"model": "demo-tiny", "set": "demo-test"}, "the models are demo-tiny/average"),
         ("decodings.d", {"model": "demo-tiny/average", "set": "test"}, "the sets are demo-dev, demo-test"),
         ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set: None is not possible"),
@@ -427,7 +430,7 @@ def text() -> str:
     return (ROOT / "params.yaml").read_text(encoding="utf-8")
 
 
-SELECTED = ("runs", "corpora_in_use", "sets", "values", "decodings")
+SELECTED = ("runs", "corpora_in_use", "sets", "ensembles", "values", "decodings")
 
 
 def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):

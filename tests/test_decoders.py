@@ -1,15 +1,21 @@
 """Decoders on tables of logits, whose best translations enumeration knows, and on random Transformers."""
 
+import argparse
 import dataclasses
 import itertools
+import json
 import math
+import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 from sacrebleu.metrics import BLEU, CHRF
 from scipy.stats import chisquare
 
+from pipeline import ensemble
+from pipeline.decoding import translator_of
 from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import choice
 from tests.test_decoding import CPU, SOURCES, VOCABULARY, WORDS, Table, exhaustive, sharpened
@@ -314,6 +320,21 @@ def close(found, expected):
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
+def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_settings):
+    model, lines = Path(__file__).parent / "data/commit-3b4f273/model", ["a b c", "d"]
+    ensemble.main(argparse.Namespace(first=model, second=model, out=tmp_path / "both"))
+    config = decoding_settings(precision="float32", extra_length=9)
+    one, both = (translator_of(folder, config, CPU) for folder in (model, tmp_path / "both"))
+    assert len(both.others) == 1 and len(both.decoders) == 2 and len(one.decoders) == 1
+    assert [t.ids for t in one.translate(lines, "x")] == [t.ids for t in both.translate(lines, "x")]
+    other = json.loads((model / "settings.json").read_text()) | {"vocabulary_sha256": "another"}
+    shutil.copytree(model, tmp_path / "other")
+    (tmp_path / "other/settings.json").write_text(json.dumps(other))
+    with pytest.raises(UserError, match="have different vocabularies; two runs with the same corpus are expected"):
+        ensemble.main(argparse.Namespace(first=model, second=tmp_path / "other", out=tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
 @torch.inference_mode()
 @pytest.mark.parametrize("differences", [{}, {"neighbourhood": 2}, {"positions": "learned"}, {"norm": "pre"}])
 def test_a_tree_scores_each_prefix_as_the_whole_model_does(settings, differences):
@@ -447,8 +468,8 @@ def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({"decoder": "best"}, "a line.decoder: 'best' is not a decoder; the decoders are beam, greedy, sampling"),
-        ({"decoder": ["beam"]}, "is not a decoder; the decoders are"),
+        ({"decoder": "best"}, "a line.decoder: 'best' is not a decoder here; the decoders are beam, greedy, sampling"),
+        ({"decoder": ["beam"]}, "is not a decoder here; the decoders are"),
         (
             {"decoder": "sampling", "beam": 4},
             "the decoder sampling.beam: unknown key; valid keys are seed, temperature",
@@ -456,7 +477,7 @@ def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
         ({"top_p": 0.9}, r"the decoder beam.top_p: unknown key; .*valid keys are regulariser, beam, penalty, alpha"),
         ({"decoder": "sampling", "top_p": 0}, "a line.top_p: 0.0 is not possible; a number above 0 and at most 1"),
         ({"decoder": "exact", "alpha": 0.6}, r"the decoder exact.alpha: unknown key; .*valid keys are max_steps, beam"),
-        ({"decoder": "mbr", "candidates": 5}, "a line.candidates: 5 is not possible; {decoder: NAME, number: N}"),
+        ({"decoder": "mbr", "candidates": 5}, "a line.candidates: 5 is not a mapping; {decoder: NAME, number: N}"),
         (
             {"decoder": "mbr", "references": {"decoder": "mbr", "number": 2}},
             "the decoders are beam, greedy, sampling, diverse, exact",
@@ -467,7 +488,7 @@ def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
         ),
         (
             {"decoder": "mbr", "references": {"decoder": "sampling", "number": 1, "threads": 1}},
-            "a line.references.threads: not a setting here; set it beside references",
+            "a line.references.threads: unknown key; valid keys are decoder, number, seed, temperature",
         ),
         ({"decoder": "mbr", "utility": "comet"}, "a line.utility"),
     ],
@@ -482,7 +503,7 @@ def test_the_settings_of_a_part_are_those_of_its_decoder(params):
     line = {"decoder": "mbr", "threads": 1, "candidates": {"decoder": "beam", "number": 5, "beam": 8, "alpha": 1.0}}
     chosen = choice(params, line, "a line")
     assert chosen.parts["candidates"].config == dataclasses.replace(chosen.config, beam=8, alpha=1.0)
-    assert chosen.parts["references"].own.epsilon == params["base"]["decoders"]["mbr"]["references"]["epsilon"]
+    assert chosen.parts["references"].number == params["base"]["decoders"]["mbr"]["references"]["number"]
     described = chosen.description()
     assert described["candidates"]["beam"] == 8 and described["references"]["decoder"] == "sampling"
     assert "beam" not in described and described["utility"] == "chrf"

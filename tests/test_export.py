@@ -46,7 +46,7 @@ def folder(params, tmp_path_factory):
     """The folder of a model that was briefly trained to reverse lines."""
     torch.manual_seed(1)
     folder = tmp_path_factory.mktemp("model")
-    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 1)
+    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
     (folder / "vocabulary.model").write_bytes(learn(["\n".join(WORDS * 3).encode() + b"\n"], config))
     vocabulary = Vocabulary(folder / "vocabulary.model")
     small = {"N": 2, "d_model": 64, "d_ff": 128, "h": 4, "d_k": 16, "d_v": 16, "dropout": 0.0}

@@ -1,6 +1,8 @@
 """The translator from Python: what goes in, what comes out, and what is refused."""
 
+import copy
 import dataclasses
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.imports import ROOT
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder
 from transformer import Translator, translator
 from transformer.alignment import links, words_of_source, words_of_target
@@ -118,6 +121,10 @@ def test_settings_of_a_call_copy_no_weights(translate):
     assert rounded.decoder is not translate.decoder
     assert translate.using(beam=2).model is translate.model
     assert rounded.using(beam=2).decoder is rounded.decoder is translate.using(precision="bfloat16").decoder
+    other = copy.deepcopy(translate.model)
+    ensemble = dataclasses.replace(rounded, others=[other])
+    assert len(ensemble.decoders) == 2 and ensemble.decoders[0] is rounded.decoder
+    assert ensemble.decoders[1].embedding.dtype == torch.bfloat16 and len(rounded.decoders) == 1
 
 
 def test_attention_is_that_of_the_model_that_reads_source_and_translation(translate):
@@ -159,7 +166,7 @@ def test_no_piece_is_linked_to_eos_or_to_a_space():
 
 @pytest.fixture(scope="module")
 def bytes_vocabulary() -> Vocabulary:
-    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 1)
+    config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
     return Vocabulary.from_bytes(learn([b"the cat sees the dog and the bird\n" * 9], config))
 
 
@@ -185,3 +192,10 @@ def test_alignment_on_request(translate):
     assert set(targets) == set(range(len(hypothesis.text.split())))
     assert set(sources) <= set(range(len(LINES[0].split())))
     assert translate("", alignment=True).alignment in ([], None)
+
+
+def test_the_lines_of_python_in_the_documentation_run(folder):
+    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/use.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert "models/demo-tiny/average" in program
+    exec(program.replace("models/demo-tiny/average", str(folder)), names := {})
+    assert names["best"].attention.shape[2:] == (len(names["best"].target), len(names["best"].source))

@@ -71,17 +71,14 @@ class Translator:
     description: dict[str, Any]  # what the file of the weights says of them, for example the averaged steps
     others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
     text_config: TextConfig | None = None
-    copies: dict[str, list[Transformer]] = field(default_factory=dict)  # by precision; `using` shares them
+    copies: list[tuple[Transformer, str, Transformer]] = field(default_factory=list)  # model, precision, its copy in it
     decoders: list[Transformer] = field(init=False)  # the models that translate: these, or their copies in bfloat16
     calls: int = field(init=False, default=0)  # the prefixes that the latest translation scored
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config)
         self.clean = source_cleaner(self.text_config)
-        precision = self.config.precision
-        if precision not in self.copies:
-            self.copies[precision] = [model_in(precision, model) for model in (self.model, *self.others)]
-        self.decoders = self.copies[precision]
+        self.decoders = [self.copy_of(model) for model in (self.model, *self.others)]
 
     @classmethod
     def load(
@@ -150,6 +147,15 @@ class Translator:
             if not (scores or attention or alignment):
                 results = [hypothesis.text for hypothesis in results]
         return results[0] if isinstance(text, str) else results
+
+    def copy_of(self, model: Transformer) -> Transformer:
+        """`model` in the precision of decoding. Translators that `dataclasses.replace` makes of one another share it."""
+        precision = self.config.precision
+        for original, its_precision, copied in self.copies:
+            if original is model and its_precision == precision:
+                return copied
+        self.copies.append((model, precision, model_in(precision, model)))
+        return self.copies[-1][2]
 
     @property
     def device(self) -> torch.device:

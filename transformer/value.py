@@ -74,11 +74,14 @@ def save(head: ValueHead, path: Path, description: dict[str, Any]) -> None:
     write_tensors(path, head.state_dict(), {**description, "settings": asdict(head.config)})
 
 
-def load(path: Path, d_model: int, device: torch.device) -> ValueHead:
-    """The head in a file. Raises UserError for a file that is damaged or of a model of another width."""
+def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dict[str, Any]]:
+    """The head in a file, and what the file says of it.
+
+    Raises UserError for a file that is damaged or of a model of another width.
+    """
     tensors, description = read_tensors(path)
     if not isinstance(description, dict) or "settings" not in description:
         raise UserError(f"{path} holds no value; a file that the stage `value` wrote is expected")
     head = ValueHead(d_model, read_saved(ValueConfig, description["settings"], f"{path}: settings"))
     load_weights(head, tensors, path)
-    return head.to(device).eval().requires_grad_(False)
+    return head.to(device).eval().requires_grad_(False), description

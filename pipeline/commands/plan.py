@@ -18,7 +18,7 @@ from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
 from pipeline.costs.speed import Point, Speed, measured, of_paper
-from pipeline.settings.back_translations import back_translation
+from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.check import check
 from pipeline.settings.digest import digest
 from pipeline.settings.machine import machine
@@ -36,7 +36,7 @@ from transformer.files import write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
-OTHERS = ("layer_costs", "fetch_set", "value", "decoding", "report")
+OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
@@ -137,7 +137,7 @@ class Planner:
     def least(self, name: str) -> float | None:
         """Of a stage whose time depends on little; None where it depends on a network or a model."""
         kind = name.partition("@")[0]
-        unknown = kind in ("fetch_set", "fetch_monolingual", "value", "decoding")
+        unknown = kind in ("fetch_set", "fetch_monolingual", "ensemble", "value", "decoding")
         return None if unknown else START + OWN.get(kind, 0.0)
 
     def of_data(self, corpus: expected.Corpus, name: str) -> float | None:
@@ -167,7 +167,9 @@ class Planner:
         if not name.startswith("back_translate@"):
             return self.least(name)
         chosen = back_translation(self.params, back)
-        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, chosen.decoding.beam)
+        choice = decoder(self.params, back)
+        beam = choice.config.beam if "beam" in choice.own.USES else 1
+        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, beam)
 
     def of_decoding(self, one: Training, sentences: int | None, beam: int) -> float | None:
         if self.speed is None or sentences is None:
@@ -185,7 +187,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     """The names of all stages of a selection, as dvc.yaml makes them."""
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
-    blocks = {"fetch_set": "sets", "value": "values", "decoding": "decodings"}
+    blocks = {"fetch_set": "sets", "ensemble": "ensembles", "value": "values", "decoding": "decodings"}
     blocks |= dict.fromkeys(AUGMENTATION, "back_translations")
     more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}

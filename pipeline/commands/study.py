@@ -1,10 +1,9 @@
-"""Select a study of params.yaml, so that its runs, their corpora, its sets, decodings and back-translations are built.
+"""Select a study of params.yaml, so that its runs, their corpora and its other blocks are built.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks runs, corpora_in_use, sets, decodings and back_translations, and changes nothing else in
-params.yaml.
+Selecting rewrites the blocks of a study and corpora_in_use, and changes nothing else in params.yaml.
 """
 
 import argparse
@@ -44,6 +43,7 @@ def block(key: str, value: Mapping | list) -> str:
     yaml.default_flow_style = None  # only what is innermost stands on one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
     yaml.width = 10_000
+    yaml.representer.ignore_aliases = lambda _: True  # a block does not refer to another place of the file
     yaml.dump({key: value}, out)
     return out.getvalue()
 

@@ -32,6 +32,7 @@ SECTIONS = {
     "costs": "Measures and costs",
     "layers": "Time of a layer",
     "schedules": "Schedule and positions",
+    "search": "Values and search trees",
     "samples": "Translations",
     "attention": "Attention",
     "runs": "Origin of the numbers",
@@ -57,7 +58,7 @@ class Content:
 def page(content: Content) -> str:
     """The whole page."""
     figures: dict[str, list[Figure]] = {
-        key: [] for key in ("deltas", "studies", "layers", "schedules", "attention", "runs")
+        key: [] for key in ("deltas", "studies", "layers", "schedules", "search", "attention", "runs")
     }
     for figure in content.figures:
         figures[figure.section].append(figure)

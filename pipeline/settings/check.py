@@ -6,18 +6,19 @@ from typing import Any
 
 from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
-from pipeline.settings.back_translations import back_translation, require_no_circle
+from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
+from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, section
+from pipeline.settings.params import entry, languages, section, text_corpus
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
 from pipeline.settings.selection import corpora_needed, run_settings, study
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.values import FOLDER, run_of, value_run, value_settings
+from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -31,6 +32,7 @@ BLOCKS = (
     "runs",
     "corpora_in_use",
     "sets",
+    "ensembles",
     "values",
     "decodings",
     "back_translations",
@@ -47,6 +49,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
@@ -72,6 +75,8 @@ def check(params: Mapping[str, Any]) -> None:
     check_corpora_in_use(params)
     for name in names(params, "sets"):
         check_set(params, name)
+    for name in names(params, "ensembles"):
+        ensemble(params, name)
     for name in names(params, "values"):
         check_value(params, name)
     for name in names(params, "decodings"):
@@ -184,9 +189,9 @@ def check_set(params: Mapping, name: str) -> None:
 
 
 def check_value(params: Mapping, name: str) -> None:
-    """Check a value. Its run must be selected, and its corpus must be that of the run."""
+    """Check a value. Its run must be selected, and its corpus must be that of the run's real text."""
     where, value = f"params.yaml: values.{name}", value_run(params, name)
-    corpora = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    corpora = {f"{run}/average": text_corpus(params, settings["corpus"]) for run, settings in params["runs"].items()}
     if value.model not in corpora:
         raise UserError(
             f"{where}.model: {shown(value.model)} is not a model of `runs`; the models are {', '.join(corpora)}"
@@ -200,7 +205,7 @@ def check_value(params: Mapping, name: str) -> None:
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
-    models = [*(f"{run}/average" for run in params["runs"]), *(f"{FOLDER}/{value}" for value in params["values"])]
+    models = corpora_of_models(params) | corpora_of_values(params)
     if decoding.model not in models:
         raise UserError(
             f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
@@ -215,7 +220,7 @@ def check_decoding(params: Mapping, name: str) -> None:
     corpora |= {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
-    of_run = languages(params, params["runs"][run_of(params, decoding.model)]["corpus"])
+    of_run = languages(params, models[decoding.model])
     of_set = languages(params, corpora[decoding.set])
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
@@ -225,6 +230,7 @@ def check_decoding(params: Mapping, name: str) -> None:
 def check_back_translation(params: Mapping, name: str) -> None:
     """Check a back-translation. Its run must be selected and must translate in the reverse direction of its corpus."""
     where, chosen = f"params.yaml: back_translations.{name}", back_translation(params, name)
+    decoder(params, name)
     if name in params["corpora"]:
         raise UserError(f"params.yaml: back_translations: {name!r} is the name of a corpus; another name is expected")
     if chosen.run not in params["runs"]:
@@ -254,15 +260,13 @@ def check_study(params: Mapping, name: str) -> None:
             check_back_translation(selected, back)
         for set_name in names(selected, "sets"):
             check_set(selected, set_name)
+        for member in names(selected, "ensembles"):
+            ensemble(selected, member)
         for value in names(selected, "values"):
             check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
     except UserError as error:
-        said = re.sub(
-            r"params\.yaml: (runs|sets|values|decodings|back_translations)",
-            rf"params.yaml: studies.{name}.\1",
-            str(error),
-            count=1,
-        )
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations)"
+        said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.settings.params import entry
 from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice, settings_of
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, convert, read, shown, unknown
+from transformer.config.reading import UserError, convert, keys, read, shown, unknown
 
 
 @dataclass(frozen=True)
@@ -19,16 +19,11 @@ class DecodingRun:
     set: str
     choice: Choice
 
-    @property
-    def run(self) -> str:
-        """The name of the run that made the model."""
-        return self.model.partition("/")[0]
-
 
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     """Return the decoding `name` of params.yaml: `base.decoding` and `base.decoders`, changed by the entry."""
     where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
-    for key, expected in (("model", "RUN/average"), ("set", "a set or CORPUS-test")):
+    for key, expected in (("model", "RUN/average or ensembles/NAME"), ("set", "a set or CORPUS-test")):
         if not isinstance(values.get(key), str):
             raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {expected} is expected")
     settings = {key: value for key, value in values.items() if key not in ("model", "set")}
@@ -38,17 +33,14 @@ def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
 def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> Choice:
     """Return the decoder that `values` names, with its settings in `base`, changed by `values`."""
     name = values.get("decoder", DEFAULT)
-    if not isinstance(name, str) or name not in DECODERS:
-        raise UserError(f"{where}.decoder: {shown(name)} is not a decoder; the decoders are {', '.join(DECODERS)}")
-    changed, valid = {key: value for key, value in values.items() if key != "decoder"}, settings_of(name)
-    for key in changed:
-        if key not in valid:
-            raise UserError(unknown(key, valid, f"{where}: the decoder {name}"))
-    cls, base = DECODERS[name], entry(params["base"], "decoders", name)
-    merged = {**base, **{key: value for key, value in changed.items() if key not in (*cls.USES, *COMMON)}}
+    require_decoder(name, list(DECODERS), where)
+    changed = {key: value for key, value in values.items() if key != "decoder"}
+    require_keys(changed, settings_of(name), f"{where}: the decoder {name}")
+    cls = DECODERS[name]
     shared = {key: value for key, value in changed.items() if key in (*cls.USES, *COMMON)}
+    merged = {**of_base(params, name), **{key: value for key, value in changed.items() if key not in shared}}
     config = read(DecodingConfig, {**entry(params, "base", "decoding"), **shared}, where)
-    parts = {key: part(params, merged.pop(key, None), f"{where}.{key}", config) for key in cls.PARTS}
+    parts = {key: part(params, merged.pop(key), f"{where}.{key}", config) for key in cls.PARTS}
     own = read(cls, merged, where)
     try:
         return Choice(name, config, own, parts=parts)
@@ -56,20 +48,45 @@ def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> 
         raise UserError(f"{where}.{error}") from None
 
 
+def of_base(params: Mapping[str, Any], decoder: str) -> Mapping[str, Any]:
+    """Return `base.decoders.NAME`. Raises UserError for an unknown key and for a missing one of PARTS."""
+    base, where, cls = (
+        entry(params["base"], "decoders", decoder),
+        f"params.yaml: base.decoders.{decoder}",
+        DECODERS[decoder],
+    )
+    require_keys(base, [*keys(cls), *cls.PARTS], where)
+    for key in cls.PARTS:
+        if key not in base:
+            raise UserError(f"{where}.{key} is missing; a mapping is expected")
+    return base
+
+
+def require_decoder(name: Any, valid: list[str], where: str) -> None:
+    if not isinstance(name, str) or name not in valid:
+        raise UserError(f"{where}.decoder: {shown(name)} is not a decoder here; the decoders are {', '.join(valid)}")
+
+
+def require_keys(values: Mapping[str, Any], valid: list[str], where: str) -> None:
+    for key in values:
+        if key not in valid:
+            raise UserError(unknown(key, valid, where))
+
+
 def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingConfig) -> Choice:
     """Return the decoder of one of PARTS. It has the common settings of the decoder that uses it, which is `config`."""
-    simple = [name for name, cls in DECODERS.items() if not cls.PARTS]
-    if not isinstance(values, Mapping) or values.get("decoder") not in simple or "number" not in values:
-        raise UserError(
-            f"{where}: {shown(values)} is not possible; {{decoder: NAME, number: N}} is expected, with the decoder's "
-            f"settings; the decoders are {', '.join(simple)}"
-        )
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: {shown(values)} is not a mapping; {{decoder: NAME, number: N}} is expected")
+    name, simple = values.get("decoder"), [name for name, cls in DECODERS.items() if not cls.PARTS]
+    own = [key for key in settings_of(name) if key not in COMMON] if isinstance(name, str) and name in simple else []
+    require_keys(values, ["decoder", "number", *own], where)
+    for key in ("decoder", "number"):
+        if key not in values:
+            raise UserError(f"{where}.{key} is missing; {{decoder: NAME, number: N}} is expected")
+    require_decoder(name, simple, where)
     number = convert(int, values["number"], f"{where}.number")
     if number < 1:
         raise UserError(f"{where}.number: {number} is not possible; a whole number above 0 is expected")
-    for key in COMMON:
-        if key in values:
-            raise UserError(f"{where}.{key}: not a setting here; set it beside {where.rpartition('.')[2]}")
     found = choice(params, {key: value for key, value in values.items() if key != "number"}, where)
     common = {key: getattr(config, key) for key in COMMON}
     return dataclasses.replace(found, number=number, config=dataclasses.replace(found.config, **common))

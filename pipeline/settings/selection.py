@@ -7,7 +7,8 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
-STUDY = ("runs", "sets", "values", "decodings", "back_translations")  # all keys of a study but `runs` are optional
+# The keys of a study. All but `runs` are optional.
+STUDY = ("runs", "sets", "ensembles", "values", "decodings", "back_translations")
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:

@@ -40,12 +40,13 @@ def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str
     for key in merged:
         if key not in valid:
             raise UserError(unknown(key, valid, where))
+    if "samples" not in merged:
+        raise UserError(f"{where}.samples is missing; {{decoder: NAME, number: N}} is expected")
     config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
-    samples = part(params, merged.pop("samples", None), f"{where}.samples", config)
+    samples = part(params, merged.pop("samples"), f"{where}.samples", config)
     return read(ValueConfig, merged, where), samples
 
 
-def run_of(params: Mapping[str, Any], model: str) -> str:
-    """Return the run that made a model folder: RUN/average, or values/NAME, which holds the model of a value."""
-    first, _, name = model.partition("/")
-    return run_of(params, entry(params, FOLDER, name)["model"]) if first == FOLDER else first
+def corpora_of_values(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the corpus of each model with a value that a decoding can name."""
+    return {f"{FOLDER}/{name}": value_run(params, name).corpus for name in params[FOLDER]}

@@ -159,10 +159,7 @@ def continuations(
 
 
 def regularised(after: Tensor, before: Tensor, regulariser: float) -> Tensor:
-    """The log-probability `after` a token, less the regulariser of this token. `before` is that before the token.
-
-    The order of the continuations of one hypothesis stays the same.
-    """
+    """The log-probability `after` a token, less the regulariser of this token. `before` is that before the token."""
     if not regulariser:
         return after
     surprisal = before - after  # NaN if there was no such hypothesis before: both are -inf

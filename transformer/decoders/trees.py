@@ -17,7 +17,10 @@ from transformer.value import Values
 
 @dataclass(frozen=True)
 class Branch:
-    """A hypothesis. `parent` is its place in the list, -1 for BOS. `visits` and `value` are those of a tree search."""
+    """A hypothesis. `parent` is its place in the list, -1 for BOS.
+
+    `visits` and `value` are those of a tree search when it moved on to one of the hypothesis or its siblings.
+    """
 
     parent: int
     token: int
@@ -36,11 +39,12 @@ def tree_of(batch: Batch, search: Search, values: Values | None) -> list[Branch]
     for node in in_order(search.root):
         places[id(node)] = len(branches)
         tokens = [each.token for each in node.lineage()][::-1]
-        parent, mean = -1, node.value
+        parent, visits, mean = -1, node.visits, node.value
         if node.parent:
-            parent, mean = places[id(node.parent)], float(node.parent.mean_K[node.rank])
+            parent, rank = places[id(node.parent)], node.rank
+            visits, mean = int(node.parent.visits_K[rank]), float(node.parent.mean_K[rank])
         chosen = tokens == path[: len(tokens)]
-        branches.append(Branch(parent, node.token, node.log_probability, chosen, node.visits, mean))
+        branches.append(Branch(parent, node.token, node.log_probability, chosen, visits, mean))
     return branches
 
 

@@ -1,0 +1,33 @@
+"""Put two models into one folder, which decoding reads as an ensemble.
+
+    python -m pipeline.ensemble NAME --first models/RUN/average --second models/RUN/average --out models/ensembles/NAME
+
+Writes the two model folders as 1 and 2. Their vocabularies must be equal.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from pipeline.workflow import stage
+from transformer.checkpoint import read_settings
+from transformer.config.reading import UserError
+from transformer.files import atomic_folder
+
+
+def main(arguments: argparse.Namespace) -> None:
+    first, second = arguments.first, arguments.second
+    if read_settings(first)[2] != read_settings(second)[2]:
+        raise UserError(f"{first} and {second} have different vocabularies; two runs with the same corpus are expected")
+    with atomic_folder(arguments.out) as folder:
+        for number, source in enumerate((first, second), 1):
+            shutil.copytree(source, folder / str(number))
+    print(f"{arguments.out}: {first} and {second}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="ensemble", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="an ensemble of params.yaml")
+    for name in ("--first", "--second", "--out"):
+        parser.add_argument(name, type=Path, required=True)
+    stage.run(main, parser)

@@ -1,0 +1,143 @@
+"""The values of prefixes: how well they predict the final score, as a table and figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pipeline.reporting.evidence import read
+from pipeline.reporting.lines import COLOURS, INK
+from pipeline.reporting.plots import Figure, svg
+from pipeline.reporting.tables import Column, Table
+from pipeline.settings.score_files import entry
+from transformer.config.reading import convert
+
+NOTES = [
+    "Each is one line of `values` in params.yaml: a head on the decoder's output that predicts the final score of a "
+    "translation from its prefixes. Measured on samples of the dev set, over all prefixes. Correlation is Pearson's, with "
+    "the final score; beside it that of the prefix's length. Calibration error: the mean distance of value and score.",
+]
+
+
+@dataclass(frozen=True)
+class Point:
+    """The prefixes of an interval of the value."""
+
+    value: float
+    score: float
+    prefixes: int
+
+
+@dataclass(frozen=True)
+class AtLength:
+    """The prefixes of a number of tokens."""
+
+    length: int
+    prefixes: int
+    correlation: float | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What scores/values/NAME.json says of a value on dev."""
+
+    name: str
+    model: str
+    metric: str
+    prefixes: int
+    correlation: float | None
+    correlation_of_length: float | None
+    calibration_error: float
+    by_length: tuple[AtLength, ...]
+    reliability: tuple[Point, ...]
+
+
+def selected(params: Mapping[str, Any], scores: Path) -> list[Calibration]:
+    """The values of params.yaml that have been trained, in its order."""
+    paths = {name: scores / "values" / f"{name}.json" for name in params["values"]}
+    return [of_file(name, path) for name, path in paths.items() if path.exists()]
+
+
+def of_file(name: str, path: Path) -> Calibration:
+    content, where = read(path), str(path)
+    on_dev = {
+        key: entry(content, f"dev.{key}", float | None, where) for key in ("correlation", "correlation_of_length")
+    }
+    return Calibration(
+        name=name,
+        model=entry(content, "model", str, where),
+        metric=entry(content, "settings.score", str, where),
+        prefixes=entry(content, "dev.prefixes", int, where),
+        calibration_error=entry(content, "dev.calibration_error", float, where),
+        by_length=convert(tuple[AtLength, ...], content["dev"].get("by_length"), f"{where}: dev.by_length"),
+        reliability=convert(tuple[Point, ...], content["dev"].get("reliability"), f"{where}: dev.reliability"),
+        **on_dev,
+    )
+
+
+def table(values: Sequence[Calibration]) -> Table | None:
+    """A row a value; None if there is none."""
+    if not values:
+        return None
+    columns = [
+        Column("value"),
+        Column("model"),
+        Column("final score"),
+        Column("prefixes", "count"),
+        Column("correlation", "number", 3),
+        Column("of the length", "number", 3),
+        Column("calibration error", "number", 3),
+    ]
+    rows = [
+        [
+            each.name,
+            each.model,
+            each.metric,
+            each.prefixes,
+            each.correlation,
+            each.correlation_of_length,
+            each.calibration_error,
+        ]
+        for each in values
+    ]
+    return Table("values", "Values of prefixes", columns, rows, NOTES)
+
+
+def calibration(value: Calibration) -> Figure:
+    """Two panels: the reliability curve, and the correlation with the final score by prefix length."""
+    canvas = Canvas(figsize=(8.4, 3.6), layout="constrained")
+    reliability, by_length = canvas.subplots(1, 2)
+    draw_reliability(reliability, value)
+    draw_by_length(by_length, value)
+    whole = f"{value.correlation:.2f}" if value.correlation is not None else "none"
+    caption = (
+        f"The value {value.name} on dev: the mean final {value.metric} of the prefixes of each interval of the value, and "
+        f"the correlation of both by prefix length. Over all prefixes, the correlation is {whole}. That of the length of "
+        "the prefix is dashed."
+    )
+    alt = f"Reliability curve of the value {value.name} and its correlation with the final score by prefix length."
+    return Figure(f"value-{value.name}", "search", svg(canvas), caption, alt)
+
+
+def draw_reliability(plot: Axes, value: Calibration) -> None:
+    """Value against final score; the area of a point is its share of the prefixes."""
+    plot.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+    areas = [12 + 150 * point.prefixes / value.prefixes for point in value.reliability]
+    places = [point.value for point in value.reliability], [point.score for point in value.reliability]
+    plot.plot(*places, color=COLOURS[0])
+    plot.scatter(*places, s=areas, color=COLOURS[0], alpha=0.5, linewidths=0)
+    plot.set(xlabel="value", ylabel=f"mean final {value.metric}", xlim=(0, 1), ylim=(0, 1))
+
+
+def draw_by_length(plot: Axes, value: Calibration) -> None:
+    """The correlation of value and final score by prefix length, and that of the length over all prefixes, dashed."""
+    points = {point.length: point.correlation for point in value.by_length if point.correlation is not None}
+    plot.plot(list(points), list(points.values()), color=COLOURS[0])
+    if value.correlation_of_length is not None:
+        plot.axhline(value.correlation_of_length, color=COLOURS[1], linestyle="--")
+    plot.axhline(0, color=INK, linewidth=0.8, linestyle=":")
+    lowest = min([0.0, value.correlation_of_length or 0.0, *points.values()])
+    plot.set(xlabel="tokens of the prefix", ylabel=f"correlation with the final {value.metric}", ylim=(lowest - 0.1, 1))

@@ -1,0 +1,268 @@
+"""The value predicts the final score; its calibration, its file, its stage and its pictures."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline import report
+from pipeline.reporting import tree_plots, values
+from pipeline.scoring.calibration import calibration
+from pipeline.scoring.sentences import sentence_score
+from pipeline.scoring.trees import search_tree
+from pipeline.settings.check import check
+from pipeline.settings.values import value_run
+from pipeline.value import evenly, states, whole
+from tests import browser
+from tests.test_decoding import SOURCES, Ids, sharpened
+from transformer import value
+from transformer.config.reading import UserError
+from transformer.config.search import MctsConfig
+from transformer.config.value import ValueConfig
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import Beam
+from transformer.decoders.mcts import Mcts, Search, tree_search
+from transformer.decoders.steps import SourceBatch
+from transformer.decoders.trees import beam_of, tree_of
+from transformer.decoding import translate
+from transformer.files import write_json
+from transformer.translator import Translator
+
+CPU = torch.device("cpu")
+CONFIG = ValueConfig("chrf", sentences=10, bins=11, hidden=32, steps=300, batch=64, learning_rate=0.01, seed=1)
+
+
+def examples(count=2000, seed=0):
+    """Random states of which one unit decides the score, with noise."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(count, 8, generator=generator)
+    noise = 0.1 * torch.randn(count, generator=generator)
+    return hidden, (torch.sigmoid(2 * hidden[:, 3]) + noise).clamp(0, 1)
+
+
+def test_a_head_learns_the_expected_score():
+    head = value.trained(*examples(), CONFIG)
+    hidden, _ = examples(seed=1)
+    predicted, expected = head(hidden), torch.sigmoid(2 * hidden[:, 3])
+    assert (predicted - expected).abs().mean() < 0.05
+    assert ((predicted > 0) & (predicted < 1)).all()
+
+
+def test_the_seed_decides_the_head_and_nothing_else_does():
+    hidden, score = examples()
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    one = value.trained(hidden, score, CONFIG)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(3)
+    again, other = (value.trained(hidden, score, dataclasses.replace(CONFIG, seed=seed)) for seed in (1, 2))
+    assert torch.equal(one(hidden), again(hidden)) and not torch.equal(one(hidden), other(hidden))
+
+
+def test_the_target_is_a_distribution_with_the_score_as_its_mean():
+    head = value.ValueHead(4, CONFIG)
+    scores = torch.tensor([0.0, 0.1, 0.25, 0.77, 1.0])
+    target = head.target(scores)
+    torch.testing.assert_close(target.sum(1), torch.ones(5))
+    torch.testing.assert_close(target @ head.centre_W, scores)
+    assert ((target > 1e-5).sum(1) <= 2).all(), "at most the two nearest bins"
+
+
+def test_a_saved_head_predicts_alike_and_a_wrong_file_is_refused(tmp_path):
+    hidden, score = examples()
+    head, path = value.trained(hidden, score, CONFIG), tmp_path / value.VALUE
+    value.save(head, path, {"model": "demo-tiny/average"})
+    loaded, said = value.load(path, 8, CPU)
+    assert torch.equal(loaded(hidden), head(hidden)) and said["model"] == "demo-tiny/average"
+    with pytest.raises(UserError, match=r"it belongs to a model of other settings"):
+        value.load(path, 16, CPU)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="is damaged"):
+        value.load(path, 8, CPU)
+
+
+def test_sentence_scores_are_sacrebleus():
+    import sacrebleu
+
+    pair = "Der Mann sieht einen Hund im Haus.", "Der Mann sah den Hund im Haus."
+    assert sentence_score("bleu")(*pair) == pytest.approx(sacrebleu.sentence_bleu(pair[0], [pair[1]]).score / 100)
+    assert sentence_score("chrf")(*pair) == pytest.approx(sacrebleu.sentence_chrf(pair[0], [pair[1]]).score / 100)
+    assert sentence_score("bleu")(pair[0], pair[0]) == pytest.approx(1.0)
+
+
+def test_calibration_measures_what_it_says():
+    generator = np.random.default_rng(5)
+    score, length = generator.random(4000), generator.integers(0, 10, 4000)
+    measured = calibration(score, score, length)
+    assert measured["correlation"] == 1.0 and abs(measured["correlation_of_length"]) < 0.1
+    assert measured["calibration_error"] == 0.0
+    assert [point["length"] for point in measured["by_length"]] == list(range(10))
+    biased = calibration(score / 2, score, length)
+    assert biased["correlation"] == 1.0 and biased["calibration_error"] == pytest.approx(score.mean() / 2, abs=1e-5)
+    for point in biased["reliability"]:
+        assert point["score"] == pytest.approx(2 * point["value"], abs=1e-5)
+    blind = calibration(np.full(4000, 0.5), score, np.where(score > 0.5, 3, 1))
+    assert blind["correlation"] is None and blind["correlation_of_length"] == pytest.approx(0.866, abs=0.02)
+    assert blind["by_length"] == []  # no prefix has length 0
+
+
+def test_states_are_those_that_the_search_sees(settings, decoding_settings):
+    """The hidden states of whole samples, in batches, are those of the steps of incremental decoding."""
+    model = sharpened(settings())
+    translator = Translator(model, Ids(), decoding_settings(extra_length=3, precision="float32"), {})
+    targets = [whole(source, [9, 8, 7][: len(source)], 3) for source in SOURCES]
+    assert targets[0] == [BOS, 9, 8, 7, EOS] and whole([5], [9] * 4, 3) == [BOS, 9, 9, 9, 9], "cut: without EOS"
+    found = states(translator, SOURCES, targets)
+    for source, target, hidden in zip(SOURCES, targets, found):
+        step = SourceBatch([model], [source], [0], 3).start()
+        with torch.inference_mode():
+            for token, expected in zip(target, hidden):
+                step(torch.tensor([[token]]), torch.tensor([[0]]))
+                torch.testing.assert_close(step.hidden_BKD[0, 0], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_training_text_is_evenly_spaced():
+    lines = [str(number) for number in range(10)]
+    assert evenly(lines, 20) == lines and evenly(lines, 10) == lines
+    assert evenly(lines, 3) == ["0", "3", "6"] and evenly([], 5) == []
+
+
+# The settings
+
+
+def with_value(params, **entries):
+    return {**params, "values": {"v": {"model": "demo-tiny/average", "corpus": "demo"} | entries}}
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ({"model": "other/average"}, "values.v.model: 'other/average' is not a model of `runs`"),
+        ({"model": 5}, "values.v.model: 5 is not possible; RUN/average is expected"),
+        ({"corpus": "multi30k"}, "values.v.corpus: 'multi30k' is not the corpus of the run; 'demo' is expected"),
+        ({"bins": 1}, "values.v.bins: 1 is not possible"),
+        ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf is expected"),
+        ({"step": 5}, "values.v.step: unknown key; did you mean 'steps'"),
+        ({"samples": {"decoder": "sampling", "number": 0}}, "values.v.samples.number: 0 is not possible"),
+        ({"samples": {"decoder": "sampling", "number": 1, "top_p": 2}}, "values.v.samples.top_p: 2.0 is not possible"),
+    ],
+)
+def test_a_wrong_value_is_refused(params, entries, said):
+    check(with_value(params))
+    with pytest.raises(UserError) as caught:
+        check(with_value(params, **entries))
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(params):
+    params = with_value(params, sentences=7)
+    assert value_run(params, "v").settings.sentences == 7 and value_run(params, "v").samples.decoder == "sampling"
+    line = {"set": "demo-test", "decoder": "value_beam"}
+    check({**params, "decodings": {"d": {"model": "values/v", **line}}})
+    check({**params, "decodings": {"d": {"model": "values/v", "set": "demo-test"}}})
+    for wrong, said in [
+        ("demo-tiny/average", "'demo-tiny/average' has no value, which the decoder value_beam needs; values/NAME"),
+        ("values/w", "'values/w' is not a model of `runs`; the models are demo-tiny/average, values/v"),
+    ]:
+        with pytest.raises(UserError, match=said):
+            check({**params, "decodings": {"d": {"model": wrong, **line}}})
+
+
+# The trees
+
+
+def test_the_pictures_are_of_the_searches_that_translate(settings, decoding_settings):
+    model, config = sharpened(settings()), decoding_settings(beam=3, extra_length=4)
+    own = MctsConfig("log_probability", simulations=12, c=1.25, children=5, temperature=1.0)
+    for source in SOURCES:
+        batch = SourceBatch([model], [source], [0], 4)
+        with torch.inference_mode():
+            (alone,) = tree_search(batch.tree(8), [Search(batch.limits[0], config, own)], own, None, CPU)
+            tree = tree_of(batch, Search(batch.limits[0], config, own, keep=True), None)
+            beam = beam_of(batch, config)
+        for branches, ids in ((tree, alone.ids), (beam, translate(model, [source], config)[0].ids)):
+            chosen = [branch.token for branch in branches if branch.chosen]
+            assert [token for token in chosen if token != EOS] == [BOS, *ids][: len(chosen)]
+            assert all(branch.parent < place for place, branch in enumerate(branches))
+        children = {}
+        for branch in tree:
+            children[branch.parent] = children.get(branch.parent, 0) + branch.visits
+        for place, branch in enumerate(tree):
+            if place in children:  # those of the path became roots later, and were visited more often
+                assert children[place] == (12 if branch.chosen else branch.visits - 1)
+        depth = {}
+        for place, branch in enumerate(beam):
+            depth[place] = depth.get(branch.parent, -1) + 1
+        at = [list(depth.values()).count(level) for level in range(max(depth.values()))]
+        assert at[0] == 1 and max(at) > 1
+
+
+class Pieces(Ids):
+    def pieces(self, ids):
+        return [f"▁w{token}$" for token in ids]
+
+
+def test_a_score_file_of_trees_has_the_shortest_sentence_that_says_something(settings, decoding_settings):
+    config = decoding_settings(extra_length=4, precision="float32")
+    translator = Translator(sharpened(settings()), Pieces(), config, {})
+    own = MctsConfig("log_probability", simulations=12, c=1.25, children=5, temperature=1.0)
+    lines = ["", "5 6", "4 5 6 7 8 9", "7 8 9 7 8", "9 8 7 9 8"]
+    content = search_tree(translator, Mcts(config, own, None, None), lines, config)
+    assert (content["line"], content["source"], content["tree"][0]["piece"]) == (4, "7 8 9 7 8", "<s>")
+    assert json.loads(json.dumps(content)) == content
+    assert search_tree(translator, Beam(config), lines, config) == {}
+    assert search_tree(translator, Mcts(config, own, None, None), ["5", ""], config) == {}
+
+
+# The report
+
+
+@pytest.fixture
+def searched(tmp_path, settings, decoding_settings):
+    """A value and a tree, as their stages write them."""
+    generator = np.random.default_rng(5)
+    score = generator.random(3000)
+    measured = calibration((score + generator.random(3000)) / 2, score, generator.integers(0, 12, 3000))
+    content = {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}
+    write_json(tmp_path / "values/v.json", content)
+    config = decoding_settings(beam=6, extra_length=4, precision="float32")
+    translator = Translator(sharpened(settings()), Pieces(), config, {})
+    own = MctsConfig("log_probability", simulations=64, c=2.0, children=16, temperature=2.0)
+    tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10 11"], config)
+    write_json(tmp_path / "decodings/d/search.json", tree)
+    write_json(tmp_path / "decodings/other/search.json", {})
+    chosen = {"values": {"v": {}, "not-made": {}}, "decodings": {"d": {}, "other": {}, "not-made": {}}}
+    return report.Searched(values.selected(chosen, tmp_path), tree_plots.selected(chosen, tmp_path))
+
+
+def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(params, searched):
+    assert [each.name for each in searched.values] == ["v"] and [each.name for each in searched.trees] == ["d"]
+    files = report.report({**params, "runs": {}}, [], searched=searched)
+    assert {"figures/value-v.svg", "figures/search-d.svg", "values.csv"} <= set(files)
+    assert "Values and search trees" in files["index.html"] and "v,demo-tiny/average,chrf,3000," in files["values.csv"]
+    assert "·" in files["figures/search-d.svg"]
+    assert files == report.report({**params, "runs": {}}, [], searched=searched)
+    assert "values.csv" not in report.report({**params, "runs": {}}, [])
+
+
+@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
+def test_the_text_of_the_pictures_lies_inside_them(params, searched, tmp_path):
+    page = tmp_path / "index.html"
+    page.write_text(report.report({**params, "runs": {}}, [], searched=searched)["index.html"], encoding="utf-8")
+    assert browser.faults(page, 1400, dark=False) == []
+
+
+def test_a_damaged_file_is_refused_by_name(tmp_path, searched):
+    path = tmp_path / "decodings/d/search.json"
+    content = json.loads(path.read_text())
+    content["tree"][1]["parent"] = 7
+    write_json(path, content)
+    with pytest.raises(UserError, match=r"search.json: tree\[1\].parent: 7 is not possible"):
+        tree_plots.selected({"decodings": {"d": {}}}, tmp_path)
+    write_json(tmp_path / "values/v.json", {"model": "m", "settings": {"score": "chrf"}, "dev": {"prefixes": "many"}})
+    with pytest.raises(UserError, match=r"v.json: dev.prefixes: 'many' is of the wrong type"):
+        values.selected({"values": {"v": {}}}, tmp_path)
