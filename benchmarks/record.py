@@ -75,9 +75,13 @@ def take(path: Path) -> None:
     write_json(FOLDER / "results" / path.name, record | {"commit": commit()})
 
 
-if __name__ == "__main__":
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.record", description=__doc__.split("\n\n")[0])
     parser.add_argument("--into", help="the name of the file, if a benchmark is kept more than once")
-    parser.add_argument("benchmark")
+    parser.add_argument("benchmark", help="a module of this folder, or a file of benchmarks.gpu")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    stage.run(main, parser, checked=False)
+    return parser
+
+
+if __name__ == "__main__":
+    stage.run(main, options(), checked=False)

@@ -102,12 +102,13 @@ def options() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit status 1 if a part failed."""
+    bench = Bench(device_of("auto"), arguments.data, arguments.out, arguments.batching, arguments.attention)
+    _ = bench.settings  # if the data is missing, this is an error before anything is written
     if len(arguments.part) > 1:
         shared = ["--data", arguments.data, "--out", arguments.out]
         shared += ["--batching", arguments.batching, "--attention", arguments.attention]
         words = [[sys.executable, "-m", "benchmarks.gpu", *shared, "--part", part] for part in arguments.part]
         return max(subprocess.run(each, check=False).returncode for each in words)
-    bench = Bench(device_of("auto"), arguments.data, arguments.out, arguments.batching, arguments.attention)
     print(f"{bench.hardware()}, torch {torch.__version__}, part {arguments.part[0]}\n", flush=True)
     outcome = run(arguments.part[0], bench)
     for failure in outcome.failures:

@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from benchmarks.provenance import Table
 from benchmarks.workload import WMT14_EN_DE, Repeated
 from transformer.binarised import BinarisedSet, describe, open_binarised
-from transformer.compilation import compiles
+from transformer.compilation import compiles, hindrance
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read
@@ -108,9 +108,9 @@ class Bench:
     def pairs(self, name: str) -> BinarisedSet:
         return open_binarised(self.data, name, verify=False)
 
-    def epoch(self) -> Repeated:
-        """The training pairs, repeated to as many as WMT14 has."""
-        return Repeated(self.pairs("train"), self.scale.pairs)
+    def epoch(self, most: int = WMT14_EN_DE) -> Repeated:
+        """The training pairs, repeated to as many as WMT14 has, or to `most`."""
+        return Repeated(self.pairs("train"), min(most, self.scale.pairs))
 
     def batches(self, pairs: Pairs, config: TrainingConfig) -> Batches:
         if config.batching == "mixed":
@@ -126,10 +126,9 @@ class Bench:
 
     def compile(self, model: Transformer) -> None:
         """Compile the layers as in training. On a CPU only the tracing is compiled, not the kernels."""
-        if self.device.type == "cpu":
-            model.compile_layers("aot_eager")
-        elif compiles(self.device.type):
-            model.compile_layers()
+        if self.device.type == "cuda" and not compiles("cuda"):
+            raise UserError(f"torch.compile cannot be used: {hindrance()}")
+        model.compile_layers("inductor" if self.device.type == "cuda" else "aot_eager")
 
     def trainer(self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path) -> Trainer:
         """The training of pipeline.train in a folder of its own."""

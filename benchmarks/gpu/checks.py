@@ -67,7 +67,7 @@ def compared(ours: Measured, theirs: Measured, precision: str) -> str:
     return said
 
 
-def loss_equals_torchs(bench: Bench) -> str:
+def loss_equals_that_of_torch(bench: Bench) -> str:
     """In float32 and bfloat16, loss and gradients equal those of torch's cross_entropy on float32 logits."""
     torch.manual_seed(1)
     hidden_ND = torch.randn(1000, 64, device=bench.device).requires_grad_()
@@ -129,7 +129,7 @@ def resumed_equals_uninterrupted(bench: Bench) -> str:
     return f"losses differ by at most {most:.1e}"
 
 
-def decoding_equals_the_cpus(bench: Bench) -> str:
+def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
     """In float32, a batch on the device has the scores of its sentences one by one on the CPU, and their translations."""
     config, pairs = bench.decoding(precision="float32", extra_length=5), bench.pairs("test")
     sources = [pairs.pair(number)[0].tolist() for number in range(min(16, len(pairs)))]
@@ -183,12 +183,12 @@ def few_compilations(bench: Bench) -> str:
 CHECKS: dict[str, Callable[[Bench], str]] = {
     check.__name__.replace("_", " "): check
     for check in (
-        loss_equals_torchs,
+        loss_equals_that_of_torch,
         packed_equals_padded,
         compiled_equals_eager,
         no_host_wait_in_a_step,
         few_compilations,
-        decoding_equals_the_cpus,
+        decoding_equals_that_of_the_cpu,
         resumed_equals_uninterrupted,
     )
 }
