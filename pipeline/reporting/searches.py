@@ -197,6 +197,6 @@ def axis(plot: Axes, place: int, values: Sequence[Any]) -> list[float]:
         heights = [ends[str(value)] for value in values]
     for text, height in ends.items():
         below = height < 0.5
-        align = {"ha": "center", "va": "top" if below else "bottom", "fontsize": 8}
+        align: dict[str, Any] = {"ha": "center", "va": "top" if below else "bottom", "fontsize": 8}
         plot.annotate(text, (place, height), xytext=(0, -4 if below else 4), textcoords="offset points", **align)
     return heights
