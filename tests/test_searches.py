@@ -19,7 +19,7 @@ import torch
 from ruamel.yaml import YAML
 
 from pipeline import report
-from pipeline.commands import best
+from pipeline.commands import best, plan
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
@@ -209,6 +209,7 @@ def corpus(tmp_path_factory) -> Path:
         write_params(folder)
         stage("download", "demo", "--out", "data/demo/raw", "--test", "data/demo/test")
         arguments = ["--raw", "data/demo/raw", "--test", "data/demo/test", "--out", "data/demo/normalised"]
+        arguments += ["--text", "data/demo/text.json"]
         stage("normalise", "demo", *arguments, "--sets", "data/sets", "--report", "normalise.json")
         stage("learn_bpe", "demo", "--text", "data/demo/normalised", "--out", "data/demo/vocabulary.model")
         arguments = ["--text", "data/demo/normalised", "--vocabulary", "data/demo/vocabulary.model"]
@@ -381,6 +382,14 @@ def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path)
     assert figures == {f"figures/search-small-{kind}.svg" for kind in ("history", "settings", "importance")}
     assert 'id="searches"' in files["index.html"] and files == report.report(params, [], tuned=[own])
     assert "searches" not in page(report.content_of(params, [], figures=False))
+
+
+def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
+    assert "search@small" in plan.selected(params)
+    planner = plan.Planner(params, {"search@small"}, {}, None, None)
+    assert planner.least("search@small") is None, "steps take a time that depends on the model"
+    params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
+    assert planner.least("search@small") == pytest.approx(3 * 5 * 60, abs=60)
 
 
 def test_a_damaged_result_is_named(params, tmp_path):

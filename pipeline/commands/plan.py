@@ -24,6 +24,7 @@ from pipeline.settings.digest import digest
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
+from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings, study
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.text import content, in_columns
@@ -36,7 +37,7 @@ from transformer.files import write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
-OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "report")
+OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "search", "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
@@ -136,7 +137,10 @@ class Planner:
 
     def least(self, name: str) -> float | None:
         """Of a stage whose time depends on little; None where it depends on a network or a model."""
-        kind = name.partition("@")[0]
+        kind, _, key = name.partition("@")
+        if kind == "search":
+            config = search(self.params, key).config
+            return config.minutes and START + 60 * config.minutes * config.trials  # at most
         unknown = kind in ("fetch_set", "fetch_monolingual", "ensemble", "value", "decoding")
         return None if unknown else START + OWN.get(kind, 0.0)
 
@@ -188,7 +192,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
     blocks = {"fetch_set": "sets", "ensemble": "ensembles", "value": "values", "decoding": "decodings"}
-    blocks |= dict.fromkeys(AUGMENTATION, "back_translations")
+    blocks |= {"search": "searches"} | dict.fromkeys(AUGMENTATION, "back_translations")
     more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}
 
