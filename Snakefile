@@ -27,7 +27,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
-from pipeline.workflow import rwlock, slurm
+from pipeline.workflow import devices, rwlock, slurm
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_file import keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
@@ -107,6 +107,13 @@ onsuccess:
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONUNBUFFERED"] = "1"
 SUBMITTED = "cluster" in config  # by the profile
+
+
+# The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, one
+# training or decoding at a time uses the CPU. `--resources gpu=N` on the command line takes precedence.
+if workflow.local_exec and "gpu" not in workflow.global_resources:
+    largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
+    workflow.register_resource("gpu", max(devices.limit(), largest))
 
 
 rule all:

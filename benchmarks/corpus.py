@@ -3,6 +3,7 @@
 import gzip
 import lzma
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import count, islice
 from pathlib import Path
 from random import Random
@@ -31,11 +32,16 @@ def write_corpus(paths: list[Path], pairs: int, folder: Path) -> None:
 def extended(paths: list[Path]) -> Iterator[Pair]:
     """Yields the corpus, and then variations of it without end."""
     for turn in count():
-        files = [OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") for path in paths]
-        pairs = ((source.removesuffix("\n"), target.removesuffix("\n")) for source, target in zip(*files))
-        yield from retold(pairs, turn) if turn else pairs
-        for file in files:
-            file.close()
+        yield from retold(opened(paths), turn) if turn else opened(paths)
+
+
+def opened(paths: list[Path]) -> Iterator[Pair]:
+    """Yields the pairs of two aligned texts, plain, .gz or .xz."""
+    with ExitStack() as stack:
+        openers = [OPENERS.get(path.suffix, open) for path in paths]
+        reading = {"encoding": "utf-8", "newline": "\n"}
+        files = [stack.enter_context(opener(path, "rt", **reading)) for opener, path in zip(openers, paths)]
+        yield from ((source.removesuffix("\n"), target.removesuffix("\n")) for source, target in zip(*files))
 
 
 def retold(pairs: Iterable[Pair], turn: int) -> Iterator[Pair]:

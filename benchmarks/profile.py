@@ -1,8 +1,10 @@
-"""The time of training steps by groups of operations, from torch.profiler."""
+"""The time of training steps by groups of operations, from torch.profiler, and the waits of the host."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -20,25 +22,55 @@ GROUPS = {
     "copies and zeros": r"memcpy|memset|copy|fill|zero|cat",
 }
 
+# Operators that copy a tensor's value, or a size that depends on it, to the host.
+READ_BY_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"}
+
 
 def group_of(name: str) -> str:
     lower = name.lower()
     return next((group for group, pattern in GROUPS.items() if re.search(pattern, lower)), "other")
 
 
-def print_profile(run: Callable[[], object], steps: int, device: torch.device) -> None:
-    """Call `run`, which makes `steps` steps, and print the time per step of each group and of the longest kernels."""
+def profiled(run: Callable[[], object], device: torch.device) -> tuple[Counter[str], Counter[str]]:
+    """Call `run`. Returns the microseconds of each kernel (on a CPU, of each operator) and the calls of each operator."""
     cuda = device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with profile(activities=activities) as profiled:
+    with profile(activities=activities) as profiler:
         run()
         if cuda:
             torch.cuda.synchronize()
-    kernels: Counter[str] = Counter()
-    for event in profiled.key_averages():
-        if cuda and (event.device_type == torch.autograd.DeviceType.CPU or event.is_user_annotation):
-            continue
-        kernels[event.key] += event.self_device_time_total if cuda else event.self_cpu_time_total
+    kernels, calls = Counter[str](), Counter[str]()
+    for event in profiler.key_averages():
+        on_cpu = event.device_type == torch.autograd.DeviceType.CPU
+        if on_cpu:
+            calls[event.key] += event.count
+        if on_cpu != cuda and not event.is_user_annotation:
+            kernels[event.key] += event.self_device_time_total if cuda else event.self_cpu_time_total
+    return kernels, calls
+
+
+def host_waits(run: Callable[[], object], device: torch.device) -> list[str]:
+    """Call `run`, and name each place at which the host waits for the GPU, which is then idle.
+
+    On a CPU these are the operators that would wait for a GPU.
+    """
+    if device.type != "cuda":
+        _, calls = profiled(run, device)
+        return [name for name, count in calls.items() if name in READ_BY_HOST for _ in range(count)]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            run()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    waits = [warning for warning in seen if "called a synchronizing" in str(warning.message)]
+    return [f"{Path(warning.filename).name}:{warning.lineno}" for warning in waits]
+
+
+def print_profile(run: Callable[[], object], steps: int, device: torch.device) -> None:
+    """Call `run`, which makes `steps` steps, and print the time per step of each group and of the longest kernels."""
+    kernels, _ = profiled(run, device)
     groups: Counter[str] = Counter()
     for name, microseconds in kernels.items():
         groups[group_of(name)] += microseconds

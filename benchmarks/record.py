@@ -1,9 +1,11 @@
 """Run a benchmark and keep the tables that it prints, with the command, hardware, versions, commit and date.
 
     python -m benchmarks.record [--into NAME] BENCHMARK [ARGUMENTS ...]
+    python -m benchmarks.record FILE.json ...
 
 BENCHMARK is a module of this folder, and ARGUMENTS are its own. Prints what it prints. Writes
 benchmarks/results/NAME.json (default: BENCHMARK.json), from which `python -m tests.pages` writes docs/benchmarks.md.
+The arguments may also be JSON files that benchmarks.gpu wrote on another machine. They are copied to benchmarks/results/.
 """
 
 import argparse
@@ -12,24 +14,23 @@ import re
 import shlex
 import subprocess
 import sys
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from benchmarks.provenance import Table, code_digest, write_record
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, hardware
 from transformer.config.reading import UserError
-from transformer.files import write_json
+from transformer.files import read_json, write_json
 
 FOLDER, PACKAGE = Path(__file__).parent, "benchmarks"
 PACKAGES = ("sentencepiece", "sacrebleu", "ctranslate2", "transformers", "joeynmt", "dvc", "snakemake")
 
 
-def tables(lines: list[str]) -> list[dict[str, Any]]:
+def tables(lines: list[str]) -> list[Table]:
     """The Markdown tables among these lines: the columns and the rows of each, as texts."""
-    found: list[dict[str, Any]] = []
+    found: list[Table] = []
     for before, line in zip(["", *lines], lines):
         cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
         if line.startswith("|") and not before.startswith("|"):
@@ -40,6 +41,10 @@ def tables(lines: list[str]) -> list[dict[str, Any]]:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    if arguments.benchmark.endswith(".json"):
+        for name in (arguments.benchmark, *arguments.arguments):
+            take(Path(name))
+        return
     if not (path := FOLDER / f"{arguments.benchmark}.py").is_file():
         raise UserError(f"{path}: no such benchmark")
     words, lines = ["-m", f"{PACKAGE}.{arguments.benchmark}", *arguments.arguments], []
@@ -51,21 +56,32 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"python {shlex.join(words)} ended with status {process.returncode}; nothing is written")
     here = hardware(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     versions = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
-    record = {
-        "command": f"python {shlex.join(words)}",
-        "hardware": f"{here['hardware']}, {here['cores']} cores",
-        "versions": {name: here[name] for name in ("python", "torch")}
-        | {name: versions[name] for name in PACKAGES if name in versions},
-        "commit": commit(),
-        "date": date.today().isoformat(),
-        "tables": tables(lines),
-    }
-    write_json(FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json", record)
+    shown = {name: here[name] for name in ("python", "torch")}
+    shown |= {name: versions[name] for name in PACKAGES if name in versions}
+    path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
+    hardware_of = f"{here['hardware']}, {here['cores']} cores"
+    write_record(path, f"python {shlex.join(words)}", hardware_of, shown, commit(), tables(lines))
+
+
+def take(path: Path) -> None:
+    """Take a file of benchmarks.gpu, with the commit of the code that it measured."""
+    record = read_json(path)
+    if not isinstance(record, dict) or "code" not in record:
+        raise UserError(f"{path} is no file of benchmarks.gpu")
+    if record["device"] != "cuda":
+        raise UserError(f"{path} was made on a {record['device']}; only a GPU's figures are taken")
+    if record["code"] != code_digest():
+        raise UserError(f"{path} was made by other code than is here; check that out, or measure again")
+    write_json(FOLDER / "results" / path.name, record | {"commit": commit()})
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchmarks.record", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--into", help="the name of the file, if a benchmark is kept more than once")
+    parser.add_argument("benchmark", help="a module of this folder, or a file of benchmarks.gpu")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="benchmarks.record", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--into", help="the name of the file, if a benchmark is kept more than once")
-    parser.add_argument("benchmark")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    stage.run(main, parser, checked=False)
+    stage.run(main, options(), checked=False)

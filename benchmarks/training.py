@@ -18,7 +18,6 @@ next run. --profile prints where the time of our steps goes. On a GPU the batche
 import argparse
 import statistics
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import peers
-from benchmarks.profile import print_profile
+from benchmarks.profile import host_waits, print_profile
 from benchmarks.workload import LogNormalPairs
 from pipeline.costs.training_cost import rate
 from pipeline.settings.params import load, section
@@ -203,16 +202,6 @@ def table_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def host_waits(entry: Entry) -> int:
-    """How often the host waits for the GPU in one step. The GPU idles after each wait."""
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        entry.step(entry.batches[0])
-        torch.cuda.set_sync_debug_mode("default")
-    return sum("called a synchronizing" in str(warning.message) for warning in seen)
-
-
 def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, profile: bool) -> None:
     """Print the rows of one shape."""
     entries, absent = [], []
@@ -234,7 +223,8 @@ def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, pr
     if profile or shape.device.type == "cuda":
         print()
     if shape.device.type == "cuda":
-        print(f"The host waits for the GPU {host_waits(entries[0])} times in one of our steps.\n")
+        waits = host_waits(lambda: entries[0].step(entries[0].batches[0]), shape.device)
+        print(f"The host waits for the GPU {len(waits)} times in one of our steps.\n")
     if profile:
         print_profile(lambda: [entries[0].step(batch) for batch in entries[0].batches], shape.steps, shape.device)
 

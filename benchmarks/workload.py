@@ -1,6 +1,8 @@
-"""Training data for benchmarks: random pieces, with the number of pairs and the sentence lengths of WMT14 EN-DE."""
+"""Training data for benchmarks, as many pairs as WMT14 EN-DE has: of random pieces, or a smaller corpus repeated."""
 
 import numpy as np
+
+from transformer.layout import Ids, Pairs
 
 WMT14_EN_DE = 4_500_000
 
@@ -25,3 +27,19 @@ class LogNormalPairs:
         random = np.random.default_rng([1, number])
         source, target = (random.integers(4, self.vocabulary, lengths[number]) for lengths in self.sides)
         return source, target
+
+
+class Repeated:
+    """A corpus, repeated until it has as many pairs as WMT14 EN-DE: an epoch then has as many different batches."""
+
+    def __init__(self, corpus: Pairs, pairs: int = WMT14_EN_DE) -> None:
+        self.corpus, self.pairs = corpus, pairs
+
+    def __len__(self) -> int:
+        return self.pairs
+
+    def lengths(self, side: str) -> np.ndarray:
+        return np.resize(self.corpus.lengths(side), self.pairs)
+
+    def pair(self, number: int) -> tuple[Ids, Ids]:
+        return self.corpus.pair(number % len(self.corpus))

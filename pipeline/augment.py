@@ -1,12 +1,13 @@
 """Mix the binarised pairs of a corpus with synthetic pairs into the data of a run.
 
     python -m pipeline.augment NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
-        --synthetic data/NAME/synthetic --dev data/sets/CORPUS-dev --test data/sets/CORPUS-test --out data/NAME \\
-        --sets data/sets --reports scores/corpora/NAME
+        --text data/CORPUS/text.json --synthetic data/NAME/synthetic --dev data/sets/CORPUS-dev \\
+        --test data/sets/CORPUS-test --out data/NAME --sets data/sets --reports scores/corpora/NAME
 
 Reads params.yaml (back_translations.NAME: tagged, ratio) and what the stages before made. Writes what the stages of a
-run with `corpus: NAME` read: `binarised`, `vocabulary.model`, the sets NAME-dev and NAME-test, and the report
-binarise.json; and augment.json, with the number of pairs of each kind. Vocabulary, dev and test are those of the corpus.
+run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test, and the
+report binarise.json; and augment.json, with the number of pairs of each kind. All but `binarised` and the reports are
+copies of those of the corpus.
 
 The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
 `ratio` synthetic pairs per real pair: each occurs equally often or once more, evenly spread. If `tagged`, each synthetic
@@ -133,8 +134,9 @@ def main(arguments: argparse.Namespace) -> None:
     with atomic_folder(arguments.out / "binarised") as out:
         counts = mix(sets, synthetic, lines, out)
         description = write_description(out, vocabulary.size, vocabulary.sha256, codes, counts)
-    with atomic(arguments.out / "vocabulary.model") as file:
-        file.write(arguments.vocabulary.read_bytes())
+    for source in (arguments.vocabulary, arguments.text):
+        with atomic(arguments.out / source.name) as file:
+            file.write(source.read_bytes())
     for part in ("dev", "test"):
         with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
             shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
@@ -147,6 +149,16 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="augment", description=__doc__.split("\n\n")[0])
     parser.add_argument("name", help="a back-translation of params.yaml")
-    for option in ("--data", "--vocabulary", "--synthetic", "--dev", "--test", "--out", "--sets", "--reports"):
+    for option in (
+        "--data",
+        "--vocabulary",
+        "--text",
+        "--synthetic",
+        "--dev",
+        "--test",
+        "--out",
+        "--sets",
+        "--reports",
+    ):
         parser.add_argument(option, type=Path, required=True)
     stage.run(main, parser)

@@ -1,7 +1,7 @@
 """Average the last checkpoints of a run (section 6.1) and write a complete model folder.
 
     python -m pipeline.average RUN --checkpoints models/RUN/checkpoints --vocabulary data/CORPUS/vocabulary.model \\
-        --out models/RUN/average
+        --text data/CORPUS/text.json --out models/RUN/average
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
 training text. The folder holds no setting of decoding and no score, so neither makes another model of it.
@@ -11,18 +11,17 @@ import argparse
 import shutil
 from pathlib import Path
 
-from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, load, section
+from pipeline.settings.params import entry, load, section
 from pipeline.workflow import stage
 from transformer.checkpoint import SETTINGS, WEIGHTS, average, read_settings, write_tensors
 from transformer.config.reading import UserError
-from transformer.config.text import TEXT, TextConfig
+from transformer.config.text import TEXT
 from transformer.config.training import AveragingConfig
-from transformer.files import atomic_folder, sha256, write_json
+from transformer.files import atomic_folder, sha256
 from transformer.store import step_files
 
 
-def work(checkpoints: Path, vocabulary: Path, out: Path, count: int, text: TextConfig) -> None:
+def work(checkpoints: Path, vocabulary: Path, text: Path, out: Path, count: int) -> None:
     """Average the last `count` of the `checkpoints`."""
     last = step_files(checkpoints)[-count:]
     if len(last) < count:
@@ -39,17 +38,15 @@ def work(checkpoints: Path, vocabulary: Path, out: Path, count: int, text: TextC
         write_tensors(folder / WEIGHTS, average(last), {"averaged_steps": steps})
         shutil.copyfile(checkpoints / SETTINGS, folder / SETTINGS)
         shutil.copyfile(vocabulary, folder / "vocabulary.model")
-        write_json(folder / TEXT, vars(text))
+        shutil.copyfile(text, folder / TEXT)
     print(f"averaged the checkpoints at steps {', '.join(map(str, steps))} into {out}")
 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    run = entry(params, "runs", arguments.run)
-    config = section(params, "models", run["model"], "averaging", AveragingConfig)
-    cleaning = section(params, "corpora", run["corpus"], "normalise", NormaliseConfig)
-    text = TextConfig(languages(params, run["corpus"]), cleaning.entities, cleaning.nfc, cleaning.punctuation)
-    work(arguments.checkpoints, arguments.vocabulary, arguments.out, config.checkpoints, text)
+    model = entry(params, "runs", arguments.run)["model"]
+    config = section(params, "models", model, "averaging", AveragingConfig)
+    work(arguments.checkpoints, arguments.vocabulary, arguments.text, arguments.out, config.checkpoints)
 
 
 if __name__ == "__main__":
@@ -57,5 +54,6 @@ if __name__ == "__main__":
     parser.add_argument("run", help="a run of params.yaml")
     parser.add_argument("--checkpoints", type=Path, required=True)
     parser.add_argument("--vocabulary", type=Path, required=True)
+    parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     stage.run(main, parser)

@@ -3,10 +3,10 @@
     python -m pipeline.back_translate NAME --model models/RUN/average --monolingual data/NAME/monolingual \\
         --out data/NAME/synthetic --report scores/corpora/NAME/back_translate.json --times work/times/corpora/NAME.json
 
-Reads params.yaml (base.decoding with what back_translations.NAME.decoding changes; languages and normalise of its
-corpus), the model folder and the text. Writes train.SOURCE, the translations, and train.TARGET, the text. The
-translations are cleaned and the pairs are filtered with the settings of the corpus. The report has the counts and the
-settings.
+Reads params.yaml (base.decoding and base.decoders with what back_translations.NAME.decoding changes; languages and
+normalise of its corpus), the model folder and the text. Writes train.SOURCE, the translations, and train.TARGET, the
+text. The translations are cleaned and the pairs are filtered with the settings of the corpus. The report has the counts
+and the settings.
 """
 
 import argparse
@@ -16,23 +16,28 @@ from typing import Any
 
 from pipeline.corpora.evaluation import read_lines
 from pipeline.corpora.normalising import Filter, Side
-from pipeline.settings.back_translations import back_translation
+from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from transformer.config.decoders import Choice
 from transformer.config.reading import UserError
+from transformer.decoders.registry import decoder_of
 from transformer.files import atomic_folder, write_json, write_lines
 from transformer.translator import Translator
 
 
-def work(translator: Translator, text: Path, paths: list[Path], config: NormaliseConfig) -> dict[str, Any]:
+def work(
+    translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig
+) -> dict[str, Any]:
     """Write the pairs of translations and text to the two `paths`. Returns the counts."""
     lines = read_lines(text)
     with Progress(total=len(lines), unit="sentence") as bar:
-        translations = translator.translate(lines, str(text), bar.update)
+        found = translator.n_best(lines, str(text), 1, bar.update, decoder_of(choice))
+    translations = [best for best, *_ in found]
     side, select = Side(paths[0], paths[0].suffix[1:], config), Filter(config)
     sources = side.lines([f"{line}\n".encode() for line in translator.text(translations)])
     sources, targets = select(sources, lines)
@@ -46,15 +51,16 @@ def work(translator: Translator, text: Path, paths: list[Path], config: Normalis
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    chosen = back_translation(params, arguments.name)
+    chosen, choice = back_translation(params, arguments.name), decoder(params, arguments.name)
     source, target = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
-    device = hardware.torch_device(machine(params), chosen.decoding.threads)
-    translator, started = Translator.load(arguments.model, device, **vars(chosen.decoding)), time.monotonic()
+    device = hardware.torch_device(machine(params), choice.config.threads)
+    translator, started = Translator.load(arguments.model, device, **vars(choice.config)), time.monotonic()
     with atomic_folder(arguments.out) as folder:
         paths = [folder / f"train.{language}" for language in (source, target)]
-        counts = work(translator, arguments.monolingual / f"train.{target}", paths, config)
-    settings = {"averaging": translator.description, "decoding": vars(translator.config)}
+        counts = work(translator, choice, arguments.monolingual / f"train.{target}", paths, config)
+    resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
+    settings = {"averaging": translator.description, "decoding": choice.description() | resolved}
     write_json(arguments.report, {"run": chosen.run, **counts, "settings": settings})
     times = {"seconds": round(time.monotonic() - started, 3), "precision": translator.config.precision}
     write_times(arguments.times, arguments.report, {**times, **hardware.hardware(device)})

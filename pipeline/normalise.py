@@ -1,11 +1,12 @@
 """Clean a corpus, filter its training pairs, and make its dev and test sets.
 
     python -m pipeline.normalise CORPUS --raw data/CORPUS/raw --test data/CORPUS/test --out data/CORPUS/normalised \\
-        --sets data/sets --report scores/corpora/CORPUS/normalise.json
+        --text data/CORPUS/text.json --sets data/sets --report scores/corpora/CORPUS/normalise.json
 
 Reads train and dev from the folder `raw` and the corpus's own test set from the folder `test`: one segment a line,
 lines end at "\\n" only. Writes train and dev, cleaned as transformer/cleaning.py says, to `out`, and the
-evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`.
+evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`. `text` has what a
+translator has to know of the text: its languages and its normalisation (transformer/config/text.py).
 
 Training pairs may be dropped: always if a side is empty, otherwise by the limits in params.yaml (base.normalise and the
 corpus's own). Pairs of other sets are never dropped, so their line numbers stay those of the references. The report
@@ -22,6 +23,7 @@ from pipeline.corpora.sets import find_sets
 from pipeline.settings import params
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.workflow import stage
+from transformer.config.text import TextConfig
 from transformer.files import atomic_folder, write_json
 
 
@@ -42,6 +44,8 @@ def main(arguments: argparse.Namespace) -> None:
             with atomic_folder(arguments.sets / f"{corpus}-{name}") as folder:
                 filtered = tests.get(f"{name}_filtered", [])
                 report[name] = write_set(folder, corpus, languages, paths, config, bar, filtered)
+    text = TextConfig(languages, config.entities, config.nfc, config.punctuation)
+    write_json(arguments.text, vars(text))
     write_json(arguments.report, {"languages": languages, "sets": report})
     counts = ", ".join(f"{name} {counted['kept']:,} of {counted['read']:,} pairs" for name, counted in report.items())
     print(f"{arguments.out}: {counts}")
@@ -53,6 +57,7 @@ if __name__ == "__main__":
     parser.add_argument("--raw", type=Path, required=True, help="folder of train and dev as they were downloaded")
     parser.add_argument("--test", type=Path, required=True, help="folder of the test set as it was downloaded")
     parser.add_argument("--out", type=Path, required=True, help="folder for the clean training and dev text")
+    parser.add_argument("--text", type=Path, required=True, help="JSON file for the languages and the normalisation")
     parser.add_argument("--sets", type=Path, required=True, help="folder for the evaluation sets")
     parser.add_argument("--report", type=Path, required=True, help="JSON file for the counts")
     stage.run(main, parser)

@@ -3,7 +3,7 @@
     python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --out reports
 
 Reads the score files and times of the runs that params.yaml selects (others are ignored), the costs of layers on this
-machine, the test sets, and the records of both in results/. Missing values become dashes.
+machine, the test sets, the searches for settings, and the records in results/. Missing values become dashes.
 
 Writes into reports/: README.md, each table as .csv, Tables 1 to 3 as .tex as well, figures/*.svg, and index.html.
 Removes the files of an earlier report that this one does not write.
@@ -26,6 +26,7 @@ from pipeline.reporting import (
     pairs,
     paper_tables,
     run_tables,
+    searches,
     tree_plots,
     values,
 )
@@ -39,6 +40,7 @@ from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.layer_table import Measured
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
+from pipeline.reporting.searches import Tuning
 from pipeline.reporting.studies import Study, is_control, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
 from pipeline.reporting.tree_plots import Trees
@@ -72,6 +74,7 @@ def content_of(
     decoded: Sequence[Decoding] = (),
     sets: Path | None = None,
     searched: Searched = NO_SEARCH,
+    tuned: Sequence[Tuning] = (),
     figures: bool = True,
 ) -> Content:
     """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
@@ -94,6 +97,7 @@ def content_of(
             if table
         ],
         pairs=against,
+        searches=[searches.table(search) for search in tuned],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
         paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
@@ -102,7 +106,7 @@ def content_of(
             cost_tables.operations(shown),
             paper_tables.toolkits(),
         ],
-        figures=figures_of(runs, machines, found, compared, searched) if figures else [],
+        figures=figures_of(runs, machines, found, compared, searched, tuned) if figures else [],
     )
 
 
@@ -112,11 +116,13 @@ def figures_of(
     found: Sequence[Study],
     compared: Comparison,
     searched: Searched,
+    tuned: Sequence[Tuning],
 ) -> list[Figure]:
     with style():
         return [
             *delta_plot.figures(compared),
             *curves(runs, found),
+            *(figure for search in tuned for figure in searches.figures(search)),
             positional_encoding(),
             *(layer_times(machine) for machine in machines if machine.has_times),
             *(values.calibration(value) for value in searched.values),
@@ -132,14 +138,16 @@ def report(
     decoded: Sequence[Decoding] = (),
     sets: Path | None = None,
     searched: Searched = NO_SEARCH,
+    tuned: Sequence[Tuning] = (),
 ) -> dict[str, str]:
     """Every file of the report, by its path in it.
 
     `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
     """
-    content = content_of(params, runs, machines, decoded, sets, searched)
+    content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
-    every = [*content.selected, *content.compared, *content.recorded, *content.paper, *content.costs]
+    every = [*content.selected, *content.compared, *content.searches]
+    every += [*content.recorded, *content.paper, *content.costs]
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
@@ -189,7 +197,8 @@ def main(arguments: argparse.Namespace) -> None:
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
     decoded += decodings.records(arguments.results)
     searched = Searched(values.selected(params, arguments.scores), tree_plots.selected(params, arguments.scores))
-    publish(report(params, runs, machines, decoded, arguments.sets, searched), arguments.out)
+    tuned = searches.selected(params, arguments.scores) + searches.records(arguments.results)
+    publish(report(params, runs, machines, decoded, arguments.sets, searched, tuned), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -18,6 +18,7 @@ CHANGE_NO_RESULT = {
     "pipeline/__init__.py",
     "pipeline/settings/check.py",
     "pipeline/tracking/client.py",
+    "pipeline/workflow/devices.py",
     "pipeline/workflow/progress.py",
     "pipeline/workflow/slurm.py",
     "pipeline/workflow/stage.py",

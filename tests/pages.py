@@ -31,6 +31,7 @@ def written(page: str, root: Path = ROOT) -> str:
 
 # The stages of a back-translation write what the stages of a corpus write, under its own name. A run reads either.
 NAMES = {"${back_translations}": {"${key}": ("augmented",)}, "${runs}": {"${item.corpus}": ("item", "augmented")}}
+NAMES["${searches}"] = NAMES["${runs}"]
 
 
 def paths(stage: Mapping, *keys: str) -> list[Path]:

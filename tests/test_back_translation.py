@@ -29,7 +29,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.corpora.monolingual import normalise, write_raw
 from pipeline.corpora.transfer import PATIENT
-from pipeline.settings.back_translations import Monolingual
+from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.normalise import NormaliseConfig
@@ -41,7 +41,7 @@ from tests.pages import edges
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import UNK, VocabularyConfig
-from transformer.decoding import Translation
+from transformer.decoders.steps import Translation
 from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
@@ -94,9 +94,12 @@ def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
         ("back_translations.own-bt.corpus", "own-bt", "corpora.own-bt: unknown key"),
         ("back_translations.own-bt.ratio", 0, "ratio: 0.0 is not possible; a number above 0"),
         ("back_translations.own-bt.tagged", "yes", "true or false"),
+        ("back_translations.own-bt.decoding", None, "own-bt.decoding: None is not possible; a mapping is expected"),
         ("back_translations.own-bt.decoding.bean", 2, "did you mean 'beam'?"),
         ("back_translations.own-bt.decoding.beam", 0, "decoding.beam: 0"),
-        ("back_translations.own-bt.decoding.dropout", 0.1, "dropout belongs in `model` of a model"),
+        ("back_translations.own-bt.decoding", {"decoder": "sampling", "beam": 2}, "the decoder sampling.beam: unknown"),
+        ("back_translations.own-bt.decoding", {"decoder": "samplin"}, "'samplin' is not a decoder"),
+        ("back_translations.own-bt.decoding", {"decoder": "mcts"}, "the decoders here are beam, greedy, sampling, "),
         ("back_translations.own-bt.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
         ("back_translations.own-bt.monolingual.first", 0, "a number above 0"),
         ("back_translations.own-bt.monolingual.skip", -1, "0 or a number of lines"),
@@ -124,7 +127,7 @@ def test_impossible_values_are_refused(selected, place, value, expected):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("missing", ["run", "monolingual", "decoding", "tagged", "ratio"])
+@pytest.mark.parametrize("missing", ["run", "monolingual", "tagged", "ratio"])
 def test_every_key_must_be_there(selected, missing):
     del selected["back_translations"]["own-bt"][missing]
     with pytest.raises(UserError, match=rf"own-bt\.{missing} is missing"):
@@ -229,19 +232,19 @@ def test_lines_are_cleaned_and_dropped_as_training_pairs_are(params, tmp_path):
 class Backwards:
     """A translator that turns each line round, and finds no translation for a line with an x."""
 
-    def translate(self, lines, name, tick):
+    def n_best(self, lines, name, count, tick, decoder):
         self.lines = lines
-        return [Translation([4], 0.0) for _ in lines]
+        return [[Translation([4], 0.0)] for _ in lines]
 
     def text(self, translations):
         return [line[::-1].replace(".", "  ") if "x" not in line else "" for line in self.lines]
 
 
-def test_synthetic_pairs_are_aligned_clean_and_filtered(params, tmp_path):
-    config = NormaliseConfig(**{**params["base"]["normalise"], "max_ratio": 2.0})
+def test_synthetic_pairs_are_aligned_clean_and_filtered(selected, tmp_path):
+    config = NormaliseConfig(**{**selected["base"]["normalise"], "max_ratio": 2.0})
     (tmp_path / "text").write_text("eins zwei\nx\na.b.c\ndrei\n")
     paths = [tmp_path / "train.en", tmp_path / "train.de"]
-    counts = work(Backwards(), tmp_path / "text", paths, config)
+    counts = work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config)
     assert [path.read_text() for path in paths] == ["iewz snie\nierd\n", "eins zwei\ndrei\n"]
     assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0}
     assert (counts["translated"], counts["kept"], counts["pieces"]) == (4, 2, 8)
@@ -421,11 +424,12 @@ def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(proje
 
 def test_the_graph_is_the_one_that_readme_draws(project):
     with Repo(str(project.root)) as repo:
-        pairs = {(before.name, stage.name) for stage, before in repo.index.graph.edges}
+        graph = repo.index.graph
+    kinds = {stage: stage.name.partition("@")[0] for stage in graph}
     drawn = edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
-    absent = {"fetch_set", "decoding"}
-    assert {(name, to) for name, readers in drawn.items() for to in readers if not {name, to} & absent} == {
-        tuple(name.partition("@")[0] for name in pair) for pair in pairs
+    between = {(name, to) for name, readers in drawn.items() for to in readers}
+    assert {pair for pair in between if {*pair} <= {*kinds.values()}} == {
+        (kinds[before], kinds[stage]) for stage, before in graph.edges
     }
 
 
@@ -459,7 +463,7 @@ def made(tmp_path_factory):
     params["corpora"] |= {"own": corpus(["en", "de"]), "turned": corpus(["de", "en"])}
     of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
     params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
-    params["back_translations"] = {"own-bt": entry(ratio=0.25)}
+    params["back_translations"] = {"own-bt": entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})}
     params["corpora_in_use"] = ["own", "turned"]
     params["base"]["decoding"]["extra_length"] = 5
     with open(folder / "params.yaml", "w") as file:
@@ -481,7 +485,10 @@ def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(made)
     data = folder / "data"
     for part in ("dev", "test"):
         assert contents(data / f"sets/own-bt-{part}") == contents(data / f"sets/own-{part}")
-    assert (data / "own-bt/vocabulary.model").read_bytes() == (data / "own/vocabulary.model").read_bytes()
+    for name in ("vocabulary.model", "text.json"):
+        assert (data / "own-bt" / name).read_bytes() == (data / "own" / name).read_bytes()
+    text = json.loads((folder / "models/augmented/average/text.json").read_text())
+    assert text == {"languages": ["en", "de"], "entities": True, "nfc": True, "punctuation": False}
     own, mixture = contents(data / "own/binarised"), contents(data / "own-bt/binarised")
     assert own.keys() == mixture.keys()
     assert {name for name in own if own[name] != mixture[name]} == {

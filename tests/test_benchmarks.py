@@ -49,14 +49,13 @@ def corpus(tmp_path):
     texts = ["".join(f"{line}\n" for line in lines).encode() for lines in LINES]
     for language, text in zip(("en", "de"), texts):
         (tmp_path / f"text.{language}").write_bytes(text)
-    (tmp_path / "vocabulary.model").write_bytes(
-        learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
-    )
+    config = VocabularyConfig(300, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1)
+    (tmp_path / "vocabulary.model").write_bytes(learn(texts, config))
     vocabulary = Vocabulary(tmp_path / "vocabulary.model")
     words, out = WordTable(vocabulary, 1), tmp_path / "binarised"
     out.mkdir()
     paths, bar = [tmp_path / "text.en", tmp_path / "text.de"], tqdm(disable=True)
-    counts = {name: binarise_set(paths, name, words, out, bar) for name in ("train", "dev")}
+    counts = {name: binarise_set(paths, name, words, config, out, bar) for name in ("train", "dev")}
     write_description(out, vocabulary.size, vocabulary.sha256, ("en", "de"), counts)
     return tmp_path
 

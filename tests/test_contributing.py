@@ -79,7 +79,7 @@ TRIED = {
     "keep a result in git": "test_a_record_shows_the_same_numbers_as_its_run",
     "translate, score any text, export or share a model": "test_ctranslate2_gives_the_same_translations",
     "share data and models": "test_pull_into_a_fresh_clone_leaves_nothing_to_do",
-    "train on back-translations": "test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else",
+    "back-translate, search for settings": "test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else",
     "use a GPU": None,  # docs/gpu.md says what a CPU can test
 }
 

@@ -48,7 +48,13 @@ def corpus(tmp_path, monkeypatch):
                 (tmp_path / SETS[name] / f"{name}.{language}").write_bytes(content(lines))
         base, own = {"normalise": SETTINGS}, {"languages": ["en", "de"], "normalise": settings or {}}
         (tmp_path / "params.yaml").write_text(json.dumps({"base": base, "corpora": {"c": own}}))
-        paths = {"raw": Path("raw"), "test": Path("test"), "out": Path("out"), "sets": Path("sets")}
+        paths = {
+            "raw": Path("raw"),
+            "test": Path("test"),
+            "out": Path("out"),
+            "sets": Path("sets"),
+            "text": Path("text.json"),
+        }
         normalise.main(Namespace(corpus="c", report=Path("report.json"), **paths))
         texts = {path.name: path.read_bytes().decode() for path in Path("out").iterdir()}
         for path in Path("sets/c-test").glob("[nf]*.*"):
@@ -282,7 +288,18 @@ def test_an_impossible_setting_is_refused(key, value):
 
 
 def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
-    folders = ["--raw", folder, "--test", folder, "--out", folder / "out", "--sets", folder / "sets"]
+    folders = [
+        "--raw",
+        folder,
+        "--test",
+        folder,
+        "--out",
+        folder / "out",
+        "--sets",
+        folder / "sets",
+        "--text",
+        folder / "text.json",
+    ]
     arguments = ["demo", *folders, "--report", folder / "report.json"]
     command = [sys.executable, "-m", "pipeline.normalise", *arguments]
     root = Path(__file__).parents[1]

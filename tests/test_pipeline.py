@@ -303,7 +303,7 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
     ("old", "new", "stages_of"),
     [
         ("save_every_minutes: 10 ", "save_every_minutes: 5 ", set()),
-        ("    nfc: true ", "    nfc: false ", {"normalise", "average"}),
+        ("    nfc: true ", "    nfc: false ", {"normalise"}),
         ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise"}),
         ("    norm: post ", "    norm: pre ", {"train"}),
         ("    log_every: 100", "    log_every: 50", {"train"}),

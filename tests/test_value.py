@@ -206,13 +206,13 @@ class Pieces(Ids):
         return [f"▁w{token}$" for token in ids]
 
 
-def test_a_score_file_of_trees_has_one_short_sentence(settings, decoding_settings):
+def test_a_score_file_of_trees_has_the_shortest_sentence_that_says_something(settings, decoding_settings):
     config = decoding_settings(extra_length=4, precision="float32")
     translator = Translator(sharpened(settings()), Pieces(), config, {})
     own = MctsConfig("log_probability", simulations=12, c=1.25, children=5, temperature=1.0)
-    lines = ["", "5 6", "7 8 9", "9 8 7"]
+    lines = ["", "5 6", "4 5 6 7 8 9", "7 8 9 7 8", "9 8 7 9 8"]
     content = search_tree(translator, Mcts(config, own, None, None), lines, config)
-    assert (content["line"], content["source"], content["tree"][0]["piece"]) == (3, "7 8 9", "<s>")
+    assert (content["line"], content["source"], content["tree"][0]["piece"]) == (4, "7 8 9 7 8", "<s>")
     assert json.loads(json.dumps(content)) == content
     assert search_tree(translator, Beam(config), lines, config) == {}
     assert search_tree(translator, Mcts(config, own, None, None), ["5", ""], config) == {}
@@ -232,7 +232,7 @@ def searched(tmp_path, settings, decoding_settings):
     config = decoding_settings(beam=6, extra_length=4, precision="float32")
     translator = Translator(sharpened(settings()), Pieces(), config, {})
     own = MctsConfig("log_probability", simulations=64, c=2.0, children=16, temperature=2.0)
-    tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10"], config)
+    tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10 11"], config)
     write_json(tmp_path / "decodings/d/search.json", tree)
     write_json(tmp_path / "decodings/other/search.json", {})
     chosen = {"values": {"v": {}, "not-made": {}}, "decodings": {"d": {}, "other": {}, "not-made": {}}}

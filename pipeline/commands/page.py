@@ -21,7 +21,9 @@ from pipeline.workflow.models import NAMED, translator_of
 def main(arguments: argparse.Namespace) -> None:
     translator = translator_of(arguments.run)
     listener = listening(arguments.host, arguments.port)
-    viewer = Viewer(translator, Path(arguments.run).name, examples(arguments.run))
+    folder = Path(arguments.run)
+    name = folder.parent.name if folder.name == "average" else folder.name
+    viewer = Viewer(translator, name or folder.name, examples(arguments.run))
     app = application(TranslatorEngine(translator), viewer, LIMITS)
     print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
     serve(app, listener, LIMITS.seconds)

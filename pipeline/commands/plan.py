@@ -18,7 +18,7 @@ from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
 from pipeline.costs.speed import Point, Speed, measured, of_paper
-from pipeline.settings.back_translations import back_translation
+from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.check import check
 from pipeline.settings.digest import digest
 from pipeline.settings.machine import machine
@@ -167,7 +167,9 @@ class Planner:
         if not name.startswith("back_translate@"):
             return self.least(name)
         chosen = back_translation(self.params, back)
-        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, chosen.decoding.beam)
+        choice = decoder(self.params, back)
+        beam = choice.config.beam if "beam" in choice.own.USES else 1
+        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, beam)
 
     def of_decoding(self, one: Training, sentences: int | None, beam: int) -> float | None:
         if self.speed is None or sentences is None:

@@ -1,10 +1,9 @@
-"""Select a study of params.yaml, so that its runs, their corpora, its sets, decodings and back-translations are built.
+"""Select a study of params.yaml, so that its runs, their corpora and its other blocks are built.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks runs, corpora_in_use, sets, ensembles, values, decodings and back_translations, and changes
-nothing else in params.yaml.
+Selecting rewrites the blocks of a study and corpora_in_use, and changes nothing else in params.yaml.
 """
 
 import argparse
@@ -29,7 +28,12 @@ BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]
 
 def select(text: str, name: str) -> str:
     """Return the text of params.yaml with the study `name` selected."""
-    for key, value in study(params.parse(text), name).items():
+    return with_blocks(text, study(params.parse(text), name))
+
+
+def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
+    """Return the text of params.yaml with other content in these blocks. Raises UserError if it is invalid then."""
+    for key, value in new.items():
         blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
         if len(blocks) != 1:
             raise UserError(f"params.yaml: {key}: one block of lines is expected, not {len(blocks)}; edit it by hand")
@@ -44,6 +48,7 @@ def block(key: str, value: Mapping | list) -> str:
     yaml.default_flow_style = None  # only what is innermost stands on one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
     yaml.width = 10_000
+    yaml.representer.ignore_aliases = lambda _: True  # a block does not refer to another place of the file
     yaml.dump({key: value}, out)
     return out.getvalue()
 

@@ -1,4 +1,4 @@
-"""Mirror the score files of all runs in MLflow, for example into a new store.
+"""Mirror the score files of all runs and searches in MLflow, for example into a new store.
 
 python -m pipeline.commands.track [--scores scores]
 """
@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from pipeline.tracking.follower import attempt
+from pipeline.tracking.searches import mirror_search
 from pipeline.tracking.store import shown_uri
 from pipeline.tracking.trainings import Sources, mirror_run
 from pipeline.workflow import stage
@@ -22,6 +23,9 @@ def main(arguments: argparse.Namespace) -> None:
     for folder in folders:
         if error := attempt(mirror_run, folder.name, folder, sources):
             raise UserError(f"{folder}: {error}")
+    for path in sorted(arguments.scores.glob("searches/*.json")):
+        if error := attempt(mirror_search, path, set(), True):
+            raise UserError(f"{path}: {error}")
     print(f"{len(folders)} runs of {arguments.scores} are mirrored in {shown_uri()}")
 
 

@@ -26,6 +26,7 @@ SECTIONS = {
     "deltas": "Ours beside the paper",
     "selected": "Runs of params.yaml",
     "compared": "Side by side",
+    "searches": "Searches for settings",
     "recorded": "Recorded runs",
     "paper": "The paper's tables",
     "curves": "Training curves",
@@ -49,6 +50,7 @@ class Content:
     selected: Sequence[Table]
     compared: Sequence[Table]
     pairs: Sequence[Pair]
+    searches: Sequence[Table]
     recorded: Sequence[Table]
     paper: Sequence[Table]
     costs: Sequence[Table]
@@ -58,13 +60,13 @@ class Content:
 def page(content: Content) -> str:
     """The whole page."""
     figures: dict[str, list[Figure]] = {
-        key: [] for key in ("deltas", "studies", "layers", "schedules", "search", "attention", "runs")
+        key: [] for key in ("deltas", "studies", "searches", "layers", "schedules", "search", "attention", "runs")
     }
     for figure in content.figures:
         figures[figure.section].append(figure)
     corpora = samples(content.runs)
     present = {**vars(content), **figures, "curves": figures["studies"] or figures["runs"], "samples": corpora}
-    present["summary"] = content.headlines
+    present["summary"], present["searches"] = content.headlines, content.searches
     present["runs"] = content.runs
     return (
         environment()

@@ -183,6 +183,7 @@ PAGE = """
   {%- if key == "summary" -%}{{ cards(content.headlines) }}
   {%- elif key == "selected" -%}{{ tables(content.selected, slugs) }}
   {%- elif key == "compared" -%}{{ tables(content.compared, slugs) }}{{ differing(content.pairs) }}
+  {%- elif key == "searches" -%}{{ tables(content.searches, slugs) }}{{ pictures(figures.searches) }}
   {%- elif key == "recorded" -%}
     <details><summary>{{ content.recorded | length }} studies, from results/</summary>
     {{- tables(content.recorded, slugs) }}</details>

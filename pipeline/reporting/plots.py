@@ -58,7 +58,7 @@ class Figure:
     """`name` is the file's name; `alt` describes the picture in words; `section` is its place on the page."""
 
     name: str
-    section: Literal["deltas", "studies", "runs", "layers", "schedules", "search", "attention"]
+    section: Literal["deltas", "studies", "searches", "runs", "layers", "schedules", "search", "attention"]
     svg: str
     caption: str
     alt: str

@@ -13,16 +13,19 @@ from transformer.decoders.steps import Decoder, SourceBatch
 from transformer.decoders.trees import Branch, beam_of, tree_of
 from transformer.translator import Translator
 
-LENGTHS = range(3, 9)  # pieces of a source whose tree can be read
+LENGTHS = range(5, 21)  # pieces of a source whose tree says something and can be read
 
 
 @torch.inference_mode()
 def search_tree(translator: Translator, decoder: Decoder, lines: Sequence[str], config: DecodingConfig) -> dict:
-    """The trees of the first short sentence; {} for a decoder without a tree, and if no sentence is short."""
-    sources = translator.encode(list(lines)) if isinstance(decoder, Mcts) else []
-    number = next((number for number, source in enumerate(sources) if len(source) in LENGTHS), None)
-    if number is None or not isinstance(decoder, Mcts):
+    """The trees of the shortest sentence of LENGTHS; {} for a decoder without a tree, and without such a sentence."""
+    if not isinstance(decoder, Mcts):
         return {}
+    sources = translator.encode(list(lines))
+    fitting = [number for number, source in enumerate(sources) if len(source) in LENGTHS]
+    if not fitting:
+        return {}
+    number = min(fitting, key=lambda number: len(sources[number]))
     batch = SourceBatch(translator.decoders, [sources[number]], [number], config.extra_length)
     search = Search(batch.limits[0], config, decoder.own, decoder.metric_of(number), keep=True)
     tree, beam = tree_of(batch, search, decoder.values), beam_of(batch, config)

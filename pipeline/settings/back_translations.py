@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.settings.addresses import Sum, require_address
+from pipeline.settings.decodings import choice
 from pipeline.settings.download import check_sums, pinned
-from pipeline.settings.params import entry, require_known
-from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, keys, read, require
+from pipeline.settings.params import entry
+from transformer.config.decoders import DECODERS, Choice
+from transformer.config.reading import UserError, read, require, shown
+
+MORE = ("mbr", "value_beam", "mcts")  # decoders that need more than a model
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,6 @@ class BackTranslation:
     corpus: str
     run: str
     monolingual: Monolingual
-    decoding: DecodingConfig
     tagged: bool
     ratio: float
 
@@ -51,12 +53,25 @@ class BackTranslation:
 
 
 def back_translation(params: Mapping[str, Any], name: str) -> BackTranslation:
-    """Return the entry `name`. Its decoding settings are those of `base.decoding`, changed by the entry."""
-    where, values = f"params.yaml: back_translations.{name}", dict(entry(params, "back_translations", name))
-    if isinstance(given := values.get("decoding"), Mapping):
-        require_known(given, keys(DecodingConfig), params, f"{where}.decoding")
-        values["decoding"] = {**entry(params, "base", "decoding"), **given}
-    return read(BackTranslation, values, where)
+    """Return the entry `name`, without its decoder."""
+    values = entry(params, "back_translations", name)
+    others = {key: value for key, value in values.items() if key != "decoding"}
+    return read(BackTranslation, others, f"params.yaml: back_translations.{name}")
+
+
+def decoder(params: Mapping[str, Any], name: str) -> Choice:
+    """Return the decoder of the entry `name`: `base.decoding` and `base.decoders`, changed by its `decoding`.
+
+    There are no references, and the model has no value, so the decoder must need neither.
+    """
+    where = f"params.yaml: back_translations.{name}.decoding"
+    given = entry(params, "back_translations", name).get("decoding")
+    if not isinstance(given, Mapping):
+        raise UserError(f"{where}: {shown(given)} is not possible; a mapping is expected, {{}} if nothing differs")
+    if given.get("decoder") in MORE:
+        valid = ", ".join(kind for kind in DECODERS if kind not in MORE)
+        raise UserError(f"{where}.decoder: {given['decoder']!r} is not possible here; the decoders here are {valid}")
+    return choice(params, given, where)
 
 
 def require_no_circle(params: Mapping[str, Any], name: str) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 from pipeline.settings import layer_costs as costs
 from pipeline.settings.addresses import on_the_web
-from pipeline.settings.back_translations import back_translation, require_no_circle
+from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.ensembles import corpora_of_models, ensemble
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, section
+from pipeline.settings.params import entry, languages, section, text_corpus
 from pipeline.settings.rates import rates
 from pipeline.settings.scoring import scoring
+from pipeline.settings.searches import search
 from pipeline.settings.selection import corpora_needed, run_settings, study
 from pipeline.settings.sets import OWN, set_config
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
@@ -36,6 +37,7 @@ BLOCKS = (
     "values",
     "decodings",
     "back_translations",
+    "searches",
     "machine",
     "base",
     "corpora",
@@ -49,6 +51,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "searches": "scores/searches holds the results of `searches`",
     "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
@@ -81,6 +84,8 @@ def check(params: Mapping[str, Any]) -> None:
         check_value(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
+    for name in names(params, "searches"):
+        check_search(params, name)
     for name in names(params, "studies"):
         check_study(params, name)
 
@@ -189,9 +194,9 @@ def check_set(params: Mapping, name: str) -> None:
 
 
 def check_value(params: Mapping, name: str) -> None:
-    """Check a value. Its run must be selected, and its corpus must be that of the run."""
+    """Check a value. Its run must be selected, and its corpus must be that of the run's real text."""
     where, value = f"params.yaml: values.{name}", value_run(params, name)
-    corpora = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    corpora = {f"{run}/average": text_corpus(params, settings["corpus"]) for run, settings in params["runs"].items()}
     if value.model not in corpora:
         raise UserError(
             f"{where}.model: {shown(value.model)} is not a model of `runs`; the models are {', '.join(corpora)}"
@@ -230,6 +235,7 @@ def check_decoding(params: Mapping, name: str) -> None:
 def check_back_translation(params: Mapping, name: str) -> None:
     """Check a back-translation. Its run must be selected and must translate in the reverse direction of its corpus."""
     where, chosen = f"params.yaml: back_translations.{name}", back_translation(params, name)
+    decoder(params, name)
     if name in params["corpora"]:
         raise UserError(f"params.yaml: back_translations: {name!r} is the name of a corpus; another name is expected")
     if chosen.run not in params["runs"]:
@@ -249,6 +255,16 @@ def check_back_translation(params: Mapping, name: str) -> None:
     require_no_circle(params, name)
 
 
+def check_search(params: Mapping, name: str) -> None:
+    """Check a search. Its corpus must be that of a run, with which the best trial is compared."""
+    corpus, known = search(params, name).config.corpus, {run["corpus"]: None for run in params["runs"].values()}
+    if corpus not in known:
+        raise UserError(
+            f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; those of `runs` are "
+            f"{', '.join(known)}"
+        )
+
+
 def check_study(params: Mapping, name: str) -> None:
     """Check a study as if it were selected."""
     try:
@@ -265,7 +281,9 @@ def check_study(params: Mapping, name: str) -> None:
             check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
+        for search_name in names(selected, "searches"):
+            check_search(selected, search_name)
     except UserError as error:
-        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations)"
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations|searches)"
         said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None

@@ -40,9 +40,9 @@ def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str
     for key in merged:
         if key not in valid:
             raise UserError(unknown(key, valid, where))
-    config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
     if "samples" not in merged:
-        raise UserError(f"{where}.samples is missing; a mapping is expected")
+        raise UserError(f"{where}.samples is missing; {{decoder: NAME, number: N}} is expected")
+    config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
     samples = part(params, merged.pop("samples"), f"{where}.samples", config)
     return read(ValueConfig, merged, where), samples
 

@@ -1,6 +1,7 @@
 """Tracking: MLflow mirrors the files in scores/. A stage never fails because of MLflow and waits for it only briefly.
 
     with tracking.following(run, log, description):     a training, live
+    tracking.following_search(name, file)               a search for settings, live
     tracking.mirror_scores(run, Path("scores") / run)   the files of a run, of its training and its decodings
 
 MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process,
@@ -29,6 +30,11 @@ def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib
     training.json. The log must exist until the block ends. A resumed training continues the run of its first start.
     """
     return follower("follow", run, str(log), json.dumps(description, default=str))
+
+
+def following_search(name: str, file: Path) -> contextlib.AbstractContextManager[None]:
+    """Mirror `file`, the search.json of the search `name`, and what is added to it while the block runs. Never raises."""
+    return follower("search", name, str(file))
 
 
 def mirror_scores(run: str, scores: Path) -> None:

@@ -1,6 +1,7 @@
 """The process that mirrors score files in MLflow while a stage runs. pipeline/tracking/client.py starts it.
 
 python -m pipeline.tracking.follower follow RUN LOG DESCRIPTION   a training, until standard input ends
+python -m pipeline.tracking.follower search NAME FILE             a search for settings, until standard input ends
 python -m pipeline.tracking.follower run RUN FOLDER               the files of one run
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.tracking.client import PATIENCE, warn
+from pipeline.tracking.searches import mirror_search
 from pipeline.tracking.store import opened, shown_uri
 from pipeline.tracking.trainings import Sources, mirror_live, mirror_run
 
@@ -22,11 +24,19 @@ INTERVAL = 15  # seconds between two looks at the log
 
 
 def follow(run: str, log: Path, description: Mapping[str, Any], ended: threading.Event) -> None:
-    """Mirror a training until it has `ended`. An error ends only this turn; the first one is printed."""
+    """Mirror a training until it has `ended`."""
     training = {**Sources.read().names(run), **description}
+    until(ended, mirror_live, run, training, log)
+
+
+def until(ended: threading.Event, action: Callable[..., None], *arguments: Any) -> None:
+    """Call `action` with the store, `arguments` and whether it is the last call, every INTERVAL seconds.
+
+    An error ends only this call; the first one is printed.
+    """
     last, warned = ended.is_set(), False
     while True:
-        error = attempt(mirror_live, run, training, log, last)
+        error = attempt(action, *arguments, last)
         if error and not warned:
             warn(error)
             warned = True
@@ -63,11 +73,12 @@ def wait_for_end(ended: threading.Event) -> None:
 
 def main(action: str, run: str, path: str, description: str = "") -> None:
     logging.disable()  # MLflow and Alembic log to standard error
-    if action == "follow":
+    if action in ("follow", "search"):
         ended = threading.Event()
         threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
-        follow(run, Path(path), json.loads(description), ended)
-        return
+        if action == "follow":
+            return follow(run, Path(path), json.loads(description), ended)
+        return until(ended, mirror_search, Path(path), set())
     signal.alarm(PATIENCE + 1)
     if error := attempt(mirror_run, run, Path(path), Sources.read()):
         warn(error)

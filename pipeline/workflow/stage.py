@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.workflow import slurm
+from pipeline.workflow.devices import claim_for
 from transformer.config.reading import UserError
 
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
@@ -19,12 +20,15 @@ def run(
 ) -> None:
     """Parse the arguments, call `main` with them and exit with the status that it returns.
 
-    If `checked`, the stage does not start if any setting in params.yaml is invalid, even one that it does not use.
+    If `checked`, the stage does not start if any setting in params.yaml is invalid, even one that it does not use. The
+    stage then claims the GPUs that dvc.yaml states for it.
     """
     arguments = parser.parse_args()
     try:
         if checked:
-            check(load())
+            params = load()
+            check(params)
+            claim_for(parser.prog, params)
         status = main(arguments)
     except (UserError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)

@@ -1,0 +1,125 @@
+"""All that is to be measured on a GPU, in parts of at most nine minutes, in the order of their worth.
+
+    python -m benchmarks.gpu [--part check|train|big|learn|decode ...] [--data work/gpu/data] [--out work/gpu/results]
+                             [--batching by_length|mixed] [--attention default|cudnn-first|cudnn-last]
+
+Needs Python 3.12, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare` makes
+the data. Each part runs in a process of its own, prints its tables and writes one JSON file, also if it fails or its
+time is up. `python -m benchmarks.record FILE.json` takes such a file into the documentation. On a CPU all parts run with
+a small model, to show that they work.
+"""
+
+import argparse
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from benchmarks.gpu import check, decode, learn, speed
+from benchmarks.gpu.bench import ORDERS, Bench, Outcome, versions
+from benchmarks.provenance import code_digest, write_record
+from transformer.config.reading import UserError
+from transformer.device import device_of
+
+PARTS: dict[str, Callable[[Bench, Outcome], None]] = {
+    "check": check.run,
+    "train": partial(speed.run, part="train"),
+    "big": partial(speed.run, part="big"),
+    "learn": learn.run,
+    "decode": decode.run,
+}
+
+
+class TimeUp(BaseException):
+    """The time of a part is up. No part catches this."""
+
+
+def time_up(number: int, frame: FrameType | None) -> None:
+    raise TimeUp
+
+
+def name_of(part: str, bench: Bench) -> str:
+    changed = [
+        value for value, usual in ((bench.batching, "by_length"), (bench.attention, "default")) if value != usual
+    ]
+    return "-".join(["gpu", part, *changed])
+
+
+def run(part: str, bench: Bench) -> Outcome:
+    """Run one part, write its JSON file and print its tables."""
+    outcome, began = Outcome(), time.perf_counter()
+    signal.signal(signal.SIGALRM, time_up)
+    signal.alarm(bench.scale.seconds)
+    try:
+        PARTS[part](bench, outcome)
+    except TimeUp:
+        outcome.failures.append(f"stopped after {bench.scale.seconds} seconds")
+    except Exception as error:
+        outcome.failures.append(f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        signal.alarm(0)
+        command = f"python -m benchmarks.gpu {shlex.join(sys.argv[1:])}"
+        write_record(
+            bench.out / f"{name_of(part, bench)}.json",
+            command,
+            bench.hardware(),
+            versions(),
+            None,  # the files may have been copied without git; benchmarks.record compares the digest of the code
+            outcome.tables,
+            device=bench.device.type,
+            code=code_digest(),
+            seconds=round(time.perf_counter() - began, 1),
+            failures=outcome.failures,
+            figures=outcome.figures,
+        )
+        show(outcome)
+    return outcome
+
+
+def show(outcome: Outcome) -> None:
+    for table in outcome.tables:
+        print(f"| {' | '.join(table['columns'])} |\n|{'---|' * len(table['columns'])}")
+        print("".join(f"| {' | '.join(row)} |\n" for row in table["rows"]), flush=True)
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchmarks.gpu", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS])
+    parser.add_argument("--data", type=Path, default=Path("work/gpu/data"))
+    parser.add_argument("--out", type=Path, default=Path("work/gpu/results"))
+    parser.add_argument("--batching", choices=("by_length", "mixed"), default="by_length")
+    parser.add_argument("--attention", choices=ORDERS, default="default")
+    return parser
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Exit status 1 if a part failed."""
+    bench = Bench(device_of("auto"), arguments.data, arguments.out, arguments.batching, arguments.attention)
+    _ = bench.settings  # if the data is missing, this is an error before anything is written
+    if len(arguments.part) > 1:
+        shared = ["--data", arguments.data, "--out", arguments.out]
+        shared += ["--batching", arguments.batching, "--attention", arguments.attention]
+        words = [[sys.executable, "-m", "benchmarks.gpu", *shared, "--part", part] for part in arguments.part]
+        return max(subprocess.run(each, check=False).returncode for each in words)
+    print(f"{bench.hardware()}, torch {torch.__version__}, part {arguments.part[0]}\n", flush=True)
+    outcome = run(arguments.part[0], bench)
+    for failure in outcome.failures:
+        print(f"benchmarks.gpu: {failure}", file=sys.stderr)
+    return int(bool(outcome.failures))
+
+
+if __name__ == "__main__":
+    try:
+        status = main(options().parse_args())
+    except (UserError, OSError) as error:
+        print(f"benchmarks.gpu: {' '.join(str(error).split())}", file=sys.stderr)
+        status = 1
+    sys.exit(status)

@@ -1,0 +1,195 @@
+"""What the parts of the benchmark share: the device, the data, the settings, and how much each part does."""
+
+import dataclasses
+import os
+import platform
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from benchmarks.provenance import Table
+from benchmarks.workload import WMT14_EN_DE, Repeated
+from transformer.binarised import BinarisedSet, describe, open_binarised
+from transformer.compilation import compiles, hindrance
+from transformer.config.decoding import DecodingConfig
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, read
+from transformer.config.training import TrainingConfig
+from transformer.data import Batches
+from transformer.files import read_json
+from transformer.layout import Batch, Pairs, packed
+from transformer.model import Transformer
+from transformer.precision import precision_of
+from transformer.store import Store
+from transformer.training import Trainer, batches_of, new_state
+
+SETTINGS = "settings.json"
+CUDNN, FLASH, EFFICIENT = SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION
+# The order in which torch tries its kernels of attention. `default` is torch's own order.
+ORDERS = {
+    "default": [],
+    "cudnn-first": [CUDNN, FLASH, EFFICIENT, SDPBackend.MATH],
+    "cudnn-last": [FLASH, EFFICIENT, CUDNN, SDPBackend.MATH],
+}
+PACKAGES = ("torch", "triton", "numpy", "safetensors", "sentencepiece")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much the parts do. On a CPU they only show that they work."""
+
+    base: str  # the model of params.yaml that stands for base
+    big: str
+    pairs: int  # in the epoch of `train` and `big`
+    steps: int  # of `train` and `big`
+    compared: int  # steps of each comparison in `check`
+    learning: int  # steps of `learn`
+    sentences: int  # that `decode` translates
+    seconds: int  # after which a part is stopped; 0: never
+    training: dict[str, Any] = field(default_factory=dict, hash=False)  # settings that differ from the model's own
+
+
+GPU = Scale("base", "big", WMT14_EN_DE, steps=2000, compared=20, learning=4000, sentences=10_000, seconds=530)
+SMALL = {"batch_tokens": 400, "micro_batch_tokens": 400, "warmup": 20}
+CPU = Scale("tiny", "tiny", 2000, steps=6, compared=2, learning=6, sentences=6, seconds=0, training=SMALL)
+
+
+class PackedBatches(Batches):
+    """Batches of pairs of similar length, packed on a CPU too: what a GPU trains on."""
+
+    def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
+        return packed(self.pairs, numbers)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A device, the folder that benchmarks.gpu.prepare wrote, and the settings that the command line changes."""
+
+    device: torch.device
+    data: Path
+    out: Path
+    batching: str = "by_length"
+    attention: str = "default"
+
+    @property
+    def scale(self) -> Scale:
+        return GPU if self.device.type == "cuda" else CPU
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        try:
+            return read_json(self.data / SETTINGS)
+        except FileNotFoundError:
+            raise UserError(f"{self.data / SETTINGS} is missing; benchmarks.gpu.prepare makes the data") from None
+
+    def section(self, model: str, name: str, cls: type) -> Any:
+        return read(cls, self.settings["models"][model][name], f"{self.data / SETTINGS}: {model}.{name}")
+
+    def model(self, name: str, **differences: Any) -> ModelConfig:
+        return dataclasses.replace(self.section(name, "model", ModelConfig), **differences)
+
+    def training(self, name: str, **differences: Any) -> TrainingConfig:
+        chosen = {"batching": self.batching, **self.scale.training, **differences}
+        return dataclasses.replace(self.section(name, "training", TrainingConfig), **chosen)
+
+    def decoding(self, **differences: Any) -> DecodingConfig:
+        return dataclasses.replace(self.section(self.scale.base, "decoding", DecodingConfig), **differences)
+
+    @property
+    def vocabulary(self) -> int:
+        return describe(self.data)["vocabulary_size"]
+
+    def pairs(self, name: str) -> BinarisedSet:
+        return open_binarised(self.data, name, verify=False)
+
+    def epoch(self, most: int = WMT14_EN_DE) -> Repeated:
+        """The training pairs, repeated to as many as WMT14 has, or to `most`."""
+        return Repeated(self.pairs("train"), min(most, self.scale.pairs))
+
+    def batches(self, pairs: Pairs, config: TrainingConfig) -> Batches:
+        if config.batching == "mixed":
+            return batches_of(pairs, config)
+        return PackedBatches(pairs, config.seed, config.batch_tokens, config.max_length)
+
+    def precision(self, config: TrainingConfig) -> str:
+        return precision_of(config.precision, self.device, config.batching == "by_length")
+
+    def network(self, config: ModelConfig) -> Transformer:
+        torch.manual_seed(1)
+        return Transformer(config, self.vocabulary).to(self.device).train()
+
+    def compile(self, model: Transformer) -> None:
+        """Compile the layers as in training. On a CPU only the tracing is compiled, not the kernels."""
+        if self.device.type == "cuda" and not compiles("cuda"):
+            raise UserError(f"torch.compile cannot be used: {hindrance()}")
+        model.compile_layers("inductor" if self.device.type == "cuda" else "aot_eager")
+
+    def trainer(self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path) -> Trainer:
+        """The training of pipeline.train in a folder of its own."""
+        store, batches = Store(folder, config.keep, {}), self.batches(pairs, config)
+        state = new_state(self.network(model), config, self.device)
+        return Trainer(state, batches, self.pairs("dev"), config, store, self.device, self.precision(config), 3600.0)
+
+    def attending(self, order: str | None = None) -> AbstractContextManager:
+        """Attention tries its kernels in this order, by default in the order that the command line names."""
+        backends = ORDERS[order or self.attention]
+        return sdpa_kernel(backends, set_priority=True) if backends else nullcontext()
+
+    def synchronise(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def hardware(self) -> str:
+        name = torch.cuda.get_device_name() if self.device.type == "cuda" else f"CPU {platform.machine()}"
+        return f"{name}, {os.cpu_count()} CPU cores"
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "CUDA": torch.version.cuda or "–"}
+    found["cuDNN"] = str(torch.backends.cudnn.version() or "–")
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "–"
+    return found
+
+
+@dataclass
+class Outcome:
+    """What a part has found so far. It is written even if the part fails or its time is up."""
+
+    tables: list[Table] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def table(self, *columns: str) -> list[list[str]]:
+        """Begin a table, and return its rows, to be appended to."""
+        rows: list[list[str]] = []
+        self.tables.append({"columns": list(columns), "rows": rows})
+        return rows
+
+
+def shapes_of(batch: Batch) -> set[tuple[int, int, int]]:
+    """The shapes of attention: rows, queries and keys of encoder, decoder and cross-attention."""
+    (rows, source), (_, target) = batch.source.ids_BS.shape, batch.target.ids_BS.shape
+    return {(rows, source, source), (rows, target, target), (rows, target, source)}
+
+
+def kernels_of(calls: dict[str, int]) -> dict[str, int]:
+    """The calls of each kernel of attention, from the calls of all operators."""
+    names = {name: count for name, count in calls.items() if name.startswith("aten::_scaled_dot_product")}
+    return {name.removeprefix("aten::_scaled_dot_product_"): names[name] for name in sorted(names)}
+
+
+def programs() -> tuple[int, float]:
+    """The programs that torch.compile has made in this process, and the seconds that it took."""
+    from torch._dynamo.utils import calculate_time_spent, counters
+
+    return counters["stats"]["unique_graphs"], calculate_time_spent().get("total_wall_time", 0.0)

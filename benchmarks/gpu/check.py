@@ -1,0 +1,21 @@
+"""Part `check`, three minutes: what has to hold before speed counts, and the settings to be chosen, side by side."""
+
+import time
+
+from benchmarks.gpu.bench import Bench, Outcome
+from benchmarks.gpu.checks import CHECKS
+from benchmarks.gpu.choices import compare_batches, compare_losses
+
+
+def run(bench: Bench, outcome: Outcome) -> None:
+    rows = outcome.table("check", "result", "figures", "seconds")
+    for name, check in CHECKS.items():
+        began = time.perf_counter()
+        try:
+            result, said = "holds", check(bench)
+        except Exception as error:  # the other checks go on
+            result, said = "fails", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            outcome.failures.append(f"{name}: {said}")
+        rows.append([name, result, said, f"{time.perf_counter() - began:.0f}"])
+    compare_batches(bench, outcome)
+    compare_losses(bench, outcome)

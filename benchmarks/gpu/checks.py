@@ -1,0 +1,194 @@
+"""Claims about training and decoding on a device, each a function that raises AssertionError where it does not hold.
+
+They return the figures that they found. tests/test_gpu.py runs them in pytest.
+"""
+
+import functools
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.gpu.bench import Bench, programs
+from benchmarks.profile import host_waits
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainingConfig
+from transformer.data import in_order
+from transformer.decoding import translate
+from transformer.layout import Batch, packed, padded, tabled
+from transformer.loss import cross_entropy
+from transformer.model import Transformer
+from transformer.perplexity import batch_loss
+from transformer.precision import autocast
+
+SMOOTHING = 0.1
+# The largest differences, relative to the loss and to the norm of the gradients.
+NEAR = {"float32": (1e-5, 1e-3), "bfloat16": (1e-3, 5e-2)}
+RESUMED = 1e-3  # the largest relative difference of a resumed training's losses; kernels of a GPU add in any order
+MOST_PROGRAMS = 10  # that torch.compile makes in the first 20 steps
+
+Measured = tuple[float, Tensor]  # a loss and all gradients
+
+
+def checked(bench: Bench) -> ModelConfig:
+    """Two layers of the model, without dropout."""
+    return bench.model(bench.scale.base, N=2, dropout=0.0)
+
+
+def layouts(bench: Bench) -> list[Batch]:
+    """Some dev pairs, padded, packed, and in a table that has room to spare."""
+    pairs, limit = bench.pairs("dev"), bench.training(bench.scale.base).batch_tokens
+    batches = [*in_order(pairs, limit)]
+    numbers = batches[len(batches) // 2]
+    width = int(max(pairs.lengths(side)[numbers].max() for side in ("source", "target"))) + 9
+    table = tabled(pairs, numbers, len(numbers) + 1, width)
+    return [batch.to(bench.device) for batch in (padded(pairs, numbers), packed(pairs, numbers), table)]
+
+
+def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
+    model.zero_grad()
+    with autocast(batch.labels_N.device, precision):
+        loss = batch_loss(model, batch, SMOOTHING)
+    loss.backward()
+    return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+
+
+def compared(ours: Measured, theirs: Measured, precision: str) -> str:
+    """The differences of loss and gradients. Raises AssertionError where they are not near."""
+    loss = abs(ours[0] / theirs[0] - 1)
+    gradients = float((ours[1] - theirs[1]).norm() / theirs[1].norm())
+    said = f"{precision}: loss {loss:.1e}, gradients {gradients:.1e}"
+    most = NEAR[precision]
+    assert loss <= most[0] and gradients <= most[1], f"{said}; at most {most[0]:.0e} and {most[1]:.0e} are expected"
+    return said
+
+
+def loss_equals_that_of_torch(bench: Bench) -> str:
+    """In float32 and bfloat16, loss and gradients equal those of torch's cross_entropy on float32 logits."""
+    torch.manual_seed(1)
+    hidden_ND = torch.randn(1000, 64, device=bench.device).requires_grad_()
+    embedding_VD = (torch.randn(bench.vocabulary, 64, device=bench.device) / 8).requires_grad_()
+    labels_N = torch.randint(bench.vocabulary, (1000,), device=bench.device)
+
+    def found(loss: Tensor) -> Measured:
+        gradients = torch.autograd.grad(loss, (hidden_ND, embedding_VD))
+        return loss.item(), torch.cat([each.flatten() for each in gradients])
+
+    theirs = found(F.cross_entropy(hidden_ND @ embedding_VD.T, labels_N, label_smoothing=SMOOTHING, reduction="sum"))
+    said = []
+    for precision in NEAR:
+        with autocast(bench.device, precision):
+            ours = found(cross_entropy(hidden_ND, embedding_VD, labels_N, SMOOTHING))
+        said.append(compared(ours, theirs, precision))
+    return "; ".join(said)
+
+
+def packed_equals_padded(bench: Bench) -> str:
+    """Padded, packed and tabled rows of the same pairs give the same loss and gradients."""
+    model, batches, said = bench.network(checked(bench)), layouts(bench), []
+    for precision in NEAR:
+        alone, *others = (measured(model, batch, precision) for batch in batches)
+        said += [compared(other, alone, precision) for other in others]
+    return "; ".join(said)
+
+
+def compiled_equals_eager(bench: Bench) -> str:
+    """Compiled layers give the same loss and gradients on packed and padded rows."""
+    eager, compiled = (bench.network(checked(bench)) for _ in range(2))
+    bench.compile(compiled)
+    said = []
+    for precision in NEAR:
+        for batch in layouts(bench)[:2]:
+            said.append(compared(measured(compiled, batch, precision), measured(eager, batch, precision), precision))
+    return "; ".join(said)
+
+
+def resumed_equals_uninterrupted(bench: Bench) -> str:
+    """A training that is stopped, saved and resumed ends with the losses of one that is not."""
+    config = bench.training(bench.scale.base, steps=6, log_every=1, evaluate_every=6, checkpoint_every=3, keep=1)
+    model = replace(checked(bench), dropout=0.1)
+
+    def trained(folder: Path, config: TrainingConfig, until: int = 6) -> list[float]:
+        trainer = bench.trainer(model, config, bench.pairs("train"), folder)
+        trainer.store.resume(trainer.state)
+        records: list[dict] = []
+        trainer.run(lambda record: records.append(record or {}), lambda: trainer.state.step >= until)
+        trainer.coming.close()
+        return [record[key] for record in records for key in ("loss", "dev_loss") if key in record]
+
+    with tempfile.TemporaryDirectory() as name:
+        whole = trained(Path(name, "whole"), config)
+        resumed = trained(Path(name, "stopped"), config, 3) + trained(Path(name, "stopped"), config)
+    assert len(whole) == len(resumed) == 7, (whole, resumed)
+    most = max(abs(one / other - 1) for one, other in zip(resumed, whole))
+    assert most <= RESUMED, f"losses differ by {most:.1e}; at most {RESUMED:.0e} is expected"
+    return f"losses differ by at most {most:.1e}"
+
+
+def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
+    """In float32, a batch on the device has the scores of its sentences one by one on the CPU, and their translations."""
+    config, pairs = bench.decoding(precision="float32", extra_length=5), bench.pairs("test")
+    sources = [pairs.pair(number)[0].tolist() for number in range(min(16, len(pairs)))]
+    model = bench.network(checked(bench)).eval()
+    ours = translate(model, sources, config)
+    model.cpu()
+    theirs = [translate(model, [source], config)[0] for source in sources]
+    same = sum(one.ids == other.ids for one, other in zip(ours, theirs))
+    most = max(abs(one.score / other.score - 1) for one, other in zip(ours, theirs))
+    said = f"{same} of {len(sources)} translations equal, scores differ by at most {most:.1e}"
+    assert same >= 0.9 * len(sources) and most <= 1e-3, said
+    return said
+
+
+@functools.cache
+def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
+    """The steps taken, the compiled programs after each, and the waits of one more."""
+    counts = []
+    with tempfile.TemporaryDirectory() as name:
+        trainer = bench.trainer(
+            bench.model(bench.scale.base), bench.training(bench.scale.base), bench.epoch(), Path(name)
+        )
+        if bench.device.type == "cpu":
+            bench.compile(trainer.state.model)
+        trainer.state.model.train()
+        torch._dynamo.reset()
+        before, _ = programs()
+        for _ in range(20):
+            trainer.advance()
+            counts.append(programs()[0] - before)
+        waits = host_waits(trainer.advance, bench.device)
+        trainer.coming.close()
+    return len(counts), counts, waits
+
+
+def no_host_wait_in_a_step(bench: Bench) -> str:
+    """The host does not wait for the GPU in a training step."""
+    _, _, waits = stepped(bench)
+    assert not waits, f"the host waits at {', '.join(waits)}"
+    return "0 waits"
+
+
+def few_compilations(bench: Bench) -> str:
+    """20 steps of a real epoch compile few programs, and none in the second half."""
+    steps, counts, _ = stepped(bench)
+    said = f"{counts[-1]} programs in {steps} steps, {counts[-1] - counts[steps // 2]} of them in the second half"
+    assert counts[-1] <= MOST_PROGRAMS and counts[-1] == counts[steps // 2], f"{said}; at most {MOST_PROGRAMS} and 0"
+    return said
+
+
+CHECKS: dict[str, Callable[[Bench], str]] = {
+    check.__name__.replace("_", " "): check
+    for check in (
+        loss_equals_that_of_torch,
+        packed_equals_padded,
+        compiled_equals_eager,
+        no_host_wait_in_a_step,
+        few_compilations,
+        decoding_equals_that_of_the_cpu,
+        resumed_equals_uninterrupted,
+    )
+}

@@ -1,0 +1,133 @@
+"""Both settings of what could not be decided without a GPU, side by side, on the batches of a real epoch.
+
+Each runs without torch.compile, so that a setting takes seconds. `first use` is the first pass over the batches, whose
+shapes are new. `again` is the second pass. The difference is the cost of new shapes.
+"""
+
+import itertools
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from benchmarks.gpu.bench import Bench, Outcome, kernels_of, shapes_of
+from benchmarks.profile import profiled
+from transformer import loss
+from transformer.layout import Batch
+from transformer.model import Transformer
+from transformer.perplexity import batch_loss
+from transformer.precision import autocast
+
+SECONDS = 20  # after which a pass ends early
+ROUNDS = 5
+PAIRS = 500_000  # of the epoch: mixed batches of all pairs of WMT14 take half a minute to compose
+
+
+def batches(bench: Bench, batching: str) -> tuple[list[Batch], int]:
+    """The first batches of an epoch on the device, and their tokens."""
+    config = bench.training(bench.scale.base, batching=batching)
+    made, found, tokens = bench.batches(bench.epoch(PAIRS), config), [], 0
+    for step in range(bench.scale.compared):
+        numbers = made.batch(step)
+        parts = made.micro_batches(numbers, config.micro_batch_tokens)
+        found += [made.lay_out(part, config.micro_batch_tokens, bench.device).to(bench.device) for part in parts]
+        tokens += int(made.source[numbers].sum() + made.target[numbers].sum())
+    made.orders.close()
+    return found, tokens
+
+
+def train(bench: Bench, model: Transformer, batch: Batch) -> None:
+    with autocast(bench.device, "bfloat16"):
+        lost = batch_loss(model, batch, 0.1)
+    lost.backward()
+
+
+def passed(bench: Bench, model: Transformer, chosen: list[Batch]) -> tuple[int, float]:
+    """Forward and backward pass over the batches. Returns how many there was time for, and the seconds."""
+    bench.synchronise()
+    began, done = time.perf_counter(), 0
+    for batch in chosen:
+        train(bench, model, batch)
+        done += 1
+        if time.perf_counter() - began > SECONDS:
+            break
+    bench.synchronise()
+    return done, time.perf_counter() - began
+
+
+def compare_batches(bench: Bench, outcome: Outcome) -> None:
+    """Batching by length or mixed, and cuDNN's attention first or last."""
+    columns = ("batching", "attention", "steps", "shapes", "tokens/s, first use", "tokens/s, again")
+    rows = outcome.table(*columns, "ms a new shape", "kernels")
+    model = bench.network(bench.model(bench.scale.base))
+    for batching in ("by_length", "mixed"):
+        chosen, tokens = batches(bench, batching)
+        train(bench, model, chosen[-1])  # the kernels of all but attention are loaded
+        for order in ("cudnn-first", "cudnn-last"):
+            with bench.attending(order):
+                done, first = passed(bench, model, chosen)
+                _, again = passed(bench, model, chosen[:done])
+                _, calls = profiled(lambda: train(bench, model, chosen[0]), bench.device)  # noqa: B023
+            shapes = set[tuple[int, int, int]]().union(*map(shapes_of, chosen[:done]))
+            share = tokens * done / len(chosen)
+            cells = [batching, order, str(done), str(len(shapes)), f"{share / first:,.0f}", f"{share / again:,.0f}"]
+            rows.append([*cells, f"{1000 * (first - again) / len(shapes):.1f}", ", ".join(kernels_of(calls))])
+
+
+def by_where(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
+    """`loss.softmax_minus_target` without `scatter_add_`, which needs the float32 gradient in memory."""
+    gradient_NV = log_probs_NV.exp() - smoothing / log_probs_NV.shape[1]
+    columns_V = torch.arange(log_probs_NV.shape[1], device=labels_N.device)
+    return torch.where(columns_V == labels_N[:, None], gradient_NV + (smoothing - 1), gradient_NV)
+
+
+TARGETS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "scatter_add_": loss.softmax_minus_target,
+    "where": by_where,
+}
+
+
+def loss_of(bench: Bench, target: str) -> Callable[[], tuple[Tensor, ...]]:
+    """A function that computes loss and gradients of one batch of base, with this way to subtract the target."""
+    torch.manual_seed(1)
+    config = bench.training(bench.scale.base)
+    width, tokens = bench.model(bench.scale.base).d_model, config.batch_tokens
+    hidden_ND = torch.randn(tokens, width, device=bench.device).requires_grad_()
+    embedding_VD = (torch.randn(bench.vocabulary, width, device=bench.device) / width**0.5).requires_grad_()
+    labels_N = torch.randint(bench.vocabulary, (tokens,), device=bench.device)
+
+    def computed() -> tuple[Tensor, ...]:
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(loss, "softmax_minus_target", TARGETS[target]))
+            stack.enter_context(autocast(bench.device, "bfloat16"))
+            lost = loss.cross_entropy(hidden_ND, embedding_VD, labels_N, config.label_smoothing)
+            return lost.detach(), *torch.autograd.grad(lost, (hidden_ND, embedding_VD))
+
+    return computed
+
+
+def compare_losses(bench: Bench, outcome: Outcome) -> None:
+    """The target subtracted by `scatter_add_` or by `where`. The kernels are compiled as in training."""
+    rows, results = outcome.table("the loss subtracts its target by", "ms", "peak memory, MB"), []
+    for target in TARGETS:
+        computed = loss_of(bench, target)
+        loss.of_logits.cache_clear()
+        results.append(computed())
+        if bench.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        bench.synchronise()
+        began = time.perf_counter()
+        for _ in range(ROUNDS):
+            computed()
+        bench.synchronise()
+        milliseconds = 1000 * (time.perf_counter() - began) / ROUNDS
+        memory = f"{torch.cuda.max_memory_allocated() / 2**20:,.0f}" if bench.device.type == "cuda" else "–"
+        rows.append([target, f"{milliseconds:.2f}", memory])
+    loss.of_logits.cache_clear()
+    for one, other in itertools.pairwise(results):
+        for mine, theirs in zip(one, other):
+            if (mine - theirs).norm() > 1e-2 * mine.norm():
+                outcome.failures.append("the two ways to subtract the target give different gradients")

@@ -1,0 +1,53 @@
+"""Part `learn`: a short training, whose dev loss has to be below that of a bigram model of the target language.
+
+The bigram model is counted on the same training text (benchmarks.gpu.prepare) and knows no source. Keeps the weights for
+`decode`.
+"""
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.gpu.bench import Bench, Outcome
+from transformer.binarised import describe
+from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
+from transformer.files import atomic_folder
+from transformer.model import Transformer
+
+SECONDS = 420  # after which the training stops at the next step
+EVALUATIONS = 8
+
+
+def run(bench: Bench, outcome: Outcome) -> None:
+    steps = bench.scale.learning
+    every = max(1, steps // EVALUATIONS)
+    limits = {"steps": steps, "checkpoint_every": steps, "keep": 1, "evaluate_every": every, "log_every": every}
+    config = bench.training(bench.scale.base, **limits)
+    stated = bench.settings["bigram_loss"]
+    rows = outcome.table("step", "seconds", "training loss", "dev loss", "dev loss of a bigram model")
+    outcome.figures |= {"stated_dev_loss": stated, "points": []}
+    with tempfile.TemporaryDirectory() as folder, bench.attending():
+        trainer = bench.trainer(bench.model(bench.scale.base), config, bench.pairs("train"), Path(folder))
+        state, losses = trainer.state, [0.0]
+
+        def tick(record: dict | None) -> None:
+            if record and "loss" in record:
+                losses.append(record["loss"])
+            elif record:
+                point = {"step": state.step, "seconds": round(state.seconds, 1), "dev_loss": record["dev_loss"]}
+                outcome.figures["points"].append(point)
+                cells = [f"{state.step:,}", f"{state.seconds:.0f}", f"{losses[-1]:.3f}", f"{record['dev_loss']:.3f}"]
+                rows.append([*cells, f"{stated:.3f}"])
+
+        trainer.run(tick, lambda: state.seconds > SECONDS)
+        trainer.coming.close()
+    reached = min((point["dev_loss"] for point in outcome.figures["points"]), default=float("inf"))
+    outcome.figures["learned"] = reached < stated
+    if reached >= stated:
+        outcome.failures.append(f"the dev loss is {reached:.3f}; below {stated:.3f}, a bigram model's, is expected")
+    keep(state.model, bench)
+
+
+def keep(model: Transformer, bench: Bench) -> None:
+    with atomic_folder(bench.out / "model") as folder:
+        write_tensors(folder / WEIGHTS, model.state_dict(), {})
+        write_settings(folder, model.config, len(model.embedding), describe(bench.data)["vocabulary_sha256"])

@@ -1,0 +1,155 @@
+"""Parts `train` and `big`: the first 2,000 steps of a training from a cold start, and the same steps again.
+
+Nothing is compiled at the start, and no kernel has a plan. In the second pass over the same batches all shapes are
+known. So the difference between the passes is the cost of a cold start. Both are the training of pipeline.train, with
+its prefetch thread, copies, optimiser and learning rate.
+"""
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.bench import Bench, Outcome, kernels_of, programs, shapes_of
+from benchmarks.profile import group_of, host_waits, profiled
+from transformer.accumulation import Parts
+from transformer.flops import Lengths, forward_flops, training_flops
+from transformer.prefetch import Prefetch
+from transformer.training import Trainer
+
+GOALS = {"train": 1_800_000, "big": 700_000}  # real tokens/s on an H200
+SECONDS = 200  # after which the first pass ends; the second one is faster
+PROFILED = 10  # steps
+
+
+class TimedPrefetch:
+    """The prepared batches of a training, with the time that it waited for them and the shapes of attention."""
+
+    def __init__(self, coming: Prefetch) -> None:
+        self.coming, self.waited, self.shapes = coming, 0.0, set[tuple[int, int, int]]()
+
+    def __call__(self, step: int) -> tuple[dict[str, int], Parts]:
+        began = time.perf_counter()
+        sums, parts = self.coming(step)
+        self.waited += time.perf_counter() - began
+        self.shapes = self.shapes.union(*(shapes_of(batch) for _, batch in parts.parts))
+        return sums, parts
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over the first steps of an epoch."""
+
+    steps: int
+    seconds: float
+    tokens: int
+    waited: float  # seconds, for batches
+    compiling: float  # seconds
+    programs: int  # compiled
+    tflops: float  # operations of the model per second, without padding and masked scores
+
+    @property
+    def speed(self) -> float:
+        return self.tokens / self.seconds
+
+
+def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int, seconds: float) -> Pass:
+    """Train from step 0 for `steps` steps, or until `seconds` are over."""
+    state, before, waited, made = trainer.state, dict(trainer.state.sums), coming.waited, programs()
+    began, state.step = time.perf_counter(), 0
+    while state.step < steps and time.perf_counter() - began < seconds:
+        trainer.advance()
+        if state.step % trainer.config.log_every == 0:
+            trainer.log()
+    bench.synchronise()
+    took, after = time.perf_counter() - began, programs()
+    sums = {key: value - before.get(key, 0) for key, value in state.sums.items()}
+    forward = forward_flops(state.model.config, bench.vocabulary, Lengths(**sums), causal_half=True)
+    flops = sum(training_flops(forward).values())
+    tokens = sums["source_tokens"] + sums["target_tokens"]
+    waited, compiling = coming.waited - waited, after[1] - made[1]
+    return Pass(state.step, took, tokens, waited, compiling, after[0] - made[0], flops / took / 1e12)
+
+
+def run(bench: Bench, outcome: Outcome, part: str) -> None:
+    name = bench.scale.big if part == "big" else bench.scale.base
+    with tempfile.TemporaryDirectory() as folder, bench.attending():
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "compiled"))  # of an earlier run nothing is used
+        began = time.perf_counter()
+        trainer = bench.trainer(bench.model(name), bench.training(name), bench.epoch(), Path(folder))
+        trainer.state.model.train()
+        coming = TimedPrefetch(trainer.coming)
+        trainer.coming = coming  # type: ignore[assignment]
+        start = time.perf_counter() - began
+        try:
+            cold = taken(bench, trainer, coming, bench.scale.steps, SECONDS)
+            report_cold(bench, outcome, part, start, cold, coming)
+            warm = taken(bench, trainer, coming, cold.steps, 2 * SECONDS)
+            report_warm(bench, outcome, cold, warm, start)
+            look_inside(bench, outcome, trainer, warm)
+        finally:
+            coming.coming.close()
+
+
+def report_cold(bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch) -> None:
+    columns = ("pass", "batching", "attention", "steps", "real tokens/s", "goal", "TFLOP/s", "shapes", "programs")
+    speed = cold.tokens / (start + cold.seconds)
+    cells = [f"{cold.steps:,}", f"{speed:,.0f}", f"{GOALS[part]:,}", f"{cold.tflops:.0f}", str(len(coming.shapes))]
+    rows = outcome.table(*columns)
+    rows.append(["from a cold start", bench.batching, bench.attention, *cells, str(cold.programs)])
+    rows.append(["warm", bench.batching, bench.attention, *["–"] * 2, f"{GOALS[part]:,}", *["–"] * 3])
+    outcome.figures |= {"start_seconds": start, "cold": vars(cold), "attention_shapes": len(coming.shapes)}
+
+
+def report_warm(bench: Bench, outcome: Outcome, cold: Pass, warm: Pass, start: float) -> None:
+    warm_row = outcome.tables[-1]["rows"][-1]
+    warm_row[3], warm_row[4], warm_row[6] = f"{warm.steps:,}", f"{warm.speed:,.0f}", f"{warm.tflops:.0f}"
+    warm_row[8] = str(warm.programs)
+    compiling, waited = cold.compiling - warm.compiling, cold.waited - warm.waited
+    lost = {
+        "making the model and ordering the pairs": start,
+        "compilation": compiling,
+        "waiting for batches": waited,
+        "first use of a shape, and what else only the first pass does": cold.seconds
+        - warm.seconds
+        - compiling
+        - waited,
+        "warm: waiting for batches": warm.waited,
+    }
+    rows = outcome.table("time lost", "seconds")
+    rows += [[cause, f"{seconds:.1f}"] for cause, seconds in lost.items()]
+    outcome.figures |= {"warm": vars(warm), "lost_seconds": lost}
+
+
+def look_inside(bench: Bench, outcome: Outcome, trainer: Trainer, warm: Pass) -> None:
+    """The kernels of a few steps, the time in which none runs, and the waits of the host."""
+    steps = min(PROFILED, warm.steps)
+
+    def some() -> None:
+        trainer.state.step = 0
+        for _ in range(steps):
+            trainer.advance()
+
+    waits = host_waits(trainer.advance, bench.device)
+    kernels, calls = profiled(some, bench.device)
+    busy, step = kernels.total() / 1e3 / steps, 1e3 * warm.seconds / warm.steps
+    groups: dict[str, float] = {}
+    for kernel, microseconds in kernels.items():
+        group = group_of(kernel)
+        groups[group] = groups.get(group, 0) + microseconds / 1e3 / steps
+    rows = outcome.table("a warm step", "ms")
+    rows += [[group, f"{took:.2f}"] for group, took in sorted(groups.items(), key=lambda item: -item[1])]
+    rows.append(["no kernel runs", f"{max(0.0, step - busy):.2f}" if bench.device.type == "cuda" else "–"])
+    rows.append(["the whole step", f"{step:.2f}"])
+    memory = torch.cuda.max_memory_allocated() / 2**30 if bench.device.type == "cuda" else None
+    outcome.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
+    outcome.figures["longest_kernels_ms"] = dict[str, Any](
+        (kernel[:100], round(microseconds / 1e3 / steps, 3)) for kernel, microseconds in kernels.most_common(20)
+    )
+    rows = outcome.table("host waits in a step", "kernels of attention", "peak memory, GiB")
+    names = ", ".join(kernels_of(calls)) or "–"
+    rows.append([str(len(waits)), names, "–" if memory is None else f"{memory:.1f}"])

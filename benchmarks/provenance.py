@@ -1,0 +1,40 @@
+"""The JSON file of a benchmark: its tables, and how they were made. Imports no module of the pipeline."""
+
+import hashlib
+from datetime import date
+from pathlib import Path
+from typing import Any, TypedDict
+
+from transformer.files import write_json
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks/results"
+
+
+class Table(TypedDict):
+    """All cells are texts. A figure that was not taken is a dash."""
+
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def write_record(
+    path: Path,
+    command: str,
+    hardware: str,
+    versions: dict[str, str],
+    commit: str | None,
+    tables: list[Table],
+    **more: Any,
+) -> None:
+    """Write the file from which `python -m tests.pages` writes a table of the documentation."""
+    made = {"command": command, "hardware": hardware, "versions": versions, "commit": commit}
+    write_json(path, {**made, "date": date.today().isoformat(), "tables": tables, **more})
+
+
+def code_digest() -> str:
+    """The sha256 of the code that benchmarks.gpu measures and of its own."""
+    total = hashlib.sha256()
+    for path in sorted([*ROOT.glob("transformer/**/*.py"), *ROOT.glob("benchmarks/gpu/*.py")]):
+        total.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,48 @@
+"""Print the best trial of a search as a line of `runs`, or add it to params.yaml.
+
+python -m pipeline.commands.best NAME              prints the line
+python -m pipeline.commands.best NAME --select     adds it to `runs`, as NAME-best
+
+Reads scores/searches/NAME.json or, without it, the record results/searches/NAME.json.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pipeline.commands.study import with_blocks
+from pipeline.settings import params
+from pipeline.settings.score_files import mapping, within
+from pipeline.settings.searches import line
+from pipeline.workflow import stage
+from transformer.config.reading import UserError
+from transformer.files import atomic, read_json
+
+FOLDERS = (Path("scores/searches"), Path("results/searches"))
+
+
+def best_run(name: str) -> dict[str, Any]:
+    """Return the entry of `runs` that the search `name` found."""
+    paths = [folder / f"{name}.json" for folder in FOLDERS]
+    for path in paths:
+        if path.is_file():
+            return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
+    raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` makes the first")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    run, added = best_run(arguments.name), f"{arguments.name}-best"
+    print(line(added, run))
+    if arguments.select:
+        path = params.PARAMS
+        text = path.read_bytes().decode("utf-8")
+        with atomic(path) as file:
+            file.write(with_blocks(text, {"runs": {**params.parse(text)["runs"], added: run}}).encode("utf-8"))
+        print(f"{path}: {added} is added to runs; `snakemake --cores all` trains it")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="best", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="a search of params.yaml, or of results/searches")
+    parser.add_argument("--select", action="store_true", help="add the line to `runs` in params.yaml")
+    stage.run(main, parser)

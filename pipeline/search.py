@@ -1,0 +1,195 @@
+"""Search for settings: short trainings, chosen by Optuna's TPE. A search that was stopped goes on where it was.
+
+    python -m pipeline.search NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
+        --dev data/sets/CORPUS-dev --out scores/searches/NAME.json --times work/times/searches/NAME.json
+
+Reads searches.NAME of params.yaml, the binarised pairs and, for the metric dev_bleu, the dev set. Writes the trials, the
+importance of each setting and the best entry of `runs` to --out, and what depends on the machine to --times. The study
+stays in work/searches/NAME, so that a larger number of trials runs only the new ones. Each trial is a run in MLflow,
+nested in the run of the search.
+"""
+
+import argparse
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline import train
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.settings.digest import digest
+from pipeline.settings.machine import MachineConfig, machine
+from pipeline.settings.params import load, section
+from pipeline.settings.searches import Search, search, trial_settings
+from pipeline.tracking import client as tracking
+from pipeline.training import outcome, workspace
+from pipeline.training.trials import Trial, Trials
+from pipeline.workflow import hardware, stage
+from pipeline.workflow.progress import Progress
+from pipeline.workflow.times import write_times
+from transformer.binarised import describe
+from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import UserError
+from transformer.divergence import Diverged
+from transformer.files import write_json
+from transformer.parallel import SINGLE_PROCESS
+from transformer.store import step_files
+from transformer.training import Trainer
+from transformer.translator import Translator
+
+RESULT = "search.json"
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """One search in its folder `place`. `stop` is true once a signal or the time limit is to stop it."""
+
+    name: str
+    search: Search
+    params: Mapping[str, Any]
+    arguments: argparse.Namespace
+    options: MachineConfig
+    place: Path
+    trials: Trials
+    stop: train.Interruption
+
+    def run(self) -> bool:
+        """Run the trials that are left. False if the search was interrupted."""
+        total = self.search.config.trials
+        with Progress(total=total, unit="trial") as bar:
+            for trial in self.trials.remaining():
+                bar.update(trial.number - bar.n)
+                folder = self.place / f"trial-{trial.number}"
+                try:
+                    done = self.attempt(trial, folder)
+                except Diverged as error:
+                    trial.prune(str(error).partition(";")[0])
+                    done = True
+                self.write()
+                if not done:
+                    return False
+                shutil.rmtree(folder, ignore_errors=True)
+            bar.update(total - bar.n)
+        return True
+
+    def attempt(self, trial: Trial, folder: Path) -> bool:
+        """Train a trial in its folder, and tell Optuna how it ended. False if it was interrupted."""
+        model, config = trial_settings(self.params, self.name, self.search, trial.settings)
+        training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
+        try:
+            return self.follow(trial, training, folder)
+        finally:
+            training.coming.close()
+            if training.device.type == "cuda":
+                torch.compiler.reset()  # torch keeps the compiled code of a few shapes only
+
+    def follow(self, trial: Trial, training: Trainer, folder: Path) -> bool:
+        state, config = training.state, self.search.config
+
+        def used() -> float:
+            """The part of the budget that is used. A part of a time is a tenth of it, so that trials are comparable."""
+            if config.minutes is None:
+                return state.step / training.config.steps
+            return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10
+
+        def tick(record: dict | None) -> None:
+            if record and "dev_loss" in record:
+                trial.report(record["step"], record["dev_loss"], used())
+                self.write()
+
+        def over() -> bool:
+            return bool(self.stop()) or used() >= 1 or trial.hopeless
+
+        self.write()
+        if not over():
+            training.run(tick, over)
+        if trial.hopeless:
+            trial.prune("above the median dev loss")
+        elif self.stop() and used() < 1:
+            return False
+        else:
+            if not trial.curve or trial.curve[-1][0] < state.step:  # the time was over between two evaluations
+                tick(training.evaluate())
+            trial.complete(trial.curve[-1][1] if config.metric == "dev_loss" else self.bleu(training, folder))
+        train.tell(f"trial {trial.number}: {self.trials.records()[trial.number]['state']} at step {state.step}")
+        return True
+
+    def bleu(self, training: Trainer, folder: Path) -> float:
+        """The BLEU on dev of the last weights, by the decoding of the model."""
+        settings = section(self.params, "models", self.search.config.model, "decoding", DecodingConfig)
+        training.store.save_weights(training.state)
+        train.publish(training, describe(self.arguments.data), folder / "model")
+        weights = step_files(folder / "model")[-1][1]
+        translator = Translator.open(weights, self.arguments.vocabulary, settings, training.device)
+        dev = EvaluationSet.open(self.arguments.dev)
+        hypotheses = translator.text(translator.translate(dev.lines("normalised")[0], "dev"))
+        measure = measures(dev.languages[1])[HEADLINE]
+        return round(measure.score(measure.statistics(hypotheses, dev.lines("raw")[1]).sum(axis=0)), 4)
+
+    def write(self) -> None:
+        """Write search.json in the folder, from which MLflow mirrors the trials."""
+        write_json(self.place / RESULT, self.content())
+
+    def content(self) -> dict[str, Any]:
+        best = self.trials.best()
+        return {
+            "name": self.name,
+            "search": self.params["searches"][self.name],
+            "data_sum": describe(self.arguments.data)["sum"],
+            "trials": self.trials.records(),
+            "best": best and {"trial": best.number, "run": self.search.run(best.user_attrs["settings"])},
+        }
+
+
+def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) -> str:
+    """The digest that the folder of a search is named after: all but the number of trials, and the code."""
+    config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}
+    first = {key: value for dimension in chosen.space for key, value in dimension.samples()[0].items()}
+    fixed = [
+        {key: value for key, value in vars(settings).items() if key not in first}
+        for settings in trial_settings(params, name, chosen, first)
+    ]
+    space = params["searches"][name]["space"]
+    return digest([config, space, fixed, data_sum, workspace.code_digest(train.CODE)])
+
+
+def others(place: Path) -> None:
+    """Say where trials of other settings, data or code are."""
+    for path in sorted(place.parent.glob(f"*/{RESULT}")):
+        if path.parent != place and not (place / RESULT).exists():
+            train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    params, name, started = load(), arguments.name, outcome.now()
+    chosen, options = search(params, name), machine(params)
+    key = key_of(params, name, chosen, describe(arguments.data)["sum"])
+    with workspace.lock(f"searches/{name}"):
+        place = workspace.folder(f"searches/{name}", key)
+        others(place)
+        trials = Trials(place / "trials.db", chosen)
+        stop = train.Interruption(options.time_limit_minutes)
+        searcher = Searcher(name, chosen, params, arguments, options, place, trials, stop)
+        searcher.write()
+        with tracking.following_search(name, place / RESULT):
+            if not searcher.run():
+                train.tell(f"stopped by {stop.reason}; the same command goes on")
+                return stage.INTERRUPTED
+        if trials.best() is None:
+            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials came to its end; narrow its space")
+        write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
+        made_on = hardware.hardware(hardware.torch_device(options, 1))
+        write_times(arguments.times, arguments.out, {**made_on, "commit": hardware.commit(), "started": started})
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="search", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="a search of params.yaml")
+    for name in ("--data", "--vocabulary", "--dev", "--out", "--times"):
+        parser.add_argument(name, type=Path, required=True)
+    stage.run(main, parser)

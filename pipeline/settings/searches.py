@@ -1,0 +1,162 @@
+"""The searches of params.yaml: the space, the budget and the metric of a search for settings."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any, Literal
+
+from pipeline.settings.names import require_name
+from pipeline.settings.params import entry, require_known
+from pipeline.settings.selection import run_settings
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, keys, read, require, shown
+from transformer.config.training import TrainingConfig
+
+NOT_SEARCHED = {"steps": "it is the budget of a trial", "seed": "a setting is not chosen by luck"}
+DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml is the trial
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """One search, without its space. Either `steps` or `minutes` is the budget of a trial."""
+
+    corpus: str
+    model: str
+    trials: int
+    steps: int | None
+    minutes: float | None
+    metric: Literal["dev_loss", "dev_bleu"]
+    seed: int
+
+    def __post_init__(self) -> None:
+        require(self.trials > 0, "trials", self.trials, "a whole number above 0 is expected")
+        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        if (self.steps is None) == (self.minutes is None):
+            raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
+        for key in ("steps", "minutes"):
+            value = getattr(self, key)
+            require(value is None or value > 0, key, value, "a number above 0 is expected")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers from `low` to `high`. Values are sampled uniformly on a linear or on a logarithmic scale."""
+
+    low: float
+    high: float
+    scale: Literal["linear", "log"]
+
+    def __post_init__(self) -> None:
+        require(self.low < self.high, "low", self.low, f"a number below high ({self.high:g}) is expected")
+        require(self.scale == "linear" or self.low > 0, "low", self.low, "a number above 0 is expected for scale log")
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension of the space: a range of a setting, or choices, each of which gives one or several settings."""
+
+    name: str
+    choices: tuple[Mapping[str, Any], ...] = ()
+    range: Range | None = None
+    whole: bool = False  # the range is of a setting that is a whole number
+
+    def settings(self, value: Any) -> dict[str, Any]:
+        """Return the settings for a sampled value: the number of a choice, or a number of the range."""
+        if self.range is None:
+            return dict(self.choices[value])
+        rounded = min(max(float(f"{value:.{DIGITS}g}"), self.range.low), self.range.high)
+        return {self.name: value if self.whole else rounded}
+
+    def samples(self) -> list[dict[str, Any]]:
+        """Return the settings of each choice, or of both ends of the range."""
+        if self.range is None:
+            return [dict(choice) for choice in self.choices]
+        ends = (self.range.low, self.range.high)
+        return [{self.name: int(end) if self.whole else end} for end in ends]
+
+
+@dataclass(frozen=True)
+class Search:
+    config: SearchConfig
+    space: tuple[Dimension, ...]
+
+    def run(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entry of `runs` with these settings."""
+        return {"corpus": self.config.corpus, "model": self.config.model, **settings}
+
+
+def search(params: Mapping[str, Any], name: str) -> Search:
+    """Return the search `name` of params.yaml. Raises UserError if it is invalid, or if a setting in its space is."""
+    where, values = f"params.yaml: searches.{name}", entry(params, "searches", name)
+    require_known(values, [*keys(SearchConfig), "space"], params, where)
+    config = read(SearchConfig, {key: value for key, value in values.items() if key != "space"}, where)
+    space = values.get("space")
+    if not isinstance(space, Mapping) or not space:
+        raise UserError(f"{where}.space: {shown(space)} is not possible; a mapping of settings to values is expected")
+    found = Search(config, tuple(dimension(key, value, f"{where}.space") for key, value in space.items()))
+    require_different(found.space, f"{where}.space")
+    for settings in combinations_of(found.space):
+        trial_settings(params, name, found, settings)
+    return found
+
+
+def dimension(name: Any, value: Any, where: str) -> Dimension:
+    """Read an entry of a space: `setting: [value, ...]`, `setting: {low, high, scale}`, or `any name: [{...}, ...]`."""
+    require_name(name, where)
+    if isinstance(value, Mapping):
+        whole = any(cls.__annotations__.get(name) is int for cls in (ModelConfig, TrainingConfig))
+        bounds = read(Range, value, f"{where}.{name}")
+        if whole and not (bounds.low.is_integer() and bounds.high.is_integer()):
+            raise UserError(f"{where}.{name}: {shown(value)} is not possible; whole numbers are expected")
+        return Dimension(name, range=bounds, whole=whole)
+    if not isinstance(value, list) or not value:
+        raise UserError(
+            f"{where}.{name}: {shown(value)} is not possible; a list of values, or low, high and scale, is expected"
+        )
+    several = [isinstance(choice, Mapping) and bool(choice) for choice in value]
+    if any(several) and (not all(several) or len({tuple(sorted(map(str, choice))) for choice in value}) > 1):
+        raise UserError(f"{where}.{name}: either values, or mappings of the same settings, are expected")
+    return Dimension(name, tuple(choice if all(several) else {name: choice} for choice in value))
+
+
+def line(name: str, run: Mapping[str, Any]) -> str:
+    """Return an entry of `runs` as a line of params.yaml."""
+    return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in run.items())}}}"
+
+
+def require_different(space: tuple[Dimension, ...], where: str) -> None:
+    """Raise UserError if two dimensions give the same setting, or if a setting is not to be searched for."""
+    owners: dict[str, str] = {}
+    for one in space:
+        for key in one.samples()[0]:
+            if key in NOT_SEARCHED:
+                raise UserError(f"{where}.{one.name}: {key} is not possible in a space: {NOT_SEARCHED[key]}")
+            if key in owners:
+                raise UserError(f"{where}: {key} is in both {owners[key]} and {one.name}")
+            owners[key] = one.name
+
+
+def combinations_of(space: tuple[Dimension, ...]) -> Iterator[dict[str, Any]]:
+    """Yield settings in which each two dimensions have each pair of their samples.
+
+    A setting limits at most one other setting (d_model and h, for example), so all settings of the space are valid if
+    these are.
+    """
+    first = {key: value for one in space for key, value in one.samples()[0].items()}
+    if len(space) == 1:
+        yield from space[0].samples()
+    for one, other in combinations(space, 2):
+        for settings, more in product(one.samples(), other.samples()):
+            yield {**first, **settings, **more}
+
+
+def trial_settings(
+    params: Mapping[str, Any], name: str, search: Search, settings: Mapping[str, Any]
+) -> tuple[ModelConfig, TrainingConfig]:
+    """Return the settings of a trial: those of its run, with the budget, and one checkpoint, at the end."""
+    try:
+        _, model, training = run_settings({**params, "runs": {name: search.run(settings)}}, name)
+    except UserError as error:
+        raise UserError(str(error).replace(f"runs.{name}", f"searches.{name}.space")) from None
+    steps = search.config.steps or training.steps
+    return model, replace(training, steps=steps, checkpoint_every=steps, keep=1)

@@ -1,0 +1,126 @@
+"""The trials of a search for settings: Optuna's study in an SQLite file, which a killed search continues.
+
+The samples of trial n depend on the seed, on n and on the trials before it, and not on how often the search was started.
+Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its dev loss was above the median
+of the completed trials at the same part of the budget, or if its training diverged.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from pipeline.settings.searches import Dimension, Search
+
+STARTUP = 5  # completed trials before one is pruned
+WARMUP = 30  # percent of the budget before a trial is pruned; the warm-up of the learning rate is over then
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+class Trials:
+    """The study of one search, in the file `path`."""
+
+    def __init__(self, path: Path, search: Search) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.search = search
+        self.sign = 1.0 if search.config.metric == "dev_loss" else -1.0
+        self.study = optuna.create_study(
+            storage=f"sqlite:///{path}",
+            study_name="search",
+            load_if_exists=True,
+            direction="minimize" if self.sign > 0 else "maximize",
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
+        )
+
+    def remaining(self) -> Iterator["Trial"]:
+        """Yield the trials to be run: first the one that was running when the last process ended, if there is one."""
+        running = self.study.get_trials(states=(TrialState.RUNNING,))
+        while running or len(self.study.trials) < self.search.config.trials:
+            number = running[0].number if running else len(self.study.trials)
+            self.study.sampler = optuna.samplers.TPESampler(seed=seed_of(self.search.config.seed, number))
+            asked = optuna.trial.Trial(self.study, running[0]._trial_id) if running else self.study.ask()
+            settings: dict[str, Any] = {}
+            for dimension in self.search.space:
+                settings |= dimension.settings(sample(asked, dimension))
+            asked.set_user_attr("settings", settings)
+            yield Trial(asked, settings, self.sign)
+            running = []
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the trials as search.json holds them."""
+        return [record(trial) for trial in self.study.get_trials(deepcopy=False)]
+
+    def best(self) -> FrozenTrial | None:
+        completed = self.study.get_trials(states=(TrialState.COMPLETE,))
+        return min(completed, key=lambda trial: self.sign * (trial.value or 0.0), default=None)
+
+    def importance(self) -> dict[str, float]:
+        """Return the importance of each dimension by PED-ANOVA; empty if there are too few trials for it."""
+        completed = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if len({trial.value for trial in completed}) < 2:
+            return {}
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        found = optuna.importance.get_param_importances(self.study, evaluator=evaluator)
+        return {name: round(value, 6) for name, value in found.items() if math.isfinite(value)}
+
+
+class Trial:
+    """A trial that is running. `curve` has the step and the dev loss of each evaluation; `hopeless` says to prune it."""
+
+    def __init__(self, trial: optuna.trial.Trial, settings: Mapping[str, Any], sign: float) -> None:
+        self.trial, self.number, self.settings, self.sign = trial, trial.number, settings, sign
+        self.curve: list[list[float]] = trial.user_attrs.get("curve", [])
+        self.reported = set(trial.study.trials[trial.number].intermediate_values)
+        self.hopeless = bool(self.reported) and trial.should_prune()  # when it was killed
+
+    def report(self, step: int, dev_loss: float, part: float) -> None:
+        """Add an evaluation, unless the trial had it before it was resumed. `part` of the budget is used."""
+        if not self.curve or step > self.curve[-1][0]:
+            self.curve.append([step, dev_loss])
+            self.trial.set_user_attr("curve", self.curve)
+        percent = int(100 * part)
+        if percent not in self.reported:
+            self.reported.add(percent)
+            self.trial.report(self.sign * dev_loss, percent)
+            self.hopeless = part < 1 and self.trial.should_prune()
+
+    def complete(self, value: float) -> None:
+        self.trial.study.tell(self.trial, value)
+
+    def prune(self, why: str) -> None:
+        self.trial.set_user_attr("why", why)
+        self.trial.study.tell(self.trial, state=TrialState.PRUNED)
+
+
+def seed_of(seed: int, number: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:4])
+
+
+def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
+    """Return the sample of a dimension. A trial that is resumed has its sample already."""
+    bounds = dimension.range
+    if bounds is None:
+        return trial.suggest_categorical(dimension.name, tuple(range(len(dimension.choices))))
+    log = bounds.scale == "log"
+    if dimension.whole:
+        return trial.suggest_int(dimension.name, int(bounds.low), int(bounds.high), log=log)
+    return trial.suggest_float(dimension.name, bounds.low, bounds.high, log=log)
+
+
+def record(trial: FrozenTrial) -> dict[str, Any]:
+    """Return a trial as search.json holds it: its state in Optuna's words, and its value only if it completed."""
+    curve = trial.user_attrs.get("curve", [])
+    return {
+        "trial": trial.number,
+        "state": trial.state.name.lower(),
+        "why": trial.user_attrs.get("why", ""),
+        "settings": trial.user_attrs.get("settings", {}),
+        "steps": int(curve[-1][0]) if curve else 0,
+        "value": trial.value if trial.state is TrialState.COMPLETE else None,
+        "dev_losses": curve,
+    }

@@ -1,0 +1,80 @@
+"""The GPUs of this machine, and those that a stage uses.
+
+Every process numbers the GPUs that it sees from 0 and computes on the first. Two stages at the same time would share that
+GPU. A stage that needs GPUs therefore claims free ones and hides the others from itself by CUDA_VISIBLE_DEVICES. A claim
+is a lock on a file, which ends with the process.
+"""
+
+import fcntl
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline.settings.machine import machine
+
+LOCKS = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"
+STAGES = Path("dvc.yaml")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: a GPU for each process
+
+
+def visible() -> list[str]:
+    """Return the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them. Does not start CUDA."""
+    named = os.environ.get(VISIBLE)
+    if named is None:
+        return [str(number) for number, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
+    entries = (entry.strip() for entry in named.split(","))
+    return list(takewhile(lambda entry: re.fullmatch(r"\d+|(GPU|MIG)-\S+", entry), entries))  # CUDA stops there, too
+
+
+def limit() -> int:
+    """Return the number of GPUs that the stages of this machine share. Without a GPU, the CPU counts as one."""
+    return len(visible()) or 1
+
+
+def claim_for(stage: str, params: Mapping[str, Any]) -> None:
+    """Claim the GPUs that dvc.yaml states for a stage. A worker of a training has those of the process that started it."""
+    if visible() and machine(params).device != "cpu" and "LOCAL_RANK" not in os.environ:
+        claim(needed(stage, params))
+
+
+def needed(stage: str, params: Mapping[str, Any]) -> int:
+    """Return the GPUs that dvc.yaml states for a stage, or 0 for what is not a stage."""
+    stages = YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"] if STAGES.exists() else {}
+    if stage not in stages:
+        return 0
+    gpus = stages[stage].get("do", stages[stage])["meta"]["snakemake"]["gpu"]
+    return machine(params).processes if gpus == ALL_PROCESSES else gpus
+
+
+def claim(number: int) -> None:
+    """Show this process and its children `number` of the visible GPUs: free ones, or shared ones if too few are free."""
+    gpus = visible()
+    free: list[str] = []
+    for gpu in gpus:
+        if len(free) < number and locked(gpu):
+            free.append(gpu)
+    shared = [gpu for gpu in gpus if gpu not in free][: max(0, number - len(free))]
+    if shared:
+        print(f"GPU {', '.join(shared)}: shared with another stage, no other is free", file=sys.stderr)
+    if number:
+        os.environ[VISIBLE] = ",".join(gpu for gpu in gpus if gpu in (*free, *shared))
+
+
+def locked(gpu: str) -> bool:
+    """Lock a GPU until this process ends. Returns whether it was free."""
+    LOCKS.mkdir(parents=True, exist_ok=True)
+    file = os.open(LOCKS / gpu.replace("/", "-"), os.O_WRONLY | os.O_CREAT)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return False
+    return True  # the file stays open

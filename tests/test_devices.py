@@ -1,0 +1,144 @@
+"""Several GPUs on one machine: each stage uses its own. CUDA_VISIBLE_DEVICES stands for GPUs that are not there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline.workflow import devices
+from tests.imports import ROOT, STAGES
+from tests.stubs import StubProject
+
+CLAIM = """
+import os, sys
+from pipeline.workflow import devices
+devices.claim(int(sys.argv[1]))
+print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
+sys.stdin.read()
+"""
+# A training that waits until another training has claimed its GPUs.
+MEETING = """
+import os, runpy, time
+from pathlib import Path
+from pipeline.settings.params import load
+from pipeline.workflow import devices
+
+devices.claim_for("train", load())
+Path("work/claims").mkdir(exist_ok=True)
+(Path("work/claims") / os.environ["CUDA_VISIBLE_DEVICES"]).touch()
+deadline = time.monotonic() + 300
+while len(list(Path("work/claims").iterdir())) < 2:
+    assert time.monotonic() < deadline, "no other training runs at the same time, or it has the same GPU"
+    time.sleep(0.05)
+runpy.run_path("stub.py")
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "LOCKS", tmp_path / "locks")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "gpus"),
+    [
+        ("0,1", ["0", "1"]),
+        ("3, GPU-8932f937-d72c,MIG-GPU-8932/1/0", ["3", "GPU-8932f937-d72c", "MIG-GPU-8932/1/0"]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        ("1,-1,2", ["1"]),  # CUDA ignores what follows an invalid entry
+    ],
+)
+def test_the_visible_gpus_are_those_that_cuda_would_use(monkeypatch, value, gpus):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert devices.visible() == gpus
+    assert devices.limit() == max(1, len(gpus))
+
+
+class Claimer:
+    """A process that has claimed GPUs."""
+
+    def __init__(self, number: int, gpus: str) -> None:
+        pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": gpus}
+        arguments = [sys.executable, "-c", CLAIM, str(number)]
+        self.process = subprocess.Popen(arguments, cwd=ROOT, env=environment, text=True, **pipes)
+        self.gpus = self.process.stdout.readline().strip()
+
+    def end(self) -> str:
+        """Kill the process. Returns what it printed to standard error."""
+        self.process.kill()
+        return self.process.communicate()[1]
+
+
+def test_processes_claim_different_gpus_and_a_killed_one_leaves_its_own_free():
+    first, second = Claimer(1, "0,1,2"), Claimer(2, "0,1,2")
+    third = Claimer(1, "0,1,2")
+    assert (first.gpus, second.gpus, third.gpus) == ("0", "1,2", "0")
+    assert first.end() == second.end() == ""
+    assert third.end() == "GPU 0: shared with another stage, no other is free\n"
+    fourth = Claimer(3, "1,0,2")
+    assert fourth.gpus == "1,0,2", "the order in which the user named them"
+    assert fourth.end() == ""
+
+
+def test_a_stage_claims_what_dvc_yaml_states(params, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    eight = {**params, "machine": {**params["machine"], "processes": 8}}
+    assert devices.needed("train", eight) == 8
+    assert devices.needed("decode", eight) == 1
+    assert devices.needed("score", eight) == devices.needed("record", eight) == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "environment"), [({"device": "cpu"}, {}), ({}, {"LOCAL_RANK": "1"}), ({}, {"CUDA_VISIBLE_DEVICES": ""})]
+)
+def test_a_stage_on_a_cpu_and_a_worker_of_a_training_claim_nothing(params, monkeypatch, setting, environment):
+    monkeypatch.chdir(ROOT)
+    for name, value in {"CUDA_VISIBLE_DEVICES": "0,1", **environment}.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    devices.claim_for("train", {**params, "machine": {**params["machine"], **setting}})
+    assert dict(os.environ) == before and not devices.LOCKS.exists()
+
+
+def test_the_script_of_each_stage_with_gpus_has_the_name_of_the_stage():
+    stages = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    for name in STAGES:
+        if stages[name].get("do", stages[name])["meta"]["snakemake"]["gpu"]:
+            assert f'ArgumentParser(prog="{name}"' in (ROOT / f"pipeline/{name}.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def two_runs(built, tmp_path) -> StubProject:
+    project = built.copy(tmp_path / "project")
+    run = "  demo-tiny: {corpus: demo, model: tiny}\n\ncorp"
+    project.edit("params.yaml", run, run.replace("\n\n", "\n  other: {corpus: demo, model: tiny, h: 1}\n\n"))
+    return project
+
+
+def test_two_trainings_run_at_the_same_time_on_two_gpus(two_runs, tmp_path):
+    (two_runs.root / "pipeline/train.py").write_text(MEETING)
+    trainings = ["train@demo-tiny", "train@other"]
+    two_runs.run("snakemake", "--cores", "4", *trainings, CUDA_VISIBLE_DEVICES="4,7", TMPDIR=str(tmp_path))
+    assert sorted(two_runs.ran()) == trainings
+    assert {path.name for path in (two_runs.root / "work/claims").iterdir()} == {"4", "7"}
+
+
+def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
+    two_runs.edit("params.yaml", "  processes: 1 ", "  processes: 2 ")
+    printed = two_runs.run("snakemake", "--dry-run", "decode@other", "train@other")
+    asked = dict(re.findall(r"^rule (\S+):$.*?^ +resources: .*?gpu=(\d)", printed, re.MULTILINE | re.DOTALL))
+    assert asked["train@other"] == "2" and asked["decode@other"] == "1"
+
+
+def test_without_a_gpu_stages_share_the_cpu(monkeypatch):
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter([]))
+    assert devices.visible() == [] and devices.limit() == 1

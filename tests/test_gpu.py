@@ -1,0 +1,288 @@
+"""benchmarks.gpu on a CPU, with a small model. Its checks are tests, on a GPU too where there is one."""
+
+import dataclasses
+import json
+import math
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import provenance, record
+from benchmarks.gpu import __main__ as command
+from benchmarks.gpu import bench as shared
+from benchmarks.gpu import check, choices, prepare
+from benchmarks.gpu.bench import Bench
+from benchmarks.gpu.checks import CHECKS, compared
+from benchmarks.profile import host_waits
+from benchmarks.workload import Repeated
+from tests import pages
+from tests.imports import ROOT
+from transformer import loss
+from transformer.binarised import open_binarised
+from transformer.config.reading import UserError
+from transformer.device import device_of
+from transformer.vocabulary import Vocabulary
+
+CPU = torch.device("cpu")
+WORDS = [
+    [f"{first}{second}" for first in "bdgk" for second in side] for side in (("a", "ol", "ime"), ("u", "er", "ane"))
+]
+
+
+def lines(count: int) -> list[str]:
+    """Pairs of sentences of 1 to 20 words: the text of a source and of a target file."""
+    draw, sides = random.Random(1), ([], [])
+    for _ in range(count):
+        chosen = [draw.randrange(12) for _ in range(draw.randint(1, 20))]
+        for side, words in zip(sides, WORDS):
+            side.append(" ".join(words[number] for number in chosen))
+    return ["".join(f"{line}\n" for line in side) for side in sides]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    for name, count in (("train", 400), ("test", 20)):
+        for language, text in zip(("en", "de"), lines(count)):
+            (folder / f"{name}.{language}").write_text(text + "\n")  # the last pair is empty
+    return [str(folder / f"{name}.{language}") for name in ("train", "test") for language in ("en", "de")]
+
+
+@pytest.fixture(scope="module")
+def data(texts, tmp_path_factory):
+    out = tmp_path_factory.mktemp("gpu") / "data"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepare, "DEV", 40)
+        prepare.main(prepare.options().parse_args([*texts, "--out", str(out), "--pairs", "300", "--pieces", "300"]))
+    return out
+
+
+@pytest.fixture
+def bench(data, tmp_path):
+    return Bench(device_of("auto"), data, tmp_path / "out")
+
+
+def run(part, data, out, *words) -> tuple[int, dict]:
+    status = command.main(
+        command.options().parse_args([*words, "--part", part, "--data", str(data), "--out", str(out)])
+    )
+    (path,) = out.glob(f"gpu-{part}*.json")
+    return status, json.loads(path.read_text(encoding="utf-8"))
+
+
+def row(table: dict, first: str) -> dict[str, str]:
+    return next(dict(zip(table["columns"], cells)) for cells in table["rows"] if cells[0] == first)
+
+
+def test_the_prepared_pairs_are_those_of_the_text(data, texts):
+    train, dev, test = (open_binarised(data, name) for name in ("train", "dev", "test"))
+    assert (len(train), len(dev), len(test)) == (300, 40, 20)
+    vocabulary = Vocabulary(data / "vocabulary.model")
+    for side, path in enumerate(texts[:2]):
+        decoded = vocabulary.decode(
+            [pairs.pair(number)[side].tolist() for pairs in (train, dev) for number in range(40)]
+        )
+        text = Path(path).read_text().split("\n")
+        assert decoded == text[:40] + text[300:340]
+    settings = json.loads((data / shared.SETTINGS).read_text())
+    assert set(settings["models"]) == {"tiny", "base", "big"} and settings["models"]["big"]["model"]["d_model"] == 1024
+
+
+def test_data_that_is_too_large_is_refused(texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepare, "DEV", 40)
+    monkeypatch.setattr(prepare, "MOST", 1000)
+    words = [*texts, "--out", str(tmp_path / "data"), "--pairs", "300", "--pieces", "300"]
+    with pytest.raises(UserError, match=r"--pairs 300: the data has [\d,]+ bytes, more than 1,000"):
+        prepare.main(prepare.options().parse_args(words))
+    assert not (tmp_path / "data").exists()
+
+
+@dataclasses.dataclass
+class Targets:
+    """A set with these ids of targets."""
+
+    ids: list[list[int]]
+
+    @property
+    def target_ids(self):
+        return np.concatenate(self.ids).astype(np.uint16)
+
+    @property
+    def target_offsets(self):
+        return np.cumsum([0, *map(len, self.ids)])
+
+
+def test_a_bigram_model_knows_a_chain_and_no_more_of_dice_than_their_number():
+    chain, draw = [[4, 5, 6, 7]] * 2000, np.random.default_rng(1)
+    assert 0 < prepare.bigram_loss(Targets(chain), Targets(chain[:9]), 20) < 0.01
+    dice = [list(draw.integers(4, 20, 500)) for _ in range(100)]
+    assert prepare.bigram_loss(Targets(dice[10:]), Targets(dice[:10]), 20) == pytest.approx(math.log(16), rel=0.02)
+    unseen = prepare.bigram_loss(Targets(chain), Targets([[19, 18]]), 20)
+    assert math.isfinite(unseen) and unseen > 5
+
+
+def test_a_repeated_corpus_has_its_pairs_again(data):
+    pairs = open_binarised(data, "train")
+    repeated = Repeated(pairs, 1000)
+    assert len(repeated) == 1000 == len(repeated.lengths("target"))
+    for number in (7, 307, 907):
+        source, target = repeated.pair(number)
+        assert source.tolist() == pairs.pair(7)[0].tolist() and len(target) == repeated.lengths("target")[number]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKS)
+def test_check(name, bench):
+    CHECKS[name](bench)
+
+
+def test_differences_that_are_too_large_fail_a_check():
+    gradients = torch.ones(4)
+    assert compared((2.0, gradients), (2.0, gradients + 1e-5), "float32").startswith("float32: loss 0.0e+00")
+    with pytest.raises(AssertionError, match="at most 1e-05 and 1e-03 are expected"):
+        compared((2.0, gradients), (2.0, gradients * 1.01), "float32")
+    with pytest.raises(AssertionError, match="loss 1"):
+        compared((2.2, gradients), (2.0, gradients), "bfloat16")
+
+
+def test_a_wait_of_the_host_is_seen():
+    assert host_waits(lambda: torch.ones(3).sum(), CPU) == []
+    assert host_waits(lambda: [torch.ones(3).sum().item() for _ in range(2)], CPU) == 2 * ["aten::_local_scalar_dense"]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_both_ways_to_subtract_the_target_are_equal(smoothing):
+    log_probs, labels = torch.randn(5, 30).log_softmax(-1), torch.tensor([0, 3, 3, 29, 7])
+    expected = loss.softmax_minus_target(log_probs.clone(), labels, smoothing)
+    torch.testing.assert_close(choices.by_where(log_probs, labels, smoothing), expected)
+
+
+@pytest.mark.slow
+def test_a_failed_check_leaves_the_others_and_the_comparisons(data, tmp_path, monkeypatch):
+    def broken(bench: Bench) -> str:
+        raise RuntimeError("no kernel\nfound")
+
+    monkeypatch.setattr(check, "CHECKS", {"broken": broken, "whole": lambda bench: "0 waits"})
+    status, made = run("check", data, tmp_path)
+    assert status == 1 and made["failures"] == ["broken: RuntimeError: no kernel"]
+    checks, batches, losses = made["tables"]
+    assert row(checks, "broken")["result"] == "fails" and row(checks, "whole")["figures"] == "0 waits"
+    assert [cells[:2] for cells in batches["rows"]] == [
+        [batching, order] for batching in ("by_length", "mixed") for order in ("cudnn-first", "cudnn-last")
+    ]
+    shapes = [int(cells[3]) for cells in batches["rows"]]
+    assert shapes[0] > shapes[2] == 2, "mixed batches have one shape, of self-attention and of cross-attention"
+    assert [cells[0] for cells in losses["rows"]] == ["scatter_add_", "where"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part, batching", [("train", "by_length"), ("big", "mixed")])
+def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
+    status, made = run(part, data, tmp_path, "--batching", batching, "--attention", "cudnn-last")
+    assert status == 0 and made["failures"] == [] and made["device"] == "cpu"
+    assert (tmp_path / f"gpu-{part}{'-mixed' if batching == 'mixed' else ''}-cudnn-last.json").exists()
+    cold, warm = made["figures"]["cold"], made["figures"]["warm"]
+    assert cold["tokens"] == warm["tokens"] > 1000 and cold["steps"] == warm["steps"] == 6
+    assert made["figures"]["host_waits"] == [] and made["figures"]["attention_kernels"]
+    assert sum(made["figures"]["lost_seconds"].values()) < made["seconds"]
+    assert all(len(cells) == len(table["columns"]) for table in made["tables"] for cells in table["rows"])
+    assert "real tokens/s" in pages.benchmark(next(tmp_path.glob("*.json")), "")
+
+
+@pytest.mark.slow
+def test_what_was_learnt_is_decoded(data, tmp_path):
+    status, learnt = run("learn", data, tmp_path)
+    points, stated = learnt["figures"]["points"], learnt["figures"]["stated_dev_loss"]
+    assert [point["step"] for point in points] == [1, 2, 3, 4, 5, 6]
+    assert points[-1]["dev_loss"] < points[0]["dev_loss"]
+    reached = min(point["dev_loss"] for point in points) < stated
+    assert learnt["figures"]["learned"] == reached == (status == 0)
+    status, decoded = run("decode", data, tmp_path)
+    assert status == 0 and decoded["figures"]["weights"] == "learnt by `learn`"
+    first, *others = decoded["tables"][0]["rows"]
+    assert first[2] == "4,096" and first[-1] == "100.0%" and {cells[2] for cells in others} >= {"16,384"}
+    assert {cells[1] for cells in [first, *others]} == {"float32", "bfloat16"}
+
+
+def test_a_part_whose_time_is_up_still_writes_its_file(bench, monkeypatch):
+    def endless(bench: Bench, outcome) -> None:
+        outcome.table("done").append(["first"])
+        try:
+            time.sleep(60)
+        except Exception:
+            pytest.fail("a part must not catch it")
+
+    monkeypatch.setitem(command.PARTS, "learn", endless)
+    monkeypatch.setattr(shared, "CPU", dataclasses.replace(shared.CPU, seconds=1))
+    outcome = command.run("learn", bench)
+    assert outcome.failures == ["stopped after 1 seconds"]
+    made = json.loads((bench.out / "gpu-learn.json").read_text())
+    assert made["failures"] == outcome.failures and made["tables"] == [{"columns": ["done"], "rows": [["first"]]}]
+
+
+def test_data_that_is_missing_is_one_line(tmp_path):
+    done = start("-m", "benchmarks.gpu", "--part", "learn", "--data", "none", "--out", str(tmp_path))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.endswith("none/settings.json is missing; benchmarks.gpu.prepare makes the data\n")
+    assert not list(tmp_path.iterdir())
+
+
+BLOCKER = """
+import sys
+ALLOWED = {*sys.stdlib_module_names, "transformer", "benchmarks", *"%s".split()}
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in ALLOWED:
+            raise ModuleNotFoundError(f"{name} is not there", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from benchmarks.gpu import __main__ as command
+for words in (["--part", "decode"], ["--part", "train"]):
+    status = command.main(command.options().parse_args([*words, *sys.argv[1:]]))
+    assert status == 0, words
+assert not any(name.startswith(("pipeline", "ruamel", "pytest")) for name in sys.modules)
+"""
+# What torch itself requires.
+OF_TORCH = "torch functorch torchgen typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec triton"
+
+
+def start(*words: str) -> subprocess.CompletedProcess:
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_no_other_package_is_needed(data, tmp_path):
+    code = BLOCKER % f"numpy sentencepiece safetensors {OF_TORCH}"
+    done = start("-c", code, "--data", str(data), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.glob("*.json")} == {"gpu-decode.json", "gpu-train.json"}
+
+
+def test_only_a_gpus_figures_of_this_code_are_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    path, tables = tmp_path / "gpu-big.json", [{"columns": ["pass", "speed"], "rows": [["warm", "7"], ["cold", "–"]]}]
+
+    def take(**differences) -> None:
+        given = {"device": "cuda", "code": provenance.code_digest()} | differences
+        provenance.write_record(path, "python -m benchmarks.gpu", "a GPU", {"torch": "2.11"}, None, tables, **given)
+        record.main(record.options().parse_args([str(path)]))
+
+    with pytest.raises(UserError, match="was made on a cpu"):
+        take(device="cpu")
+    with pytest.raises(UserError, match="made by other code"):
+        take(code="0")
+    take()
+    kept = json.loads((tmp_path / "results/gpu-big.json").read_text(encoding="utf-8"))
+    assert kept["commit"] and kept["tables"] == tables
+    shown = pages.benchmark(tmp_path / "results/gpu-big.json", "")
+    assert "| warm | 7 |" in shown and "a GPU; torch 2.11" in shown

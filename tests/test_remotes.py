@@ -1,0 +1,50 @@
+"""What a clone needs of another machine: an S3 remote, against moto's server, as DVC's own tests do it."""
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from tests.stubs import StubProject
+from tests.test_pipeline import stale
+
+pytest.importorskip("dvc_s3", reason="needs dvc-s3: pip install --editable '.[s3]'")
+moto = pytest.importorskip("moto.server", reason="needs moto: pip install --editable '.[s3]'")
+
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+}
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """The address of an S3 server with the bucket `models`."""
+    server = moto.ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    requests.post(f"{address}/moto-api/reset", timeout=30).raise_for_status()
+    requests.put(f"{address}/models", timeout=30).raise_for_status()
+    yield address
+    server.stop()
+
+
+def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(built, tmp_path, endpoint):
+    project = built.copy(tmp_path / "project")
+    project.run("dvc", "remote", "add", "--default", "shared", "s3://models/transformer")
+    project.run("dvc", "remote", "modify", "shared", "endpointurl", endpoint)
+    project.commit("a remote")
+    project.run("dvc", "push", **CREDENTIALS)
+    clone = StubProject(tmp_path / "clone")
+    project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
+    clone.keep_to_itself()
+    clone.run("dvc", "pull", **CREDENTIALS)
+    assert stale(clone) == set()
+    assert clone.planned() == [] and clone.snakemake() == []
+    model = "models/demo-tiny/average"
+    assert {path.name: path.read_bytes() for path in (clone.root / model).iterdir()} == {
+        path.name: path.read_bytes() for path in (project.root / model).iterdir()
+    }

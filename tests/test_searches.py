@@ -1,0 +1,436 @@
+"""The search for settings: the spaces that are refused, the trials, a kill, and what is made of the result."""
+
+import copy
+import json
+import math
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+from ruamel.yaml import YAML
+
+from pipeline import report
+from pipeline.commands import best
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.reporting import searches as reporting
+from pipeline.reporting.page import page
+from pipeline.settings.check import check
+from pipeline.settings.params import load
+from pipeline.settings.searches import search
+from pipeline.tracking.searches import mirror_search
+from pipeline.training.trials import STARTUP, Trials
+from tests.imports import ROOT
+from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import UserError, read
+from transformer.store import step_files
+from transformer.translator import Translator
+
+SPACE: dict[str, Any] = {
+    "width": [{"d_model": 16, "d_ff": 32}, {"d_model": 32, "d_ff": 64}],
+    "lr_scale": {"low": 0.1, "high": 2.0, "scale": "log"},
+    "dropout": {"low": 0.0, "high": 0.3, "scale": "linear"},
+    "warmup": {"low": 4, "high": 12, "scale": "linear"},
+    "norm": ["post", "pre"],
+    "evaluate_every": [5],
+}
+SEARCH = {"corpus": "demo", "model": "tiny", "trials": 3, "steps": 20, "metric": "dev_loss", "seed": 1, "space": SPACE}
+SMALL = {"N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16, "attention_dropout": 0.0}
+SHORT = {"steps": 500, "batch_tokens": 200, "micro_batch_tokens": 200, "max_length": 100, "checkpoint_every": 100}
+SHORT |= {"log_every": 10, "precision": "float32", "threads": 1}
+BEST = "small-best"
+PATIENCE = 1500  # seconds, on a busy machine
+
+
+# Settings
+
+
+@pytest.fixture
+def params(params) -> dict[str, Any]:
+    return copy.deepcopy(params) | {"searches": {"small": copy.deepcopy(SEARCH)}}
+
+
+def refusal(params: dict[str, Any]) -> str:
+    with pytest.raises(UserError) as raised:
+        check(params)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_valid_search_is_accepted(params):
+    check(params)
+    del params["searches"]["small"]["steps"]
+    params["searches"]["small"]["minutes"] = 0.5
+    check(params)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"trials": 0}, "searches.small.trials: 0 is not possible; a whole number above 0"),
+        ({"steps": None}, "searches.small.steps, minutes: one of them"),
+        ({"minutes": 5}, "searches.small.steps, minutes: one of them"),
+        ({"metric": "bleu"}, "searches.small.metric: 'bleu' is of the wrong type; one of dev_loss, dev_bleu"),
+        ({"model": "tny"}, "models.tny: unknown key; did you mean 'tiny'?"),
+        ({"corpus": "multi30k"}, "searches.small.corpus: 'multi30k' is the corpus of no run"),
+        ({"budget": 5}, "searches.small.budget: unknown key"),
+        ({"space": {}}, "searches.small.space: {} is not possible"),
+        ({"space": {"dropuot": [0.1]}}, "searches.small.space.dropuot: unknown key; did you mean 'dropout'?"),
+        ({"space": {"beam": [4]}}, "searches.small.space.beam: not a setting here; beam belongs in `decoding`"),
+        ({"space": {"dropout": []}}, "searches.small.space.dropout: [] is not possible; a list of values, or low"),
+        ({"space": {"dropout": 0.1}}, "searches.small.space.dropout: 0.1 is not possible; a list of values, or low"),
+        ({"space": {"dropout": [0.1, 1.5]}}, "dropout: 1.5 is not possible; a probability from 0 to below 1"),
+        ({"space": {"dropout": {"low": 0.1, "high": 0.1, "scale": "log"}}}, "dropout.low: 0.1 is not possible"),
+        (
+            {"space": {"dropout": {"low": 0.0, "high": 0.1, "scale": "log"}}},
+            "dropout.low: 0.0 is not possible; a number",
+        ),
+        ({"space": {"dropout": {"low": 0.0, "high": 0.1}}}, "space.dropout.scale is missing"),
+        ({"space": {"dropout": {"low": 0.0, "high": 2.0, "scale": "linear"}}}, "dropout: 2.0 is not possible"),
+        ({"space": {"N": {"low": 1.5, "high": 3, "scale": "linear"}}}, "space.N: {'high': 3, 'low': 1.5"),
+        ({"space": {"h": [2, 3], "d_model": [64]}}, "d_model: 64 is not possible; a multiple of h (3)"),
+        ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the budget"),
+        ({"space": {"seed": [1, 2]}}, "seed is not possible in a space"),
+        ({"space": {"width": [{"h": 2}, {"h": 2, "N": 3}]}}, "space.width: either values, or mappings of the same"),
+        ({"space": {"width": [{"h": 2}, 4]}}, "space.width: either values, or mappings of the same"),
+        ({"space": {"width": [{"h": 2}], "h": [2]}}, "searches.small.space: h is in both width and h"),
+        ({"space": {"$(touch x)": [1]}}, "is not a valid name"),
+    ],
+)
+def test_a_wrong_search_is_refused_in_one_line(params, change, message):
+    params["searches"]["small"] |= change
+    assert message in refusal(params)
+
+
+def test_a_pair_of_choices_that_no_model_can_have_is_refused_before_anything_runs(params):
+    params["searches"]["small"]["space"] = {"dropout": [0.1], "h": [4, 6], "d_model": [48, 64]}
+    assert "d_model: 64 is not possible; a multiple of h (6)" in refusal(params)
+
+
+def test_a_wrong_search_of_a_study_is_named_with_the_study(params):
+    params["studies"]["multi30k-search"]["searches"]["multi30k-search"]["trials"] = -1
+    assert "params.yaml: studies.multi30k-search.searches.multi30k-search.trials: -1" in refusal(params)
+
+
+# Trials, without trainings
+
+
+def tried(path: Path, chosen, restarts: bool) -> list[dict]:
+    """Run all trials with a dev loss that depends on the settings alone, in one study or one a trial."""
+    trials, left = Trials(path, chosen), True
+    while left:
+        left = False
+        for trial in trials.remaining():
+            loss = abs(math.log(trial.settings["lr_scale"])) + trial.settings["dropout"]
+            for step in (5, 10, 15):
+                trial.report(step, loss + 1 / step, step / 20)
+                if restarts and step == 10 and trial.number % 2:  # killed between two evaluations
+                    (trial,) = [next(iter(Trials(path, chosen).remaining()))]
+            if trial.hopeless:
+                trial.prune("hopeless")
+            else:
+                trial.complete(loss)
+            if restarts:
+                trials, left = Trials(path, chosen), True
+                break
+    return trials.records()
+
+
+def test_samples_depend_on_the_seed_and_not_on_restarts_and_bad_trials_are_pruned(params, tmp_path):
+    params["searches"]["small"] |= {"trials": 14}
+    chosen = search(params, "small")
+    whole, pieces = (tried(tmp_path / f"{restarts}.db", chosen, restarts) for restarts in (False, True))
+    assert whole == pieces and len(whole) == 14
+    params["searches"]["small"]["seed"] = 2
+    other = tried(tmp_path / "other.db", search(params, "small"), False)
+    assert [trial["settings"] for trial in other] != [trial["settings"] for trial in whole]
+    for trial in whole:
+        settings = trial["settings"]
+        assert 0.1 <= settings["lr_scale"] <= 2.0 and 0 <= settings["dropout"] <= 0.3
+        assert settings["warmup"] in range(4, 13) and settings["norm"] in ("post", "pre")
+        assert {"d_model": settings["d_model"], "d_ff": settings["d_ff"]} in SPACE["width"]
+        assert trial["value"] is None or trial["state"] == "complete"
+    pruned = [trial for trial in whole if trial["state"] == "pruned"]
+    finished = [trial for trial in whole if trial["state"] == "complete"]
+    assert pruned and min(trial["trial"] for trial in pruned) >= STARTUP
+    best_losses = sorted(trial["value"] for trial in finished)
+    assert all(trial["dev_losses"][-1][1] > best_losses[0] for trial in pruned)
+
+
+def test_a_higher_dev_bleu_is_better(params, tmp_path):
+    params["searches"]["small"] |= {"metric": "dev_bleu"}
+    trials = Trials(tmp_path / "trials.db", search(params, "small"))
+    for trial, bleu in zip(trials.remaining(), (20.0, 30.0, 10.0)):
+        trial.report(5, 3.0 - bleu / 100, 0.5)
+        trial.complete(bleu)
+    assert trials.best().number == 1
+
+
+# The stage
+
+
+def stage(name: str, *arguments: str) -> None:
+    """Run a stage as a script, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [name, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(f"pipeline.{name}", run_name="__main__")
+    assert not ended.value.code
+
+
+def write_params(folder: Path, **search_settings: Any) -> None:
+    params = load(ROOT / "params.yaml")
+    params["corpora"]["demo"]["download"]["generate"] |= {"train": 400, "dev": 15, "test": 2}
+    params["corpora"]["demo"]["vocabulary"] = {"pieces": 400}
+    params["models"]["tiny"] |= {"model": SMALL, "training": SHORT, "decoding": {"extra_length": 5, "threads": 1}}
+    params["machine"] |= {"save_every_minutes": 0.0001, "device": "cpu"}
+    params |= {"runs": {"run": {"corpus": "demo", "model": "tiny"}}, "corpora_in_use": ["demo"], "decodings": {}}
+    params["searches"] = {"small": SEARCH | search_settings}
+    params["studies"] = {}
+    with open(folder / "params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    """A folder with the data of a small corpus."""
+    folder = tmp_path_factory.mktemp("corpus")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_params(folder)
+        stage("download", "demo", "--out", "data/demo/raw", "--test", "data/demo/test")
+        arguments = ["--raw", "data/demo/raw", "--test", "data/demo/test", "--out", "data/demo/normalised"]
+        stage("normalise", "demo", *arguments, "--sets", "data/sets", "--report", "normalise.json")
+        stage("learn_bpe", "demo", "--text", "data/demo/normalised", "--out", "data/demo/vocabulary.model")
+        arguments = ["--text", "data/demo/normalised", "--vocabulary", "data/demo/vocabulary.model"]
+        stage("binarise", "demo", *arguments, "--out", "data/demo/binarised", "--report", "binarise.json")
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    return folder
+
+
+DATA = ("--data", "data/demo/binarised", "--vocabulary", "data/demo/vocabulary.model")
+ARGUMENTS = ("small", *DATA, "--dev", "data/sets/demo-dev", "--out", "scores/searches/small.json")
+ARGUMENTS += ("--times", "work/times/searches/small.json")
+
+
+class Folder:
+    """A folder in which the search `small` is run."""
+
+    def __init__(self, corpus: Path, root: Path, **search_settings: Any) -> None:
+        shutil.copytree(corpus / "data", root / "data")
+        self.root, self.out = root, root / "scores/searches/small.json"
+        write_params(root, **search_settings)
+
+    def start(self, **environment: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline.search", *ARGUMENTS],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off", **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, **environment: str) -> str:
+        """Run the search. Returns what it prints."""
+        process = self.start(**environment)
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 0, said
+        return said
+
+    def states(self, trial: int) -> list[Path]:
+        return list(self.root.glob(f"work/searches/small/*/trial-{trial}/state.safetensors"))
+
+
+@pytest.fixture(scope="module")
+def searched(corpus, tmp_path_factory) -> Folder:
+    folder = Folder(corpus, tmp_path_factory.mktemp("searched"))
+    folder.said = folder.run()
+    return folder
+
+
+@pytest.mark.slow
+def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeypatch):
+    result = json.loads(searched.out.read_text())
+    assert [trial["trial"] for trial in result["trials"]] == [0, 1, 2]
+    assert all(trial["state"] == "complete" and trial["steps"] == 20 for trial in result["trials"])
+    assert all([step for step, _ in trial["dev_losses"]] == [5, 10, 15, 20] for trial in result["trials"])
+    values = [trial["value"] for trial in result["trials"]]
+    assert result["best"]["trial"] == values.index(min(values))
+    assert not list(searched.root.glob("work/searches/small/*/trial-*")), "the states of finished trials are removed"
+    monkeypatch.chdir(searched.root)
+    monkeypatch.setattr(sys, "argv", ["best", "small", "--select"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("pipeline.commands.best", run_name="__main__")
+    assert not ended.value.code
+    params = load()
+    assert params["runs"].keys() == {"run", BEST} and params["runs"][BEST] == result["best"]["run"]
+    params["runs"][BEST] |= {"steps": 20, "checkpoint_every": 20}
+    params["base"]["averaging"]["checkpoints"] = 1
+    with open("params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+    outputs = ("--out", "models/best", "--scores", "scores/best", "--times", "work/times/best.json")
+    arguments = [sys.executable, "-m", "pipeline.train", BEST, *DATA, *outputs]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(arguments, env=environment, check=True, capture_output=True, timeout=PATIENCE)
+    assert json.loads(Path("scores/best/training.json").read_text())["dev_loss"] == min(values)
+
+
+@pytest.mark.slow
+def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_bytes(corpus, searched, tmp_path):
+    folder = Folder(corpus, tmp_path)
+    process = folder.start()
+    while process.poll() is None and not folder.states(1):
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL and folder.states(1) and not folder.out.exists()
+    said = folder.run()
+    assert "trial 0:" not in said and "trial 1: complete" in said and "trial 2: complete" in said
+    assert folder.out.read_bytes() == searched.out.read_bytes()
+    write_params(folder.root, trials=4)
+    said = folder.run(MLFLOW_TRACKING_URI="sqlite:////proc/none/mlflow.db")  # which cannot be created
+    assert "trial 2:" not in said and "trial 3: complete" in said and "tracking: " in said
+    first, longer = (json.loads(path.read_text())["trials"] for path in (searched.out, folder.out))
+    assert longer[:3] == first and len(longer) == 4
+
+
+@pytest.mark.slow
+def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path):
+    folder = Folder(corpus, tmp_path, trials=1, steps=100_000)
+    process = folder.start()
+    while process.poll() is None and not folder.states(0):
+        time.sleep(0.01)
+    process.terminate()
+    said = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 75 and "stopped by SIGTERM" in said
+
+
+@pytest.mark.slow
+def test_a_trial_of_minutes_ends_in_time_and_its_dev_bleu_is_that_of_its_weights(corpus, tmp_path, monkeypatch):
+    one = {"lr_scale": [1.0], "evaluate_every": [1000], "dropout": [0.0, 0.1]}  # no evaluation before the end
+    folder = Folder(corpus, tmp_path, trials=1, steps=None, minutes=0.02, metric="dev_bleu", space=one)
+    folder.run()
+    (trial,) = json.loads(folder.out.read_text())["trials"]
+    assert trial["state"] == "complete" and [step for step, _ in trial["dev_losses"]] == [trial["steps"]]
+    params = load(folder.root / "params.yaml")
+    line = {"corpus": "demo", "model": "tiny", **trial["settings"], "steps": trial["steps"], "checkpoint_every": 1}
+    params["runs"] = {"run": {**line, "keep": 1}}
+    params["base"]["averaging"]["checkpoints"] = 1
+    with open(folder.root / "params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+    outputs = ("--out", "models/run", "--scores", "scores/run", "--times", "work/times/run.json")
+    arguments = [sys.executable, "-m", "pipeline.train", "run", *DATA, *outputs]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(arguments, cwd=folder.root, env=environment, check=True, capture_output=True, timeout=PATIENCE)
+    monkeypatch.chdir(folder.root)
+    decoding = read(DecodingConfig, {**params["base"]["decoding"], "extra_length": 5, "threads": 1}, "test")
+    weights = step_files(Path("models/run"))[-1][1]
+    translator = Translator.open(weights, Path("data/demo/vocabulary.model"), decoding, torch.device("cpu"))
+    dev = EvaluationSet.open(Path("data/sets/demo-dev"))
+    hypotheses = translator.text(translator.translate(dev.lines("normalised")[0], "dev"))
+    assert trial["value"] == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [dev.lines("raw")[1]]).score, abs=1e-4)
+
+
+# What is made of the result
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    """A search.json of four trials, of which one was pruned."""
+    trials = []
+    for number, (value, dropout) in enumerate([(3.0, 0.1), (2.5, 0.2), (None, 0.3), (2.75, 0.4)]):
+        settings = {"lr_scale": 0.1 * 4**number, "dropout": dropout, "norm": "pre" if number % 2 else "post", "N": 2}
+        losses = [[5, 4.0], [20, value]] if value else [[5, 5.0]]
+        state, why = ("complete", "") if value else ("pruned", "above the median dev loss")
+        trial = {"trial": number, "state": state, "why": why, "settings": settings, "steps": losses[-1][0]}
+        trials.append({**trial, "value": value, "dev_losses": losses})
+    run = {"corpus": "demo", "model": "tiny", **trials[1]["settings"]}
+    found = {"name": "small", "search": {**SEARCH, "trials": 4}, "data_sum": "0a1b", "trials": trials}
+    return {**found, "importance": {"dropout": 0.75, "lr_scale": 0.25}, "best": {"trial": 1, "run": run}, **changes}
+
+
+def write_result(folder: Path, **changes: Any) -> None:
+    folder.mkdir(parents=True)
+    (folder / "small.json").write_text(json.dumps(result(**changes)))
+
+
+def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path):
+    write_result(tmp_path / "scores/searches")
+    write_result(tmp_path / "results/searches")
+    (own,) = reporting.selected(params, tmp_path / "scores")
+    (recorded,) = reporting.records(tmp_path / "results")
+    assert reporting.selected({"searches": {}}, tmp_path / "scores") == [] == reporting.records(tmp_path)
+    assert recorded.recorded and not own.recorded
+    shown = reporting.table(own)
+    assert [column.label for column in shown.columns] == [
+        *("trial", "lr_scale", "dropout", "norm", "steps", "dev loss", "state", "why")
+    ]
+    assert [row[0] for row in shown.rows] == [1, 3, 0, 2], "the best first, without a value last"
+    assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in shown.notes[1]
+    files = report.report(params, [], tuned=[own])
+    assert "search-small.csv" in files
+    figures = {path for path in files if path.startswith("figures/search-")}
+    assert figures == {f"figures/search-small-{kind}.svg" for kind in ("history", "settings", "importance")}
+    assert 'id="searches"' in files["index.html"] and files == report.report(params, [], tuned=[own])
+    assert "searches" not in page(report.content_of(params, [], figures=False))
+
+
+def test_a_damaged_result_is_named(params, tmp_path):
+    write_result(tmp_path / "scores/searches", best=None)
+    with pytest.raises(UserError, match=r"small\.json: best\.trial is missing"):
+        reporting.selected(params, tmp_path / "scores")
+
+
+def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatch, capsys):
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write_result(tmp_path / "results/searches")
+    monkeypatch.setattr(sys, "argv", ["best", "small"])
+    before = load()
+    best.main(best.argparse.Namespace(name="small", select=False))
+    printed = capsys.readouterr().out
+    assert YAML(typ="safe").load(printed) == {"small-best": result()["best"]["run"]}
+    assert load() == before
+    best.main(best.argparse.Namespace(name="small", select=True))
+    assert load() == before | {"runs": before["runs"] | {"small-best": result()["best"]["run"]}}
+    with pytest.raises(UserError, match=r"none: neither scores/searches/none\.json nor results/searches/none\.json"):
+        best.best_run("none")
+
+
+@pytest.mark.slow
+def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(tmp_path, monkeypatch):
+    from mlflow import MlflowClient
+
+    from pipeline.tracking import store
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    write_result(tmp_path / "searches")
+    path, running = tmp_path / "searches/small.json", result()
+    running["trials"][-1] |= {"state": "running", "value": None}
+    (tmp_path / "live.json").write_text(json.dumps(running))
+    written: set[int] = set()
+    with store.opened() as opened:
+        mirror_search(opened, tmp_path / "live.json", written, False)
+        assert written == {0, 1, 2}
+        mirror_search(opened, path, written, True)
+        mirror_search(opened, path, set(), True)  # again, as `pipeline.commands.track` does
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (experiment,) = [one for one in client.search_experiments() if one.name != "Default"]
+    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    assert runs.keys() == {"small", *(f"small: trial {number}" for number in range(4))}
+    parent = runs.pop("small")
+    assert parent.data.metrics == {"search/trials": 4.0, "search/best": 2.5}
+    assert {run.data.tags["mlflow.parentRunId"] for run in runs.values()} == {parent.info.run_id}
+    assert {run.info.status for run in [parent, *runs.values()]} == {"FINISHED"}
+    third = runs["small: trial 2"]
+    assert third.data.tags["state"] == "pruned" and third.data.params["dropout"] == "0.3"
+    history = client.get_metric_history(runs["small: trial 1"].info.run_id, "dev_loss")
+    assert [(point.step, point.value) for point in history] == [(5, 4.0), (20, 2.5)]
