@@ -123,9 +123,8 @@ def test_only_trainings_use_several_nodes_and_processes():
 def stale(built, tmp_path):
     """A project in which only the training and what follows are stale."""
     project = built.copy(tmp_path / "project")
-    project.edit(
-        "params.yaml", "demo-tiny: {corpus: demo, model: tiny}", "demo-tiny: {corpus: demo, model: tiny, seed: 2}"
-    )
+    run = "\nruns:\n  demo-tiny: {corpus: demo, model: tiny"
+    project.edit("params.yaml", f"{run}}}", f"{run}, seed: 2}}")
     return project
 
 
