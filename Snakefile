@@ -111,7 +111,8 @@ SUBMITTED = "cluster" in config  # by the profile
 
 # The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, one
 # training or decoding at a time uses the CPU. `--resources gpu=N` on the command line takes precedence.
-if workflow.local_exec and "gpu" not in workflow.global_resources:
+# (`workflow.local_exec` is true while this file is read, whatever the executor is.)
+if not SUBMITTED and "gpu" not in workflow.global_resources:
     largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
     workflow.register_resource("gpu", max(devices.limit(), largest))
 

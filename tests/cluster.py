@@ -33,7 +33,7 @@ from tests.local_slurm import Slurm, wait
 from tests.projects import Project
 from tests.shortened import OUTPUTS, RUN, TRAIN, content, shortened
 
-PATIENCE = 600  # seconds for one run of the workflow
+PATIENCE = 1800  # seconds for one run of the workflow
 TOLERANCE = 1e-4  # relative, of a loss: as in tests/test_parallel.py
 STEPS = 400
 STAGES = [name for name in OUTPUTS if name.partition("@")[0] not in ("decoding", "ensemble", "value")]
