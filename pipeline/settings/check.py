@@ -129,7 +129,7 @@ def check_base(params: Mapping) -> None:
         read(cls, entry(params, "base", key), f"params.yaml: base.{key}")
     exactly(entry(params, "base", "decoders"), DECODERS, "params.yaml: base.decoders")
     for name in DECODERS:
-        choice(params, {"decoder": name}, f"params.yaml: base.decoders.{name}")
+        choice(params, {"decoder": name}, f"params.yaml: base.decoders.{name}", used=False)
     value_settings(params, {}, "params.yaml: base.value")
     scoring(params)
 

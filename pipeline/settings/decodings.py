@@ -30,8 +30,11 @@ def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     return DecodingRun(values["model"], values["set"], choice(params, settings, where))
 
 
-def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> Choice:
-    """Return the decoder that `values` names, with its settings in `base`, changed by `values`."""
+def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str, used: bool = True) -> Choice:
+    """Return the decoder that `values` names, with its settings in `base`, changed by `values`.
+
+    The settings of a decoder that is not `used` need not fit those of `base.decoding`.
+    """
     name = values.get("decoder", DEFAULT)
     require_decoder(name, list(DECODERS), where)
     changed = {key: value for key, value in values.items() if key != "decoder"}
@@ -42,10 +45,12 @@ def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> 
     config = read(DecodingConfig, {**entry(params, "base", "decoding"), **shared}, where)
     parts = {key: part(params, merged.pop(key), f"{where}.{key}", config) for key in cls.PARTS}
     own = read(cls, merged, where)
-    try:
-        return Choice(name, config, own, parts=parts)
-    except UserError as error:
-        raise UserError(f"{where}.{error}") from None
+    if used and hasattr(own, "check"):
+        try:
+            own.check(config)
+        except UserError as error:
+            raise UserError(f"{where}.{error}") from None
+    return Choice(name, config, own, parts=parts)
 
 
 def of_base(params: Mapping[str, Any], decoder: str) -> Mapping[str, Any]:

@@ -101,10 +101,6 @@ class Choice:
     number: int = 1
     parts: Mapping[str, "Choice"] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if hasattr(self.own, "check"):
-            self.own.check(self.config)
-
     @property
     def needs_value(self) -> bool:
         """Whether it, or a decoder that it uses, searches for a value."""
