@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from transformer.files import write_json
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks/results"
+MEASURED = ("transformer/**/*.py", "benchmarks/gpu/*.py", "benchmarks/profile.py", "benchmarks/workload.py")
 
 
 class Table(TypedDict):
@@ -35,6 +35,6 @@ def write_record(
 def code_digest() -> str:
     """The sha256 of the code that benchmarks.gpu measures and of its own."""
     total = hashlib.sha256()
-    for path in sorted([*ROOT.glob("transformer/**/*.py"), *ROOT.glob("benchmarks/gpu/*.py")]):
+    for path in sorted(path for pattern in MEASURED for path in ROOT.glob(pattern)):
         total.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
     return total.hexdigest()

@@ -63,9 +63,10 @@ def data(texts, tmp_path_factory):
     return out
 
 
-@pytest.fixture
-def bench(data, tmp_path):
-    return Bench(device_of("auto"), data, tmp_path / "out")
+@pytest.fixture(scope="module")
+def bench(data):
+    """The same for all checks, of which two share a training."""
+    return Bench(device_of("auto"), data, data.parent / "out")
 
 
 def run(part, data, out, *words) -> tuple[int, dict]:

@@ -95,8 +95,10 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS])
     parser.add_argument("--data", type=Path, default=Path("work/gpu/data"))
     parser.add_argument("--out", type=Path, default=Path("work/gpu/results"))
-    parser.add_argument("--batching", choices=("by_length", "mixed"), default="by_length")
-    parser.add_argument("--attention", choices=ORDERS, default="default")
+    parser.add_argument(
+        "--batching", choices=("by_length", "mixed"), default="by_length", help="of train, big and learn"
+    )
+    parser.add_argument("--attention", choices=ORDERS, default="default", help="its kernels in train, big and learn")
     return parser
 
 
