@@ -1,5 +1,6 @@
 """The search for settings: the spaces that are refused, the trials, a kill, and what is made of the result."""
 
+import argparse
 import copy
 import json
 import math
@@ -269,10 +270,7 @@ def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeyp
     assert result["best"]["trial"] == values.index(min(values))
     assert not list(searched.root.glob("work/searches/small/*/trial-*")), "the states of finished trials are removed"
     monkeypatch.chdir(searched.root)
-    monkeypatch.setattr(sys, "argv", ["best", "small", "--select"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("pipeline.commands.best", run_name="__main__")
-    assert not ended.value.code
+    best.main(argparse.Namespace(name="small", select=True))
     params = load()
     assert params["runs"].keys() == {"run", BEST} and params["runs"][BEST] == result["best"]["run"]
     params["runs"][BEST] |= {"steps": 20, "checkpoint_every": 20}
@@ -402,13 +400,12 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     shutil.copy(ROOT / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     write_result(tmp_path / "results/searches")
-    monkeypatch.setattr(sys, "argv", ["best", "small"])
     before = load()
-    best.main(best.argparse.Namespace(name="small", select=False))
+    best.main(argparse.Namespace(name="small", select=False))
     printed = capsys.readouterr().out
     assert YAML(typ="safe").load(printed) == {"small-best": result()["best"]["run"]}
     assert load() == before
-    best.main(best.argparse.Namespace(name="small", select=True))
+    best.main(argparse.Namespace(name="small", select=True))
     assert load() == before | {"runs": before["runs"] | {"small-best": result()["best"]["run"]}}
     with pytest.raises(UserError, match=r"none: neither scores/searches/none\.json nor results/searches/none\.json"):
         best.best_run("none")
