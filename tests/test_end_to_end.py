@@ -131,7 +131,7 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
         (project.root / f"text/new.{language}").write_bytes(raw)
     entry = "sets:\n  new: {corpus: demo, source: text/new.en, target: text/new.de}\n"
     project.edit("params.yaml", "sets: {}\n", entry)
-    project.edit("params.yaml", "decodings:\n", f"decodings:\n  on-new: {{model: {RUN}/average, set: new}}\n")
+    project.edit("params.yaml", "\ndecodings:\n", f"\ndecodings:\n  on-new: {{model: {RUN}/average, set: new}}\n")
     project.run("snakemake", "--cores", "2")
     assert before == {path: path.stat().st_mtime_ns for path in checkpoints.iterdir()}
     assert "up to date" in project.run("dvc", "status")

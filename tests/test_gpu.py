@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -178,7 +179,7 @@ def test_a_failed_check_leaves_the_others_and_the_comparisons(data, tmp_path, mo
         [batching, order] for batching in ("by_length", "mixed") for order in ("cudnn-first", "cudnn-last")
     ]
     shapes = [int(cells[3]) for cells in batches["rows"]]
-    assert shapes[0] > shapes[2] == 2, "mixed batches have one shape, of self-attention and of cross-attention"
+    assert shapes[0] >= shapes[2] == 1, "mixed batches have one shape, in self-attention as in cross-attention"
     assert [cells[0] for cells in losses["rows"]] == ["scatter_add_", "where"]
 
 
@@ -190,7 +191,9 @@ def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
     assert (tmp_path / f"gpu-{part}{'-mixed' if batching == 'mixed' else ''}-cudnn-last.json").exists()
     cold, warm = made["figures"]["cold"], made["figures"]["warm"]
     assert cold["tokens"] == warm["tokens"] > 1000 and cold["steps"] == warm["steps"] == 6
-    assert made["figures"]["host_waits"] == [] and made["figures"]["attention_kernels"]
+    assert made["figures"]["host_waits"] == []
+    # On a CPU, attention in bfloat16, the precision of mixed batches, uses none of torch's kernels of attention.
+    assert made["figures"]["attention_kernels"] or batching == "mixed"
     assert sum(made["figures"]["lost_seconds"].values()) < made["seconds"]
     assert all(len(cells) == len(table["columns"]) for table in made["tables"] for cells in table["rows"])
     assert "real tokens/s" in pages.benchmark(next(tmp_path.glob("*.json")), "")
@@ -234,28 +237,22 @@ def test_data_that_is_missing_is_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-BLOCKER = """
+CODE = """
 import sys
-ALLOWED = {*sys.stdlib_module_names, "transformer", "benchmarks", *"%s".split()}
-
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in ALLOWED:
-            raise ModuleNotFoundError(f"{name} is not there", name=name)
-
-sys.meta_path.insert(0, Blocker())
 from benchmarks.gpu import __main__ as command
 for words in (["--part", "decode"], ["--part", "train"]):
     status = command.main(command.options().parse_args([*words, *sys.argv[1:]]))
     assert status == 0, words
-assert not any(name.startswith(("pipeline", "ruamel", "pytest")) for name in sys.modules)
+assert not any(name.startswith("pipeline") for name in sys.modules)
 """
-# What torch itself requires.
-OF_TORCH = "torch functorch torchgen typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec triton"
+# What transformer/ imports, and what torch itself requires.
+NEEDED = (
+    "torch numpy sentencepiece safetensors typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec"
+)
 
 
-def start(*words: str) -> subprocess.CompletedProcess:
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+def start(*words: str, **variables: str) -> subprocess.CompletedProcess:
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | variables
     return subprocess.run(
         [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -263,8 +260,12 @@ def start(*words: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.slow
 def test_no_other_package_is_needed(data, tmp_path):
-    code = BLOCKER % f"numpy sentencepiece safetensors {OF_TORCH}"
-    done = start("-c", code, "--data", str(data), "--out", str(tmp_path))
+    (tmp_path / "packages").mkdir()
+    for package in map(distribution, NEEDED.split()):
+        for name in {file.parts[0] for file in package.files} - {"..", "__pycache__"}:
+            (tmp_path / "packages" / name).symlink_to(package.locate_file(name))
+    words = ["-S", "-c", CODE, "--data", str(data), "--out", str(tmp_path)]
+    done = start(*words, PYTHONPATH=f"{tmp_path / 'packages'}:{ROOT}")
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob("*.json")} == {"gpu-decode.json", "gpu-train.json"}
 

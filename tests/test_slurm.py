@@ -48,6 +48,7 @@ class FakeSlurm:
         self.says("scontrol", "")
         self.says("sinfo", "main*")
         self.says("squeue", "")
+        self.says("sacct", "")
 
     def says(self, command: str, answer: str) -> None:
         self.script(command, f"#!/bin/sh\necho {command} $* >> {self.folder}/calls\ncat << END\n{answer}\nEND\n")

@@ -2,8 +2,7 @@
 
 On a CPU, torch draws one random number for each element, which takes a tenth of the training time of a small model.
 Here four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16. On a GPU, torch's fused kernel
-is
-used.
+is used.
 """
 
 import torch

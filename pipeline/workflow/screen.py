@@ -105,9 +105,13 @@ class Screen(logging.Handler):
     def broken(self, record: Any) -> None:
         job = self.running.pop(record.jobid, None)
         if job:
-            lines = [line for line in text_of(job.stage).splitlines() if line and not re.match(IN_SHORT, line)]
-            path = LOGS / f"{job.stage}.log"
-            said = f"{job.stage} failed after {duration(job.seconds)}. The end of {path}:"
+            said = f"{job.stage} failed after {duration(job.seconds)}."
+            if record.rule_msg:  # the executor's, such as sbatch's
+                said = f"{said}\n{record.rule_msg.strip()}"
+            path, lines = LOGS / f"{job.stage}.log", list[str]()
+            if path.exists() and path.stat().st_mtime >= job.since:  # not the log of an earlier start
+                lines = [line for line in text_of(job.stage).splitlines() if line and not re.match(IN_SHORT, line)]
+                said = f"{said} The end of {path}:"
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
