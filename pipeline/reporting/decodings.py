@@ -18,6 +18,7 @@ from transformer.config.reading import read as read_settings
 FILES = {"decoding": "decoding.json", "score": "score.json"}
 UNKNOWN = Facts(*[None] * len(dataclasses.fields(Facts)))
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
+SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"}  # by the title of the column
 FACTS = {
     "p": Column("p", "number", 4),
     "log_prob": Column("log-probability", "number"),
@@ -96,19 +97,14 @@ def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table | N
         return None
     varied = len({each.settings.get("precision") for each in decodings}) > 1
     left_out = NO_RESULT if varied else (*NO_RESULT, "precision")
-    columns = [Column("decoding"), Column("model"), Column("set"), Column("decoder"), Column("settings")]
-    columns += [
-        Column("sacreBLEU", "score"),
-        Column("BLEU, paper's", "score"),
-        Column("chrF", "score"),
-        *FACTS.values(),
-    ]
+    columns = [Column("decoding"), *(Column(title, "score") for title in SCORES)]
+    columns += [Column("model"), Column("set"), Column("decoder"), Column("settings"), *FACTS.values()]
     columns.append(Column("pieces a second", "count", measured=True))
     rows = []
     for each in decodings:
         metrics, facts = each.scores["set"].metrics, dataclasses.asdict(each.facts)
-        cells: list[Any] = [f"{each.name} (recorded)" if each.recorded else each.name, each.model, each.set]
+        cells: list[Any] = [f"{each.name} (recorded)" if each.recorded else each.name]
+        cells += [*(metrics.get(metric) for metric in SCORES.values()), each.model, each.set]
         cells += [each.settings.get("decoder", "beam"), shown_settings(params, each.settings, left_out)]
-        cells += [metrics.get(name) for name in ("bleu-13a", "bleu-paper", "chrf")]
         rows.append([*cells, *(facts[key] for key in FACTS), each.pieces_per_second])
     return Table("decoding", "Decodings", columns, rows, NOTES)

@@ -17,11 +17,14 @@ def layer_times(machine: Measured) -> Figure:
     against_n, against_d = canvas.subplots(1, 2, sharey=True)
     draw(against_n, machine, lengths, [(n, widths[-1]) for n in lengths])
     draw(against_d, machine, widths, [(lengths[-1], d) for d in widths])
-    against_n.set(xlabel=f"n, at d = {widths[-1]}", ylabel="seconds, forward and backward")
+    against_n.set(xlabel=f"n, at d = {widths[-1]}", ylabel="seconds")
     against_d.set(xlabel=f"d, at n = {lengths[-1]}")
     canvas.legend(*against_n.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     grows = "; ".join(f"{kind} as {law(cost.time_law)}" for kind, cost in machine.layers.items())
-    caption = f"Time of one layer on {machine.hardware}: measured, and the fitted power law, dotted. It grows: {grows}."
+    caption = (
+        f"Time of one layer, forward and backward, on {machine.hardware}: measured, and the fitted power law, dotted. "
+        f"It grows: {grows}."
+    )
     alt = "Time of the four layers of Table 1 against n and against d, on logarithmic axes: nearly straight lines."
     name = f"layer-costs{machine.name and f'-{machine.name}'}"
     return Figure(name, "layers", svg(canvas), caption, alt, measured=True)

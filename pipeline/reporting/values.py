@@ -45,6 +45,7 @@ class Calibration:
     """What scores/values/NAME.json says of a value on dev."""
 
     name: str
+    recorded: bool
     model: str
     metric: str
     prefixes: int
@@ -61,13 +62,19 @@ def selected(params: Mapping[str, Any], scores: Path) -> list[Calibration]:
     return [of_file(name, path) for name, path in paths.items() if path.exists()]
 
 
-def of_file(name: str, path: Path) -> Calibration:
+def records(results: Path) -> list[Calibration]:
+    """The recorded values, by name."""
+    return [of_file(path.stem, path, recorded=True) for path in sorted((results / "values").glob("*.json"))]
+
+
+def of_file(name: str, path: Path, recorded: bool = False) -> Calibration:
     content, where = read(path), str(path)
     on_dev = {
         key: entry(content, f"dev.{key}", float | None, where) for key in ("correlation", "correlation_of_length")
     }
     return Calibration(
         name=name,
+        recorded=recorded,
         model=entry(content, "model", str, where),
         metric=entry(content, "settings.score", str, where),
         prefixes=entry(content, "dev.prefixes", int, where),
@@ -93,7 +100,7 @@ def table(values: Sequence[Calibration]) -> Table | None:
     ]
     rows = [
         [
-            each.name,
+            f"{each.name} (recorded)" if each.recorded else each.name,
             each.model,
             each.metric,
             each.prefixes,
@@ -119,7 +126,8 @@ def calibration(value: Calibration) -> Figure:
         "the prefix is dashed."
     )
     alt = f"Reliability curve of the value {value.name} and its correlation with the final score by prefix length."
-    return Figure(f"value-{value.name}", "search", svg(canvas), caption, alt)
+    name = f"value-{value.name}{'-recorded' if value.recorded else ''}"
+    return Figure(name, "search", svg(canvas), caption, alt)
 
 
 def draw_reliability(plot: Axes, value: Calibration) -> None:
