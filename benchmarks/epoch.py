@@ -15,10 +15,11 @@ import argparse
 import dataclasses
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from benchmarks.peers import TorchTransformer, torch_loss
 from benchmarks.training import table_row
@@ -60,7 +61,7 @@ class System:
         device: torch.device,
     ) -> None:
         self.name, self.precision, self.config, self.model, self.device = name, precision, config, model, device
-        self.loss = batch_loss if isinstance(model, Transformer) else torch_loss
+        self.loss: Callable[..., Tensor] = batch_loss if isinstance(model, Transformer) else torch_loss
         self.batches = batches_of(pairs, config)
         self.optimiser = adam(model.parameters(), config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
@@ -122,7 +123,7 @@ def main(arguments: argparse.Namespace) -> None:
     for name, batching, precision in SYSTEMS:
         torch.manual_seed(1)
         network = (Transformer if name == "ours" else TorchTransformer)(model, vocabulary).train()
-        batched = dataclasses.replace(config, batching=batching)
+        batched = dataclasses.replace(config, batching=batching)  # type: ignore[arg-type]
         systems.append(System(name, precision, batched, network, pairs, device))
         for _ in range(WARM_UP):
             systems[-1].train()

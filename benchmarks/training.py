@@ -56,7 +56,7 @@ class System(NamedTuple):
 
     name: str
     build: Callable[[ModelConfig, int], nn.Module]
-    loss: Callable[[nn.Module, Batch, float], Tensor]
+    loss: Callable[..., Tensor]  # of a model, a batch and the label smoothing
     layout: Layout = padded
     compiled: bool = False
 
@@ -109,7 +109,7 @@ class Entry:
             self.first.append((time.perf_counter() - started, time.perf_counter() - begun))
         self.static = weights + self.allocated() - before  # weights and the moments of Adam
 
-    def compile(self) -> nn.Module:
+    def compile(self) -> Callable:
         """Compile our model layer by layer, as pipeline.train does, and any other model as a whole."""
         if isinstance(self.model, Transformer):
             self.model.train().compile_layers()
@@ -204,7 +204,7 @@ def table_row(cells: list[str]) -> str:
 
 def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, profile: bool) -> None:
     """Print the rows of one shape."""
-    entries, absent = [], []
+    entries, absent = list[Entry](), []
     for system in chosen:
         try:
             if entries and time.monotonic() > deadline:
@@ -226,7 +226,7 @@ def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, pr
         waits = host_waits(lambda: entries[0].step(entries[0].batches[0]), shape.device)
         print(f"The host waits for the GPU {len(waits)} times in one of our steps.\n")
     if profile:
-        print_profile(lambda: [entries[0].step(batch) for batch in entries[0].batches], shape.steps, shape.device)
+        print_profile(entries[0].turn, shape.steps, shape.device)
 
 
 def options() -> argparse.ArgumentParser:

@@ -411,7 +411,6 @@ def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(proje
     mixed = named("demo-bt", "augment") | named("augmented", *ON_RUN) | {"report"}
     for old, new, first in (
         ("    ratio: 1.0\n\n", "    ratio: 2.0\n\n", {"augment"}),
-        ("    tagged: true\n    ratio: ", "    tagged: false\n    ratio: ", {"augment"}),
         ("    decoding: {beam: 1}\n    tagged: ", "    decoding: {beam: 2}\n    tagged: ", {"back_translate"}),
         ("first: 9}\n", "first: 8}\n", {"fetch_monolingual"}),
     ):

@@ -14,16 +14,28 @@ import subprocess
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline import decoding
+from pipeline.settings.params import load
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN
 from tests.projects import Project
-from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, command, content, shortened
+from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, VALUE, command, content, shortened
+from transformer.config.decoders import DECODERS
 
 pytestmark = pytest.mark.slow
+# The decoders that the shortened project does not have, with settings that differ from the defaults.
+OTHERS = {
+    "beam": {"beam": 2, "regulariser": 0.5},
+    "sampling": {"top_p": 0.9},
+    "diverse": {"groups": 2},
+    "exact": {"max_steps": 20},
+    "value_beam": {"beam": 2},
+}
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +144,7 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
     entry = "sets:\n  new: {corpus: demo, source: text/new.en, target: text/new.de}\n"
     project.edit("params.yaml", "sets: {}\n", entry)
     project.edit("params.yaml", "\ndecodings:\n", f"\ndecodings:\n  on-new: {{model: {RUN}/average, set: new}}\n")
-    project.run("snakemake", "--cores", "2")
+    project.run("dvc", "repro")
     assert before == {path: path.stat().st_mtime_ns for path in checkpoints.iterdir()}
     assert "up to date" in project.run("dvc", "status")
     ours, score = (
@@ -141,6 +153,24 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
     )
     assert ours["set"] == score["dev"]["average"], "the same text, model and settings"
     assert "on-new" in (project.root / "reports/decoding.csv").read_text()
+
+
+@pytest.mark.parametrize("decoder", OTHERS)
+def test_every_other_decoder_translates_the_set(project, decoder, tmp_path, monkeypatch):
+    model = f"values/{VALUE}" if decoder == "value_beam" else f"{RUN}/average"
+    entry = {"model": model, "set": "demo-test", "decoder": decoder, **OTHERS[decoder]}
+    monkeypatch.setattr(decoding, "load", lambda: load(project.root / "params.yaml") | {"decodings": {"new": entry}})
+    monkeypatch.chdir(project.root)
+    places = {"model": Path("models", model), "set": Path("data/sets/demo-test"), "out": tmp_path}
+    decoding.main(SimpleNamespace(name="new", times=tmp_path / "times.json", **places))
+    assert len((tmp_path / "translation.txt").read_text().splitlines()) == 40
+    made = json.loads((tmp_path / "decoding.json").read_text())
+    assert made["settings"]["decoding"]["decoder"] == decoder and made["calls"] > 0
+
+
+def test_every_decoder_was_tried():
+    tried = {re.match(r"decoder: (\w+)", line)[1] for line in DECODINGS.values()} | set(OTHERS)
+    assert tried == set(DECODERS)
 
 
 def test_the_shell_translates_the_test_set_to_the_same_bytes(project):
@@ -236,13 +266,26 @@ def test_a_signal_saves_says_so_and_is_resumed(project, number):
     assert content(project, TRAIN) == before
 
 
+# The signal arrives after the partial folder has been made and before the translation.
+INTERRUPTED = """
+import os, runpy, signal
+from transformer.translator import Translator
+
+def interrupted(*arguments, translate=Translator.translate):
+    os.kill(os.getpid(), signal.SIGINT)
+    return translate(*arguments)
+
+Translator.translate = interrupted
+runpy.run_module("pipeline.decode", run_name="__main__")
+"""
+
+
 def test_an_interrupted_decoding_says_so_in_a_line_and_publishes_nothing(project):
     stage = f"decode@{RUN}"
-    before = content(project, stage)
-    process = subprocess.Popen(**command(project, stage), stderr=subprocess.PIPE, text=True)
-    wait_for(".translations.*.partial", project.root / "scores" / RUN, process)
-    process.send_signal(signal.SIGINT)
-    _, output = process.communicate()
+    before, start = content(project, stage), command(project, stage)
+    start["args"][1:3] = ["-c", INTERRUPTED]
+    process = subprocess.run(**start, capture_output=True, text=True, check=False)
+    output = process.stderr
     assert process.returncode == 130, output
     assert output.splitlines()[-1].startswith("decode: interrupted") and "Traceback" not in output
     assert not list((project.root / "scores" / RUN).glob(".translations.*.partial"))

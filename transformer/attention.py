@@ -78,9 +78,11 @@ def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood
     `causal` and `neighbourhood` are those of `position_mask`. A query at padding may attend to any key, since a softmax
     over no keys would be NaN; no sentence attends to padding.
     """
+    assert queries.sentence_BS is not None and keys.sentence_BS is not None
     sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]
     allowed_BQK = (sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0)
     if causal or neighbourhood:
+        assert queries.position_BS is not None and keys.position_BS is not None
         distance_BQK = queries.position_BS[:, :, None] - keys.position_BS[:, None, :]
         if causal:
             allowed_BQK &= distance_BQK >= 0

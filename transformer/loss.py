@@ -46,8 +46,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         device = hidden_ND.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
         hidden, embedding = hidden_ND.to(dtype), embedding_VD.to(dtype)
-        hidden_gradient = torch.empty_like(hidden) if needed else None
-        embedding_gradient = torch.zeros_like(embedding) if needed else None
+        gradients = (torch.empty_like(hidden), torch.zeros_like(embedding)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS.get(device, ROWS["cpu"])
         function = in_blocks if (device, dtype) == ("cpu", torch.bfloat16) else of_logits(device)
@@ -56,10 +55,10 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             logits = hidden[part] @ embedding.T
             likelihood, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
             loss -= likelihood
-            if needed:
-                torch.mm(logits_gradient, embedding, out=hidden_gradient[part])
-                embedding_gradient.addmm_(logits_gradient.T, hidden[part])
-        ctx.save_for_backward(hidden_gradient, embedding_gradient)
+            if gradients and logits_gradient is not None:
+                torch.mm(logits_gradient, embedding, out=gradients[0][part])
+                gradients[1].addmm_(logits_gradient.T, hidden[part])
+        ctx.save_for_backward(*(gradients or (None, None)))
         ctx.dtypes = hidden_ND.dtype, embedding_VD.dtype
         return loss
 

@@ -83,10 +83,10 @@ class Trainer:
             if state.step % config.evaluate_every == 0 or self.finished():
                 tick(self.evaluate())
             state.seconds = time.monotonic() - started
-            due = time.monotonic() - saved > self.save_every_seconds
-            stopping, due, lowest = self.workers.highest(stop(), due, -state.micro_batch_tokens)
+            late = time.monotonic() - saved > self.save_every_seconds
+            stopping, overdue, lowest = self.workers.highest(stop(), late, -state.micro_batch_tokens)
             state.micro_batch_tokens = -int(lowest)  # one limit for all workers, as only one state is saved
-            due = due or stopping or self.finished()
+            due = bool(overdue or stopping or self.finished())
             if due or self.averaged():
                 self.save(due)
                 saved = time.monotonic() if due else saved
@@ -213,7 +213,6 @@ class Trainer:
             self.store.save_weights(self.state)
         if not due:
             return
-        joules = self.energy()
-        known = joules is not None and self.joules_before is not None
-        self.state.joules = self.joules_before + joules if known else None
+        joules, before = self.energy(), self.joules_before
+        self.state.joules = None if joules is None or before is None else before + joules
         self.store.save(self.state)
