@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +21,16 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline import decoding
+from pipeline.serving.batching import TranslatorEngine
+from pipeline.serving.limits import LIMITS
 from pipeline.settings.params import load
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN
 from tests.projects import Project
 from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, VALUE, command, content, shortened
+from tests.test_page import served
 from transformer.config.decoders import DECODERS
+from transformer.translator import Translator
 
 pytestmark = pytest.mark.slow
 # The decoders that the shortened project does not have, with settings that differ from the defaults.
@@ -180,6 +185,15 @@ def test_the_shell_translates_the_test_set_to_the_same_bytes(project):
             command = project.command("python", "-m", "pipeline.commands.translate", RUN)
             done = subprocess.run(**command, stdin=text, capture_output=True, check=True)
         assert done.stdout == expected and done.stderr == b"", form
+
+
+def test_the_server_translates_the_test_set_to_the_same_text(project):
+    expected = (project.root / f"scores/{RUN}/translations/test.average.txt").read_text().splitlines()
+    lines = (project.root / "data/sets/demo-test/raw.en").read_text().splitlines()
+    translator = Translator.load(project.root / f"models/{RUN}/average")
+    with served(TranslatorEngine(translator), limits=LIMITS) as server, ThreadPoolExecutor(8) as clients:
+        answers = list(clients.map(lambda line: server.post("translate", {"text": line}), lines))
+    assert [answer["translations"][0]["text"] for status, answer in answers if status == 200] == expected
 
 
 def test_evaluate_scores_the_test_set_as_the_run_was_scored(project):

@@ -11,12 +11,11 @@ from tests.test_pipeline import stale
 pytest.importorskip("dvc_s3", reason="needs dvc-s3: pip install --editable '.[s3]'")
 moto = pytest.importorskip("moto.server", reason="needs moto: pip install --editable '.[s3]'")
 
+FILES = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")  # of this machine's user, which the test must not read
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_CONFIG_FILE": "/dev/null",
-    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
 }
 
 
@@ -33,15 +32,17 @@ def endpoint() -> Iterator[str]:
 
 
 def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(built, tmp_path, endpoint):
+    (tmp_path / "empty").touch()
+    credentials = CREDENTIALS | dict.fromkeys(FILES, str(tmp_path / "empty"))
     project = built.copy(tmp_path / "project")
     project.run("dvc", "remote", "add", "--default", "shared", "s3://models/transformer")
     project.run("dvc", "remote", "modify", "shared", "endpointurl", endpoint)
     project.commit("a remote")
-    project.run("dvc", "push", **CREDENTIALS)
+    project.run("dvc", "push", **credentials)
     clone = StubProject(tmp_path / "clone")
     project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
     clone.keep_to_itself()
-    clone.run("dvc", "pull", **CREDENTIALS)
+    clone.run("dvc", "pull", **credentials)
     assert stale(clone) == set()
     assert clone.planned() == [] and clone.snakemake() == []
     model = "models/demo-tiny/average"
