@@ -3,17 +3,18 @@
     python -m benchmarks.decoding MODEL_FOLDER SOURCE_TEXT [--reference TEXT] [--sentences 500] [--rounds 3]
     python -m benchmarks.decoding --shape base [--sentences 64] [--rounds 3]
 
-The beam is 4, without a length penalty. The precisions are float32 and what `decoding.precision: auto` is on this
-machine; CTranslate2 has int8 too. The systems take turns. The table has the median of target tokens per second over the
-rounds, the ratio of ours in `auto` to it, the share of translations equal to ours in float32, and sacreBLEU if there is a
-reference. A system that is not installed has dashes and the reason.
+The beam is 4, without a length penalty. The precisions are float32 and the one that `decoding.precision: auto` chooses
+on this machine; CTranslate2 also computes in int8. The systems take turns. For each system and precision, the table has
+the median of target tokens per second over the rounds, the speed of ours in `auto` divided by this speed, the share of
+translations equal to ours in float32, and sacreBLEU if there is a reference. A system that cannot translate on this
+machine has dashes and the reason.
 
-All systems get our batches, which are sorted by length. On a CPU, our decoder and CTranslate2 translate one batch per
-thread. generate has no such mode, so it is also called from as many threads. It does not sort sentences, so it is also
-measured on 32 lines at a time in the order of the text.
+All systems get the same batches, which are sorted by length. On a CPU, our decoder and CTranslate2 translate one batch
+per thread. generate has no such mode, so it is also measured when as many threads call it. It does not sort sentences
+itself, so it is also measured on batches of 32 lines in the order of the text.
 
-The second form uses random weights. They rarely end a sentence, so every translation reaches the limit, which is here
-the length of the input, 27 pieces.
+The second form uses random weights. They almost never choose EOS, so translations reach the length limit. It is set to
+the length of every input, 27 pieces.
 """
 
 import argparse
@@ -160,7 +161,7 @@ def options() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> None:
     if bool(arguments.shape) == bool(arguments.text):
-        raise UserError("either a model folder and a text, or --shape")
+        raise UserError("give either a model folder and a text, or --shape")
     torch.set_num_threads(arguments.threads)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda" if cuda else "cpu")

@@ -88,7 +88,7 @@ class Study(NamedTuple):
         return precision_of(self.config.precision, self.device, new_shapes=True)
 
     def over(self, seconds: float) -> bool:
-        """Whether the time is up. Called at each dev loss."""
+        """Whether the time is up, given the seconds at the last dev loss. Asked after every step of ours."""
         return seconds > 60 * self.minutes
 
     def batches(self) -> Batches:
@@ -103,10 +103,10 @@ def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list
     def tick(record: dict | None) -> None:
         nonlocal seconds
         if record and "dev_loss" in record:
-            clock.go_on()  # stopped in the last call, that of the record with the training loss
+            clock.go_on()  # the call before the dev loss stopped the clock
             curve.append(Point(seconds, record["step"], record["dev_loss"]))
             say(curve[-1])
-        seconds = clock.stop()  # the record of the training loss, just before the dev loss, has synchronised the device
+        seconds = clock.stop()  # before a dev loss, the record of the training loss has just synchronised the device
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), study.config.keep, {})
@@ -226,8 +226,8 @@ def main(arguments: argparse.Namespace) -> None:
     own, others = curves.values()
     if own and others:
         reached = next((point.seconds for point in own if point.loss <= others[-1].loss), None)
-        took = f"after {reached:.0f} s" if reached else "not in that time"
-        print(f"\nThe peer's last loss, {others[-1].loss:.3f} after {others[-1].seconds:.0f} s, ours reached {took}.")
+        said = f"Ours reached it after {reached:.0f} s." if reached else "Ours did not reach it."
+        print(f"\nThe peer's last loss is {others[-1].loss:.3f}, after {others[-1].seconds:.0f} s. {said}")
         draw(curves, f"{arguments.model}, {arguments.data}", arguments.out)
     pieces = arguments.data.parent / "vocabulary.model"
     if arguments.keep:

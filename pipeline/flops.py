@@ -24,9 +24,9 @@ from transformer.flops import Lengths, forward_flops, training_flops
 def analytic(
     config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1
 ) -> dict[str, Any]:
-    """The operations of a training on all the pairs that `lengths` sums, counted (transformer/flops.py).
+    """Count the operations of a training (transformer/flops.py). Returns the entry `analytic` of flops.json.
 
-    A step passes each pair `passes` times through the model.
+    `lengths` sums over the pairs of all `steps` steps. A step passes each pair through the model `passes` times.
     """
     components, half = (
         {name: passes * count for name, count in training_flops(forward).items()}

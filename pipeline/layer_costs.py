@@ -3,11 +3,11 @@
     python -m pipeline.layer_costs --out scores/layer-costs.json --times work/times/layer-costs.json
 
 The stage needs no data and no other stage. Reads params.yaml (layer_costs, machine.device). Writes {"settings",
-"layers"}, where a layer's entry is a LayerCost of pipeline/costs/growth.py without times. The times file is the same
-with the times and with "machine", the hardware.
+"layers"} without times to --out, where a layer's entry is a LayerCost of pipeline/costs/growth.py. Writes the same with
+times to --times, and adds "machine": the hardware and the commit.
 
-A copy of the times file in results/layer-costs/, for example from a machine with a GPU, is shown by every later report
-beside this machine's.
+Every later report shows the times files in results/layer-costs/ beside this machine's costs, for example a copy of the
+times file of a machine with a GPU.
 """
 
 import argparse
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[Point]]:
     """The time and the memory of every layer at every n and d.
 
-    Each of the `repeats` turns measures all of them, and the shortest time of each counts: a short load on the machine
-    then affects a part of one turn only.
+    Each of the `repeats` rounds measures every layer at every n and d once, and the shortest time of each counts. A
+    short load on the machine therefore affects only a part of one round.
     """
     import torch
 

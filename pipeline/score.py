@@ -3,8 +3,9 @@
     python -m pipeline.score RUN --translations scores/RUN/translations --dev data/sets/CORPUS-dev \\
         --test data/sets/CORPUS-test --out scores/RUN/score.json --metrics scores/RUN/metrics.json
 
-Reads params.yaml (base.scoring); of the translations dev.last.txt, dev.average.txt and test.average.txt, one
-detokenised segment a line; and the sets' raw text as references.
+Reads params.yaml (base.scoring) and the raw text of the sets, which are the references. Reads dev.last.txt,
+dev.average.txt and test.average.txt in --translations, one detokenised segment a line, and translations.json there for
+the perplexity.
 
 Writes {set: {checkpoint: {"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}}}; the set
 test_filtered is there if the test set has a filtered part. metrics.json holds the few numbers that a person compares.

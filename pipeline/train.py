@@ -6,8 +6,9 @@
 Reads the binarised pairs, which have to be of that vocabulary. Writes the last checkpoints for averaging and the
 model's settings to --out; the losses (training.jsonl) and a summary (training.json) to --scores, and what depends
 on the machine to --times. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
-exits with status 75. If machine.processes is above 1, several processes share the training, as under `torchrun
---nproc-per-node N -m pipeline.train`, and if machine.nodes is above 1, processes on the nodes of a Slurm allocation.
+exits with status 75. If machine.processes is above 1, that many processes share the training, as under
+`torchrun --nproc-per-node N -m pipeline.train`. If machine.nodes is above 1, that many nodes of a Slurm allocation run
+machine.processes processes each.
 """
 
 import argparse
@@ -43,7 +44,8 @@ from transformer.precision import precision_of
 from transformer.store import Reader, Store
 from transformer.training import Trainer, batches_of, new_state
 
-# The modules that compute the result. Taken here, because what is imported later depends on who starts the training.
+# The modules that compute the result. They are listed at import, because the modules that are imported later differ
+# between `pipeline.train` and `pipeline.search`.
 CODE = [module.__file__ for name, module in sys.modules.items() if name.startswith("transformer.") and module.__file__]
 
 
@@ -55,7 +57,11 @@ def trainer(
     options: MachineConfig,
     group: Workers,
 ) -> Trainer:
-    """The training whose state is in `place`, or a new one."""
+    """The training whose state is in the folder `place`, or a new one.
+
+    Raises UserError if a dev line is longer than micro_batch_tokens, if no training pair is within max_length, or if the
+    data or the saved state do not fit the vocabulary, the settings or the machine.
+    """
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
     device = hardware.torch_device(options, config.threads)
@@ -96,7 +102,10 @@ def tell(text: str) -> None:
 
 
 class Interruption:
-    """Is true once SIGTERM, SIGINT or the time limit is to stop the training. `Trainer.run` asks after every step."""
+    """Called without arguments, returns True once SIGTERM, SIGINT or the time limit is to stop the training.
+
+    `Trainer.run` calls it after every step. Constructing it installs the handlers of both signals.
+    """
 
     def __init__(self, limit_minutes: float | None) -> None:
         self.reason: str | None = None
@@ -188,9 +197,10 @@ def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple
 
 
 def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
-    """The settings without those that were added later and are off, so that a new setting keeps unfinished trainings.
+    """The settings, without those that were added after the first work folders and are off.
 
-    `schedule` is older than the first work folders.
+    A new setting therefore does not change the key of an unfinished training. `schedule` is always kept, because the
+    first work folders have it in their key.
     """
     off = {"model": ModelConfig.ABSENT, "training": {**TrainingConfig.ABSENT, "schedule": None}}
     return {

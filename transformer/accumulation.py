@@ -18,7 +18,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Parts:
-    """Pairs of a batch in parts of at most `limit` tokens on either side; of each part, its numbers and its layout."""
+    """The pairs `numbers` of a batch, divided into parts of at most `limit` tokens on either side.
+
+    `parts` has the pair numbers and the layout of each part.
+    """
 
     numbers: np.ndarray
     limit: int
@@ -54,13 +57,17 @@ class Accumulation:
         """
         before = self.limit
         parts = given if given.limit == before else self.divide(given.numbers)
-        while (failed := self.first_too_large(parts, begin, add)) is not None:
+        while (failed := self.add_all(parts, begin, add)) is not None:
             self.lower(failed)
             parts = self.divide(given.numbers)
         self.tell_if_lowered(before)
 
     def without_gradients(self, work: Callable[[int], Result]) -> Result:
-        """`work(limit)`, repeated with a lower limit if memory runs out. This is rare: a step needs more memory."""
+        """Return `work(limit)`, called again with half the limit each time memory runs out.
+
+        This is rare, because a training step needs more memory than `work`. Raises UserError if memory runs out at a
+        limit of 1.
+        """
         before = self.limit
         while True:
             try:
@@ -79,10 +86,8 @@ class Accumulation:
         if self.limit < before:
             self.warn(f"out of memory: batches are now computed in parts of at most {self.limit:,} tokens")
 
-    def first_too_large(
-        self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]
-    ) -> np.ndarray | None:
-        """The numbers of the first part for which memory ran out; None if all parts were added."""
+    def add_all(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> np.ndarray | None:
+        """Call `begin`, then `add` with each part. Return the numbers of the part for which memory ran out, or None."""
         begin()
         for place, (numbers, batch) in enumerate(given.parts, 1):
             try:
@@ -94,9 +99,9 @@ class Accumulation:
         return None
 
     def lower(self, failed: np.ndarray) -> None:
-        """Set the limit to half the tokens of the part that failed.
+        """Set the limit to half the tokens of the part that failed. Raises UserError if that part is a single pair.
 
-        The caller has left the `except` block: the exception, and the tensors that its frames held, are freed.
+        Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held.
         """
         source, target = (int(side[failed].sum()) for side in (self.batches.source, self.batches.target))
         if len(failed) == 1:

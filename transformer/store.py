@@ -1,8 +1,8 @@
 """The folder in which a training keeps its state between two starts.
 
 It holds `state.safetensors` (all that resuming needs), `training.jsonl` (the losses) and `checkpoints/` (the weights
-for averaging). The state is saved by the clock, and at the end or a stop. A killed training resumes at its last state:
-records and weights of later steps are removed, and the repeated steps write them again.
+for averaging). The state is saved at intervals of time, when the training is stopped and at its end. A killed training
+resumes at its last saved state. Records and weights of later steps are removed, and the repeated steps write them again.
 """
 
 import json
@@ -102,7 +102,8 @@ class Store:
     def resume(self, state: TrainingState) -> bool:
         """Restore the saved state, if there is one, and remove records and weights of later steps.
 
-        Returns False if the training starts from step 0.
+        Returns False if the training starts from step 0. Raises UserError if the state was saved with another
+        `identity`, or if the state or the log is damaged.
         """
         if self.state.exists():
             tensors, description = read_tensors(self.state)
@@ -110,7 +111,7 @@ class Store:
                 before = description.get("identity", {}).get(key)
                 if before != now:
                     raise UserError(
-                        f"{self.state} was made with {key} {before!r}, not {now!r}: restore that, or remove the file"
+                        f"{self.state} was made with {key} {before!r}, now {now!r}: change it back, or remove the file"
                     )
             state.restore(tensors, description["numbers"], self.state)
         self.saved = state.step

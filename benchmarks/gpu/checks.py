@@ -26,10 +26,10 @@ from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 
 SMOOTHING = 0.1
-# The largest differences, relative to the loss and to the norm of the gradients.
+# The largest accepted differences of the loss and of the gradients, relative to the loss and to the gradients' norm.
 NEAR = {"float32": (1e-5, 1e-3), "bfloat16": (1e-3, 5e-2)}
-RESUMED = 1e-3  # the largest relative difference of a resumed training's losses; kernels of a GPU add in any order
-MOST_PROGRAMS = 10  # that torch.compile makes in the first 20 steps
+RESUMED = 1e-3  # the largest accepted relative difference of a loss after resuming; a GPU adds in no fixed order
+MOST_PROGRAMS = 10  # the most programs that torch.compile may make in the first 20 steps
 
 Measured = tuple[float, Tensor]  # a loss and all gradients
 
@@ -130,7 +130,10 @@ def resumed_equals_uninterrupted(bench: Bench) -> str:
 
 
 def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
-    """In float32, a batch on the device has the scores of its sentences one by one on the CPU, and their translations."""
+    """In float32, decoding a batch on the device gives the scores of decoding its sentences one by one on the CPU.
+
+    At least 90% of the translations have to be equal.
+    """
     config, pairs = bench.decoding(precision="float32", extra_length=5), bench.pairs("test")
     sources = [pairs.pair(number)[0].tolist() for number in range(min(16, len(pairs)))]
     model = bench.network(checked(bench)).eval()
@@ -146,7 +149,10 @@ def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
 
 @functools.cache
 def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
-    """The steps taken, the compiled programs after each, and the waits of one more."""
+    """Take 20 training steps, and one more to find the waits of the host.
+
+    Returns the number of steps, the programs compiled up to each step, and the place of each wait.
+    """
     # torch.compile cannot trace the dropout of a CPU.
     different = {"dropout": 0.0} if bench.device.type == "cpu" else {}
     model, training = bench.model(bench.scale.base, **different), bench.training(bench.scale.base)
@@ -177,7 +183,9 @@ def few_compilations(bench: Bench) -> str:
     """20 steps of a real epoch compile few programs, and none in the second half."""
     steps, counts, _ = stepped(bench)
     said = f"{counts[-1]} programs in {steps} steps, {counts[-1] - counts[steps // 2]} of them in the second half"
-    assert counts[-1] <= MOST_PROGRAMS and counts[-1] == counts[steps // 2], f"{said}; at most {MOST_PROGRAMS} and 0"
+    assert counts[-1] <= MOST_PROGRAMS and counts[-1] == counts[steps // 2], (
+        f"{said}; at most {MOST_PROGRAMS} are expected, and none in the second half"
+    )
     return said
 
 

@@ -18,7 +18,7 @@ def listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{host}, port {port}: {reason}; --host and --port name another address") from None
+        raise UserError(f"{host}, port {port}: {reason}; choose another address with --host or --port") from None
 
 
 def address(listener: socket.socket) -> str:
@@ -33,7 +33,7 @@ def serve(app: FastAPI, listener: socket.socket, seconds: float) -> None:
     def end(*_: Any) -> None:
         sys.exit(0)
 
-    # uvicorn handles both signals while it serves, and raises the one that ended it again afterwards.
+    # uvicorn handles both signals while it serves. Afterwards it raises the received signal again, which calls `end`.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     asyncio.run(uvicorn.Server(config).serve([listener]))

@@ -19,4 +19,4 @@ class NormaliseConfig:
     def __post_init__(self) -> None:
         require(self.max_words >= 0, "max_words", self.max_words, "0 (no limit) or a number of words is expected")
         possible = self.max_ratio == 0 or self.max_ratio >= 1
-        require(possible, "max_ratio", self.max_ratio, "0 (no limit) or a number from 1 is expected")
+        require(possible, "max_ratio", self.max_ratio, "0 (no limit) or a number of at least 1 is expected")

@@ -18,7 +18,7 @@ from transformer.decoders.steps import Batch, Step, Translation
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
 PAPER = BeamConfig(regulariser=0.0)
-STEPS_UNSEEN = 4  # steps between two checks for decided sentences on a GPU, where a check synchronises
+STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def extend(
 ) -> None:
     """Replace the live hypotheses by their best continuations, and keep the best finished ones.
 
-    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. They are
-    ranked by `rank_BC`, without it by the log-probability.
+    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. The live
+    hypotheses are the best by `rank_BC` [B, C], or by the log-probability if it is None.
     """
     token_BC, parent_BC, log_prob_BC = found
     finish(state, token_BC, parent_BC, log_prob_BC, config)
@@ -159,7 +159,10 @@ def continuations(
 
 
 def regularised(after: Tensor, before: Tensor, regulariser: float) -> Tensor:
-    """The log-probability `after` a token, less the regulariser of this token. `before` is that before the token."""
+    """Subtract the regulariser of the newest token from `after`, the log-probability with that token.
+
+    `before` is the log-probability without it, so `before - after` is its surprisal. The shapes broadcast.
+    """
     if not regulariser:
         return after
     surprisal = before - after  # NaN if there was no such hypothesis before: both are -inf
@@ -195,7 +198,7 @@ def cut(state: BeamState, config: DecodingConfig) -> None:
 def keep(state: BeamState, ids_BFT: Tensor, score_BF: Tensor) -> None:
     """Merge these hypotheses with the finished ones and keep the best. Of equal scores, the earlier is first.
 
-    A score that is not a number, of a model with such weights, is never kept.
+    A NaN score, which a model with NaN weights gives, counts as -inf.
     """
     score_BF = torch.where(score_BF.isnan(), float("-inf"), score_BF)
     kept, longer = state.best_score_BF.shape[1], ids_BFT.shape[2] - state.best_BFT.shape[2]
@@ -222,7 +225,7 @@ def release(state: BeamState, results: dict[int, list[Translation]], config: Dec
     A decided sentence may stay in the batch. Dropping it copies the rest and, on a GPU, synchronises, so sentences are
     dropped in groups.
     """
-    if state.tokens_BKT.is_cuda and state.length % STEPS_UNSEEN:
+    if state.tokens_BKT.is_cuda and state.length % STEPS_BETWEEN_CHECKS:
         return
     done_B = decided(state, config)
     if done_B.sum() < len(done_B) * DECIDED:

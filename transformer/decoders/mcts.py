@@ -33,7 +33,10 @@ Metric = Callable[[int, list[int]], float]
 
 @dataclass(frozen=True)
 class Mcts:
-    """Tree search as a `Decoder`. Its n-best list has one entry. `metric` is for an oracle, `values` for a value."""
+    """Tree search as a `Decoder`. It returns one translation of each sentence, whatever `n_best` is.
+
+    `metric` is given for the objectives `oracle_bleu` and `oracle_chrf`, `values` for the objective `value`.
+    """
 
     config: DecodingConfig
     own: MctsConfig
@@ -53,7 +56,11 @@ class Mcts:
         return partial(self.metric, number) if self.metric else None
 
     def width(self, n_best: int) -> int:
-        """A node has the keys of one position, where a hypothesis of a beam has those of all."""
+        """The memory of a sentence's tree, as a number of hypotheses of a beam.
+
+        A node stores the keys and values of one position, a hypothesis those of all its positions. 16 is a low estimate
+        of their number.
+        """
         return 1 + self.own.simulations // 16
 
 

@@ -42,7 +42,7 @@ def to_place(dice: Dice, kinds: Sequence[str]) -> Pair:
 
 
 def surface(dice: Dice, case: int) -> Pair:
-    """On the table. A location has the dative (auf dem Tisch), a direction the accusative (auf den Tisch)."""
+    """A place at a surface: on the table. `case` is DATIVE (auf dem Tisch) or ACCUSATIVE (auf den Tisch)."""
     return thing(dice, ["surface"], simple=True).after(*dice.choose(ON), case)
 
 
@@ -55,7 +55,7 @@ def company(dice: Dice) -> Pair:
 
 
 def time(dice: Dice, when: str) -> Pair:
-    """A time that suits the verb. `when` is past, perfect, now, habit or future."""
+    """A time: yesterday, gestern. `when` names the tense that it suits: past, perfect, now, habit or future."""
     draws: list[tuple[int, Callable | None]] = [(60, None)]
     if when == "past":
         draws += [(14, ago), (8, in_year), (10, on_day), (8, on_date)]
