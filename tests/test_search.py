@@ -170,6 +170,16 @@ def test_the_oracle_finds_the_best_metric(decoding_settings):
     assert sum(metric(result.ids) for metric, result in zip(metrics, few)) > sum(greedily)
 
 
+def test_the_best_complete_translation_that_was_seen_is_returned(decoding_settings):
+    """The path of the most visited children ends in another one for some of these sentences."""
+    logits = random_logits(40, seed=9)
+    tables = [{tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(40, seed=9)]
+    seen = [[] for _ in tables]
+    metrics = [lambda ids, n=n: seen[n].append(tables[n][tuple(ids)]) or seen[n][-1] for n in range(40)]
+    results, _ = searched(logits, mcts(simulations=6, objective="oracle_bleu"), decoding_settings(), metrics=metrics)
+    assert [table[tuple(result.ids)] for table, result in zip(tables, results)] == [max(values) for values in seen]
+
+
 @pytest.mark.parametrize("objective", ["value", "log_probability"])
 def test_one_simulation_is_greedy_search(decoding_settings, objective):
     logits, scores = random_logits(20), random_scores(20)

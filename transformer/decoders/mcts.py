@@ -2,7 +2,8 @@
 
 A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet, values it, and
 adds the value to the running means of its ancestors. Then the most visited child of the root is the next token and the
-root of the next search, which keeps its subtree.
+root of the next search, which keeps its subtree. Where a node is worth its greedy completion, the result is the best
+completion that was seen; otherwise it is the path of these moves.
 
 Each sentence is searched by a generator that yields the nodes it wants decoded. One call of the model decodes a node of
 every sentence, and no sentence waits for another.
@@ -84,6 +85,7 @@ class Search:
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # used slots, the free ones included
         self.low, self.high = math.inf, -math.inf  # of the values seen in this tree
+        self.best: Node | None = None  # the complete translation with the highest value, unless a head gives the values
         self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
 
     def run(self) -> Generator[Request, Decoded, Translation]:
@@ -96,7 +98,8 @@ class Search:
             if not self.keep:
                 self.discard_siblings(chosen)
             root = chosen
-        return Translation(root.ids, self.model_score(root))
+        found = self.best or root
+        return Translation(found.ids, self.model_score(found))
 
     def simulate(self, root: Node) -> Generator[Request, Decoded, None]:
         """One simulation: select, value, back up. A hypothesis that has ended is visited again, but never expanded."""
@@ -128,6 +131,8 @@ class Search:
         end = yield from self.completion(node)
         if end.value is None:
             end.value = self.metric(end.ids) if self.metric else self.model_score(end)
+        if self.best is None or self.best.value is None or end.value > self.best.value:
+            self.best = end
         return end.value
 
     def completion(self, node: Node) -> Generator[Request, Decoded, Node]:
