@@ -54,8 +54,10 @@ class Project:
         """Arguments for subprocess that start a command of this environment in the project."""
         if arguments[0] in ("dvc", "snakemake"):
             arguments = (sys.executable, "-m", *arguments)
-        # If a stage runs the tests, its DVC variables must not reach the copy.
-        clean = {key: value for key, value in os.environ.items() if not key.startswith(("DVC_", "SNAKEMAKE_", "STUB_"))}
+        # If a stage runs the tests, its DVC variables must not reach the copy. Without its compiled modules, each stage of
+        # a copy would start half a second later.
+        left_out = ("DVC_", "SNAKEMAKE_", "STUB_", "PYTHONDONTWRITEBYTECODE")
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
         path = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
         return {"args": arguments, "cwd": self.root, "env": {**clean, "PATH": path, **environment}}
 
