@@ -26,14 +26,15 @@ FACTS = {
     "empty": Column("empty", "count"),
     "search_errors": Column("search errors", "number", 3),
     "unfinished": Column("unfinished", "count"),
-    "calls": Column("calls a sentence", "number", 1),
+    "calls": Column("prefixes", "number", 1),
 }
 NOTES = [
     "Each is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
     "bootstrap.",
     "p: of the difference in sacreBLEU from the paper's beam search with the same model on the same set (paired bootstrap "
     "resampling, Koehn 2004). Log-probability: the model's of a translation, in the mean. Search errors: the share of "
-    "sentences for which exact search found a more probable translation. Calls: prefixes that the model scored.",
+    "sentences for which exact search found a more probable translation. Prefixes: those that the model scored for a "
+    "sentence.",
 ]
 
 
