@@ -297,7 +297,7 @@ runpy.run_module("pipeline.decode", run_name="__main__")
 def test_an_interrupted_decoding_says_so_in_a_line_and_publishes_nothing(project):
     stage = f"decode@{RUN}"
     before, start = content(project, stage), command(project, stage)
-    start["args"][1:3] = ["-c", INTERRUPTED]
+    start["args"] = ("python", "-c", INTERRUPTED, *start["args"][3:])
     process = subprocess.run(**start, capture_output=True, text=True, check=False)
     output = process.stderr
     assert process.returncode == 130, output
