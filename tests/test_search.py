@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from tests.test_decoding import sharpened
 from transformer.config.decoders import Choice
 from transformer.config.reading import UserError
 from transformer.config.search import MctsConfig, ValueBeamConfig
@@ -18,7 +19,6 @@ from transformer.decoders.tree import TreeStep
 from transformer.decoders.value_beam import ValueBeam, value_beam_search
 from transformer.decoding import Job, search, translate
 from transformer.layout import Rows, pad
-from transformer.model import Transformer
 
 CPU = torch.device("cpu")
 VOCABULARY, LIMIT = 6, 4
@@ -287,15 +287,6 @@ def test_limits_and_no_sentences(decoding_settings):
     results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
     assert [len(result.ids) for result in results] == limits
     assert tree_search(LanguageModel(logits[:0]), [], mcts(), column, CPU) == []
-
-
-def sharpened(config):
-    """An untrained model with a scaled embedding, so that its distributions are peaked."""
-    torch.manual_seed(3)
-    model = Transformer(config, 40).eval()
-    with torch.no_grad():
-        model.embedding *= 4
-    return model
 
 
 SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]

@@ -1,4 +1,4 @@
-"""The model card of an exported model: what it was trained on and with, how good it is, and how to use it.
+"""The model card of an exported model: its data, its settings, its scores and how to use it.
 
 The run of a model folder models/RUN/average has score files or a record in results/. Their scores are shown only if they
 are those of the weights: with the same averaged steps and the same settings of the model.

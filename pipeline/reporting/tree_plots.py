@@ -64,7 +64,7 @@ def of_file(name: str, path: Path) -> Trees:
 
 
 def branches(content: Any, where: str) -> tuple[Branch, ...]:
-    """The branches, of which each stands after its parent."""
+    """The branches. Each follows its parent."""
     found = convert(tuple[Branch, ...], content, where)
     for place, branch in enumerate(found):
         if not (branch.parent == -1 if place == 0 else 0 <= branch.parent < place):

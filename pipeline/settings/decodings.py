@@ -23,11 +23,17 @@ class DecodingRun:
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     """Return the decoding `name` of params.yaml: `base.decoding` and `base.decoders`, changed by the entry."""
     where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
-    for key, expected in (("model", "RUN/average or ensembles/NAME"), ("set", "a set or CORPUS-test")):
-        if not isinstance(values.get(key), str):
-            raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {expected} is expected")
+    model, chosen = named(values, {"model": "RUN/average or ensembles/NAME", "set": "a set or CORPUS-test"}, where)
     settings = {key: value for key, value in values.items() if key not in ("model", "set")}
-    return DecodingRun(values["model"], values["set"], choice(params, settings, where))
+    return DecodingRun(model, chosen, choice(params, settings, where))
+
+
+def named(values: Mapping[str, Any], expected: Mapping[str, str], where: str) -> list[str]:
+    """Return the texts under the keys of `expected`, which states for each key what it has to name."""
+    for key, meaning in expected.items():
+        if not isinstance(values.get(key), str):
+            raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {meaning} is expected")
+    return [values[key] for key in expected]
 
 
 def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str, used: bool = True) -> Choice:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.settings.decodings import part
+from pipeline.settings.decodings import named, part
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, keys, read, shown, unknown
+from transformer.config.reading import UserError, keys, read, unknown
 from transformer.config.value import ValueConfig
 
 FOLDER = "values"  # models/values/NAME is a model folder with a value
@@ -27,11 +27,9 @@ class ValueRun:
 def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
     """Return the value `name` of params.yaml: `base.value`, changed by the entry."""
     where, values = f"params.yaml: values.{name}", entry(params, "values", name)
-    for key, expected in (("model", "RUN/average"), ("corpus", "the corpus of the run")):
-        if not isinstance(values.get(key), str):
-            raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {expected} is expected")
+    model, corpus = named(values, {"model": "RUN/average", "corpus": "the corpus of the run"}, where)
     own = {key: value for key, value in values.items() if key not in ("model", "corpus")}
-    return ValueRun(values["model"], values["corpus"], *value_settings(params, own, where))
+    return ValueRun(model, corpus, *value_settings(params, own, where))
 
 
 def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str) -> tuple[ValueConfig, Choice]:

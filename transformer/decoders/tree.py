@@ -37,7 +37,7 @@ class Tree(Protocol):
 
 
 class SlotCache(LayerCache):
-    """The keys and values of one decoder layer, of which each node's are in its slot."""
+    """The keys and values of one decoder layer. Those of a node are in its slot."""
 
     slot_BK: Tensor
 
