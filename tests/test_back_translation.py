@@ -1,6 +1,7 @@
 """Back-translation: the settings, the mixture, and the stages under both tools and on a small corpus."""
 
 import copy
+import csv
 import gzip
 import hashlib
 import json
@@ -16,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 from dvc.repo import Repo
 from ruamel.yaml import YAML
 from test_pipeline import stale
@@ -29,6 +32,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.corpora.monolingual import normalise, write_raw
 from pipeline.corpora.transfer import PATIENT
+from pipeline.reverse_score import source_log_prob
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.download import GeneratorConfig
@@ -40,8 +44,9 @@ from tests.imports import ROOT
 from tests.pages import edges
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import UNK, VocabularyConfig
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 from transformer.decoders.steps import Translation
+from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
@@ -69,6 +74,8 @@ def selected(params) -> dict[str, Any]:
     of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
     params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
     params["back_translations"] = {"own-bt": entry()}
+    params["decodings"] = {"greedy": {"model": "forward/average", "set": "own-test", "decoder": "greedy"}}
+    params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
     params["corpora_in_use"] = ["own", "turned"]
     params["base"]["decoding"]["extra_length"] = 5
     return params
@@ -112,6 +119,16 @@ def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
         ("corpora_in_use", ["turned"], "add 'own', the corpus of runs.forward"),
         ("corpora_in_use", ["own", "turned", "own-bt"], "remove 'own-bt'"),
         ("corpora.own.vocabulary.unknown", "unk", "own-bt.tagged: true is not possible with the vocabulary of own"),
+        ("reverse_scores.own.model", "revers/average", "the models are forward/average, reverse/average, "),
+        ("reverse_scores.own.model", "forward/average", "forward/average translates en to de; a run from de to en is "),
+        (
+            "reverse_scores.own.set",
+            "own-dev",
+            "'own-dev' is translated by none of `decodings`; their sets are own-test",
+        ),
+        ("reverse_scores.own.set", 1, "reverse_scores.own.set: 1 is of the wrong type"),
+        ("reverse_scores.own.sets", "own-test", "did you mean 'set'?"),
+        ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "scores/reverse_scores holds what"),
         ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not a mapping"),
     ],
 )
@@ -446,6 +463,8 @@ def test_a_circle_stops_both_tools_before_anything_runs(project):
 
 # The stages, really run
 
+DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
@@ -464,6 +483,10 @@ def made(tmp_path_factory):
     of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
     params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
     params["back_translations"] = {"own-bt": entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})}
+    params["decodings"] = {
+        name: {"model": "forward/average", "set": "own-test", **DECODINGS[name]} for name in DECODINGS
+    }
+    params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
     params["corpora_in_use"] = ["own", "turned"]
     params["base"]["decoding"]["extra_length"] = 5
     with open(folder / "params.yaml", "w") as file:
@@ -473,6 +496,39 @@ def made(tmp_path_factory):
         for command in stages.values():
             in_process.run(command)
     return folder, stages
+
+
+@pytest.mark.slow
+def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_other_direction(made, monkeypatch):
+    """The reference is torch's cross-entropy of the logits, one pair at a time."""
+    folder, _ = made
+    monkeypatch.chdir(folder)
+    found = json.loads(Path("scores/reverse_scores/own.json").read_text())
+    assert (found["model"], found["set"], list(found["decodings"])) == ("reverse/average", "own-test", ["drawn", "one"])
+    translator = Translator.load("models/reverse/average")
+    sources = translator.encode(Path("data/sets/own-test/normalised.en").read_text().splitlines())
+    texts = {name: Path(f"scores/decodings/{name}/translation.txt") for name in DECODINGS}
+    texts["references"] = Path("data/sets/own-test/normalised.de")
+    for name, path in texts.items():
+        scores = found["references"] if name == "references" else found["decodings"][name]
+        for line, source, score in zip(path.read_text().split("\n"), sources, scores, strict=False):
+            given = torch.tensor([[*translator.encode(translator.normalise([line]))[0], EOS]])
+            with torch.no_grad():
+                logits = translator.model(given, torch.tensor([[BOS, *source]]))[0]
+            logits[:, [PAD, BOS]] = float("-inf")
+            loss = F.cross_entropy(logits, torch.tensor([*source, EOS]), reduction="sum")
+            assert score == pytest.approx(-loss.item(), abs=1e-3)
+    rows = {row["decoding"]: row for row in csv.DictReader(Path("reports/decoding.csv").read_text().splitlines())}
+    for name, scores in found["decodings"].items():
+        assert len(scores) == 6
+        assert float(rows[name]["source log-probability"]) == pytest.approx(sum(scores) / 6, abs=0.01)
+
+
+@pytest.mark.slow
+def test_an_empty_translation_has_a_reverse_score(made):
+    translator = Translator.load(made[0] / "models/reverse/average")
+    (score,) = source_log_prob(translator, [""], [[5, 6]])
+    assert score < -1
 
 
 def contents(folder: Path) -> dict[str, bytes]:

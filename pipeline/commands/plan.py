@@ -192,7 +192,9 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
     blocks = {"fetch_set": "sets", "ensemble": "ensembles", "value": "values", "decoding": "decodings"}
-    blocks |= {"search": "searches"} | dict.fromkeys(AUGMENTATION, "back_translations")
+    blocks |= {"reverse_score": "reverse_scores", "search": "searches"} | dict.fromkeys(
+        AUGMENTATION, "back_translations"
+    )
     more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}
 

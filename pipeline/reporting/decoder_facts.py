@@ -28,6 +28,7 @@ class Facts:
     unfinished: int | None  # sentences in which the search used up its budget
     calls: float | None  # prefixes that the model scored, per sentence
     search_errors: float | None  # the share of sentences for which exact search found a more probable translation
+    source_log_prob: float | None  # the mean log-probability of a source given its translation, by `reverse_scores`
     p: float | None  # of the difference from the paper's beam search; None also if all translations are equal
 
 
@@ -57,10 +58,21 @@ def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Fact
         if (folder / "sentences.json").exists() and (sets / within(read(folder / "decoding.json"), "set")).exists()
     }
     found: dict[str, Facts] = {}
+    reverse = source_log_probs(params, scores)
     for group in dict.fromkeys(each.group for each in made.values()):
         systems = {name: each for name, each in made.items() if each.group == group}
-        found |= of_group(params, systems, EvaluationSet.open(sets / group[1]))
+        found |= of_group(params, systems, EvaluationSet.open(sets / group[1]), reverse)
     return {name: found[name] for name in made}
+
+
+def source_log_probs(params: Mapping[str, Any], scores: Path) -> dict[str, float]:
+    """The mean log p(source | translation) of each decoding for which `reverse_scores` has been made."""
+    found: dict[str, float] = {}
+    for name in params["reverse_scores"]:
+        path = scores / "reverse_scores" / f"{name}.json"
+        by_decoding = entry(read(path), "decodings", dict[str, tuple[float, ...]] | None, str(path)) or {}
+        found |= {decoding: sum(values) / len(values) for decoding, values in by_decoding.items()}
+    return found
 
 
 def of_folder(folder: Path, sets: Path) -> Made:
@@ -69,8 +81,10 @@ def of_folder(folder: Path, sets: Path) -> Made:
     return Made(decoding, read(folder / "sentences.json"), aligned(folder / "translation.txt", reference)[0])
 
 
-def of_group(params: Mapping[str, Any], systems: Mapping[str, Made], chosen: EvaluationSet) -> dict[str, Facts]:
-    """The facts of decodings of one set by one model."""
+def of_group(
+    params: Mapping[str, Any], systems: Mapping[str, Made], chosen: EvaluationSet, reverse: Mapping[str, float]
+) -> dict[str, Facts]:
+    """The facts of decodings of one set by one model. `reverse` has the source log-probabilities that are known."""
     _, references = chosen.lines("raw")
     exact = next((each for each in systems.values() if each.settings.get("decoder") == "exact"), None)
     p_values = significance(params, systems, references, chosen.languages[1], scoring(params))
@@ -86,6 +100,7 @@ def of_group(params: Mapping[str, Any], systems: Mapping[str, Made], chosen: Eva
             unfinished=sum(not sentence["finished"] for sentence in each.sentences),
             calls=entry(each.decoding, "calls", int, name) / count,
             search_errors=search_errors(each, exact) if exact and exact is not each else None,
+            source_log_prob=reverse.get(name),
             p=p_values.get(name),
         )
     return found

@@ -22,6 +22,7 @@ SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"
 FACTS = {
     "p": Column("p", "number", 4),
     "log_prob": Column("log-probability", "number"),
+    "source_log_prob": Column("source log-probability", "number"),
     "length_ratio": Column("length ratio", "number", 3),
     "empty": Column("empty", "count"),
     "search_errors": Column("search errors", "number", 3),
@@ -32,9 +33,10 @@ NOTES = [
     "Each is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
     "bootstrap.",
     "p: of the difference in sacreBLEU from the paper's beam search with the same model on the same set (paired bootstrap "
-    "resampling, Koehn 2004). Log-probability: the model's of a translation, in the mean. Search errors: the share of "
-    "sentences for which exact search found a more probable translation. Prefixes: those that the model scored for a "
-    "sentence.",
+    "resampling, Koehn 2004). Log-probability: the model's of a translation, in the mean. Source log-probability: of the "
+    "source given its translation, by the run of the reverse direction in `reverse_scores`, in the mean. Search errors: "
+    "the share of sentences for which exact search found a more probable translation. Prefixes: those that the model "
+    "scored for a sentence.",
 ]
 
 
@@ -73,7 +75,8 @@ def of_record(path: Path) -> Decoding:
     record = read(path)
     if entry(record, "name", str, str(path)) != path.stem:
         raise UserError(f"{path}: a record of the decoding {path.stem!r} is expected, as `make record` writes it")
-    facts = read_settings(Facts, record["facts"], f"{path}: facts") if "facts" in record else UNKNOWN
+    known = dataclasses.asdict(UNKNOWN) | dict(mapping(record.get("facts", {}), f"{path}: facts"))  # earlier: fewer
+    facts = read_settings(Facts, known, f"{path}: facts")
     parts = {part: record.get(part) for part in (*FILES, "timing")}
     return of_parts(path.stem, parts, str(path), facts, recorded=True)
 

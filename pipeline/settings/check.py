@@ -15,6 +15,7 @@ from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import entry, languages, section, text_corpus
 from pipeline.settings.rates import rates
+from pipeline.settings.reverse_scores import reverse_score
 from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
 from pipeline.settings.selection import corpora_needed, run_settings, study
@@ -36,6 +37,7 @@ BLOCKS = (
     "ensembles",
     "values",
     "decodings",
+    "reverse_scores",
     "back_translations",
     "searches",
     "machine",
@@ -51,6 +53,7 @@ BLOCKS = (
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
     "decodings": "scores/decodings holds the scores of `decodings`",
+    "reverse_scores": "scores/reverse_scores holds what `reverse_scores` makes",
     "searches": "scores/searches holds the results of `searches`",
     "ensembles": "models/ensembles holds the models of `ensembles`",
     "downloads": "work/downloads holds the downloaded files",
@@ -84,6 +87,8 @@ def check(params: Mapping[str, Any]) -> None:
         check_value(params, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
+    for name in names(params, "reverse_scores"):
+        check_reverse_score(params, name)
     for name in names(params, "searches"):
         check_search(params, name)
     for name in names(params, "studies"):
@@ -220,9 +225,7 @@ def check_decoding(params: Mapping, name: str) -> None:
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
             f"{FOLDER}/NAME is expected, with a NAME of `values`"
         )
-    corpora = {set_name: entry(params, "sets", set_name)["corpus"] for set_name in params["sets"]}
-    with_sets = [*params["corpora_in_use"], *params["back_translations"]]
-    corpora |= {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
+    corpora = corpora_of_sets(params)
     if decoding.set not in corpora:
         raise UserError(f"{where}.set: {shown(decoding.set)} is not a set; the sets are {', '.join(corpora)}")
     of_run = languages(params, models[decoding.model])
@@ -230,6 +233,34 @@ def check_decoding(params: Mapping, name: str) -> None:
     if of_run != of_set:
         pairs = [" to ".join(pair) for pair in (of_run, of_set)]
         raise UserError(f"{where}: the model translates {pairs[0]}, and the set {decoding.set} is {pairs[1]}")
+
+
+def corpora_of_sets(params: Mapping) -> dict[str, str]:
+    """Return the corpus of each set that a decoding can name."""
+    corpora = {name: entry(params, "sets", name)["corpus"] for name in params["sets"]}
+    with_sets = [*params["corpora_in_use"], *params["back_translations"]]
+    return corpora | {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
+
+
+def check_reverse_score(params: Mapping, name: str) -> None:
+    """Check a line of `reverse_scores`. Its run must be selected and must translate in the reverse direction of its set."""
+    where, chosen = f"params.yaml: reverse_scores.{name}", reverse_score(params, name)
+    models = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    if chosen.model not in models:
+        raise UserError(
+            f"{where}.model: {shown(chosen.model)} is not a model of `runs`; the models are {', '.join(models)}"
+        )
+    sets = {decoding_run(params, decoding).set: None for decoding in params["decodings"]}
+    if chosen.set not in sets:
+        raise UserError(
+            f"{where}.set: {shown(chosen.set)} is translated by none of `decodings`; their sets are {', '.join(sets)}"
+        )
+    source, target = languages(params, corpora_of_sets(params)[chosen.set])
+    of_run = languages(params, models[chosen.model])
+    if of_run != (target, source):
+        raise UserError(
+            f"{where}.model: {chosen.model} translates {' to '.join(of_run)}; a run from {target} to {source} is expected"
+        )
 
 
 def check_back_translation(params: Mapping, name: str) -> None:
@@ -281,9 +312,11 @@ def check_study(params: Mapping, name: str) -> None:
             check_value(selected, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
+        for score in names(selected, "reverse_scores"):
+            check_reverse_score(selected, score)
         for search_name in names(selected, "searches"):
             check_search(selected, search_name)
     except UserError as error:
-        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|back_translations|searches)"
+        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|reverse_scores|back_translations|searches)"
         said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None

@@ -8,7 +8,7 @@ from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
 # The keys of a study. All but `runs` are optional.
-STUDY = ("runs", "sets", "ensembles", "values", "decodings", "back_translations", "searches")
+STUDY = ("runs", "sets", "ensembles", "values", "decodings", "reverse_scores", "back_translations", "searches")
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:

@@ -17,13 +17,16 @@ Ids = Sequence[Sequence[int]]
 
 
 @torch.inference_mode()
-def log_probabilities(models: Sequence[Transformer], sources: Ids, targets: Ids, batch_tokens: int) -> list[float]:
+def log_probabilities(
+    models: Sequence[Transformer], sources: Ids, targets: Ids, batch_tokens: int, empty: bool = False
+) -> list[float]:
     """log p(target, EOS | source) of each pair of ids without BOS and EOS, as the searches compute it.
 
-    Several models are an ensemble. An empty source has log-probability 0 and is not scored: it is not translated either.
+    Several models are an ensemble. A pair with an empty source is scored only if `empty`; else its log-probability is 0,
+    because such a source is not translated.
     """
     results = [0.0] * len(sources)
-    asked = [number for number, source in enumerate(sources) if source]
+    asked = [number for number, source in enumerate(sources) if source or empty]
     longest = [max(len(sources[number]), len(targets[number])) + 1 for number in asked]
     for places in batches_by_length(longest, batch_tokens):
         numbers = [asked[place] for place in places]
