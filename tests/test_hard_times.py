@@ -62,8 +62,7 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     assert cached(project, CHECKPOINTS).exists()
 
 
-@pytest.mark.parametrize("output", [SCORE, CHECKPOINTS])
-@pytest.mark.parametrize("damage", [spoil, Path.unlink])
+@pytest.mark.parametrize(("output", "damage"), [(SCORE, Path.unlink), (CHECKPOINTS, spoil)])
 def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(project, output, damage):
     """The next stages find the same bytes, and have nothing to do."""
     made = project.root / output

@@ -404,8 +404,10 @@ def test_wrong_settings_stop_both_tools_before_anything_runs(project):
     assert project.ran() == []
 
 
-@pytest.mark.parametrize("name", ["$(touch evil)", "a;touch evil;", "../../victim", "a/b"])
-@pytest.mark.parametrize("kind", ["corpus", "run"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("corpus", "$(touch evil)"), ("run", "a;touch evil;"), ("run", "../../victim"), ("corpus", "a/b")],
+)
 def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(built, tmp_path, kind, name):
     project = built.copy(tmp_path / "project")
     victim = tmp_path / "victim" / {"corpus": "raw", "run": "average"}[kind] / "file"
@@ -464,17 +466,11 @@ def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
 @pytest.mark.slow
 def test_one_stage_is_run_by_its_name_and_forced_by_dvc(tmp_path):
     project = StubProject.new(tmp_path)
-    project.run("snakemake", "--cores", "2", "train@demo-tiny")
-    assert sorted(project.ran()) == [
-        "binarise@demo",
-        "download@demo",
-        "learn_bpe@demo",
-        "normalise@demo",
-        "train@demo-tiny",
-    ]
-    project.run("dvc", "repro", "-f", "-s", "train@demo-tiny")
-    assert project.ran() == ["train@demo-tiny"]
-    project.run("snakemake", "-F", "--cores", "2", "train@demo-tiny")
+    project.run("snakemake", "--cores", "2", "normalise@demo")
+    assert project.ran() == ["download@demo", "normalise@demo"]
+    project.run("dvc", "repro", "-f", "-s", "normalise@demo")
+    assert project.ran() == ["normalise@demo"]
+    project.run("snakemake", "-F", "--cores", "2", "normalise@demo")
     assert project.ran() == []
 
 
