@@ -25,7 +25,8 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
 from pipeline.settings.searches import search
-from pipeline.settings.selection import run_settings, study
+from pipeline.settings.selection import run_settings
+from pipeline.settings.studies import study
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration

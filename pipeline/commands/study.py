@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from pipeline.settings import params
 from pipeline.settings.check import check
-from pipeline.settings.selection import STUDY, study
+from pipeline.settings.studies import STUDY, study
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic

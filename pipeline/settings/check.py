@@ -18,8 +18,9 @@ from pipeline.settings.rates import rates
 from pipeline.settings.reverse_scores import reverse_score
 from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
-from pipeline.settings.selection import corpora_needed, run_settings, study
+from pipeline.settings.selection import run_settings
 from pipeline.settings.sets import OWN, set_config
+from pipeline.settings.studies import corpora_needed, study
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig

@@ -7,9 +7,6 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, shown
 from transformer.config.training import TrainingConfig
 
-# The keys of a study. All but `runs` are optional.
-STUDY = ("runs", "sets", "ensembles", "values", "decodings", "reverse_scores", "back_translations", "searches")
-
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
     """Return the corpus, and the model and training settings of run `name` with the run's own differences."""
@@ -25,24 +22,3 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
         section(params, "models", run["model"], "model", ModelConfig, name),
         section(params, "models", run["model"], "training", TrainingConfig, name),
     )
-
-
-def study(params: Mapping, name: str) -> dict:
-    """Return the blocks that the study `name` selects: those it has, and the corpora that they need."""
-    where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
-    require_known(chosen, list(STUDY), params, where)
-    blocks = {key: chosen.get(key, {}) for key in STUDY}
-    for key, block in blocks.items():
-        if not isinstance(block, Mapping):
-            raise UserError(f"{where}.{key}: {shown(block)} is not a mapping")
-    return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
-
-
-def corpora_needed(params: Mapping) -> dict[str, str]:
-    """Return the entries of `corpora` that are needed, each with the first run or back-translation that needs it."""
-    found: dict[str, str] = {}
-    for run in params["runs"]:
-        found.setdefault(text_corpus(params, run_settings(params, run)[0]), f"runs.{run}")
-    for name in params["back_translations"]:
-        found.setdefault(text_corpus(params, name), f"back_translations.{name}")
-    return found
