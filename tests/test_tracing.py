@@ -116,3 +116,5 @@ def test_a_prefix_without_room_for_a_token_is_refused(model, decoding_settings):
     settings = dataclasses.replace(config(decoding_settings), extra_length=2)
     with pytest.raises(UserError, match="a prefix of 4 pieces; a translation has at most 4"):
         Trace(model, [5, 6], settings, [7, 7, 7, 7])
+    *_, last = Trace(model, [5, 6], settings, [7, 7, 7, EOS]).steps()
+    assert last.translation.ids == [7, 7, 7]

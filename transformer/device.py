@@ -11,8 +11,11 @@ def device_of(name: str | torch.device) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"device: {name!r} is not possible; auto, cpu or cuda is expected") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device: {str(name)!r} is not possible here, torch sees no GPU; auto or cpu is expected")
+    except (RuntimeError, TypeError):
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"device: {name!r} is not possible; auto, cpu or cuda is expected")
+    if device.type == "cuda" and (count := torch.cuda.device_count()) <= (device.index or 0):
+        seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"
+        raise UserError(f"device: {str(name)!r} is not possible here, {seen}; auto or cpu is expected")
     return device

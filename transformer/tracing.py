@@ -2,7 +2,7 @@
 
 The search is that of `decoding.translate` and gives the same translation. A prefix can be forced on the translation.
 
-Shapes: as in decoding.py, with B = 1.
+Shapes: as in decoders/beam.py, with B = 1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ from torch.nn.attention import sdpa_kernel
 
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.beam import BeamState, continuations, extend, keep, length_penalty, release, start
-from transformer.decoders.steps import SourceBatch, Translation
+from transformer.config.vocabulary import EOS
+from transformer.decoders.beam import BeamState, continuations, decided, extend, finished, keep, length_penalty, start
+from transformer.decoders.steps import SourceBatch, Translation, next_logits
 from transformer.decoding import ATTENTION
 from transformer.model import Transformer
 
@@ -67,21 +67,21 @@ class Trace:
         self.config, self.prefix = config, list(prefix)
         self.batch = SourceBatch([model], [source], [0], config.extra_length)
         (limit,) = self.batch.limits
-        if len(self.prefix) >= limit:
+        if len(self.prefix) - (self.prefix[-1:] == [EOS]) >= limit:
             raise UserError(f"a prefix of {len(self.prefix)} pieces; a translation has at most {limit}")
         self.seen: dict[tuple[int, ...], list[Alternative]] = {}  # by the tokens before
 
     @torch.inference_mode()
     def steps(self) -> Iterator[Step]:
         """Runs the search. A step is computed when it is asked for."""
-        state, results = start(self.batch.limits, self.batch.device), dict[int, list[Translation]]()
+        state, result = start(self.batch.limits, self.batch.device), None
         with self.backends():
             step = self.batch.start()
         indices = [0]  # of the live hypotheses in the candidates of the previous step
-        while len(state.sentence_B):
+        while result is None:
             with self.backends():
                 logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
-            log_prob_KV = log_probabilities(logits_BKV[0])
+            log_prob_KV = next_logits(logits_BKV[0].clone()).log_softmax(-1)
             total_KV = state.log_prob_BK[0, :, None] + log_prob_KV
             self.keep_alternatives(state, log_prob_KV)
             forced = self.prefix[state.length] if state.length < len(self.prefix) else None
@@ -91,8 +91,8 @@ class Trace:
             else:
                 force(state, log_prob_KV, forced, self.config)
             live = list(zip(state.origin_BK[0].tolist(), state.tokens_BKT[0, :, -1].tolist()))
-            finished = state.best_score_BF[0, 0] > float("-inf")
-            leader = (state.best_BFT[0, 0] if finished else state.tokens_BKT[0, 0, 1:]).tolist()
+            ended = state.best_score_BF[0, 0] > float("-inf")
+            leader = (state.best_BFT[0, 0] if ended else state.tokens_BKT[0, 0, 1:]).tolist()
             places = ranked(found, live)
             candidates = [
                 Candidate(
@@ -105,8 +105,9 @@ class Trace:
                 for number, (parent, token) in enumerate(places)
             ]
             indices = [places.index(place) for place in live]
-            release(state, results, self.config)
-            yield Step(candidates, leader, results[0][0] if results else None)
+            done_B = decided(state, self.config)
+            result = finished(state, done_B)[0][0] if done_B.all() else None
+            yield Step(candidates, leader, result)
 
     def backends(self) -> AbstractContextManager:
         """The attention backends of `decoding.translate`."""
@@ -128,13 +129,6 @@ class Trace:
         """The most probable tokens at each position of a hypothesis of the search, and after it if it was searched."""
         before = (tuple(ids[:length]) for length in range(len(ids) + 1))
         return [self.seen[tokens] for tokens in before if tokens in self.seen]
-
-
-def log_probabilities(logits_KV: Tensor) -> Tensor:
-    """The log-probabilities of the next token, [K, V]. Those of PAD and BOS, which are never chosen, are -inf."""
-    logits_KV = logits_KV.float().clone()
-    logits_KV[:, [PAD, BOS]] = float("-inf")
-    return logits_KV.log_softmax(-1)
 
 
 def force(state: BeamState, log_prob_KV: Tensor, token: int, config: DecodingConfig) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from transformer.alignment import Links, links, words_of_source, words_of_target
-from transformer.checkpoint import WEIGHTS, load_model, read_settings
+from transformer.checkpoint import SETTINGS, WEIGHTS, load_model, read_settings
 from transformer.cleaning import source_cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read, read_saved, require
@@ -51,7 +51,7 @@ PAPER = DecodingConfig(
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation of a line. What was not asked for is None."""
+    """A translation of a line. What was not asked for is None. An empty line has no pieces and no attention."""
 
     text: str
     score: float  # log-probability divided by the length penalty
@@ -73,7 +73,7 @@ class Translator:
     text_config: TextConfig | None = None
     copies: list[tuple[Transformer, str, Transformer]] = field(default_factory=list)  # model, precision, its copy in it
     decoders: list[Transformer] = field(init=False)  # the models that translate: these, or their copies in bfloat16
-    calls: int = field(init=False, default=0)  # the prefixes that the latest translation scored
+    calls: int = field(init=False, default=0)  # the prefixes that the latest call of `n_best` scored
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config)
@@ -110,7 +110,8 @@ class Translator:
 
         Raises UserError for damaged files and for a vocabulary that the model was not trained with.
         """
-        model, description = load_model(weights, device)
+        with enough_memory("in loading the model", f"its {SETTINGS} may be damaged; otherwise use a larger machine"):
+            model, description = load_model(weights, device)
         pieces = Vocabulary(vocabulary)
         if pieces.sha256 != read_settings(weights.parent)[2]:
             raise UserError(f"{vocabulary} is not the vocabulary that {weights} was trained with")
@@ -132,9 +133,10 @@ class Translator:
     ) -> Any:
         """The translation of a line, or of each line of a list, in order.
 
-        A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best`, at most the
-        beam, it is a list of Hypothesis, best first. `settings` are those of `DecodingConfig` that differ in this call.
-        Line breaks in a line become spaces. Raises UserError as `finished` and `using` do.
+        A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
+        of at most so many Hypothesis, best first; those beyond the beam are poor. `settings` are those of
+        `DecodingConfig` that differ in this call. Line breaks in a line become spaces. Raises UserError as `normalise`,
+        `finished` and `using` do.
         """
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         results: list[Any] = list(
@@ -172,7 +174,15 @@ class Translator:
         return max(1, self.config.batch_tokens // self.config.beam)
 
     def normalise(self, lines: Sequence[str]) -> list[str]:
-        """The lines as the pipeline normalised the training text. Line breaks become spaces."""
+        """The lines as the pipeline normalised the training text. Line breaks become spaces.
+
+        Raises UserError for half of a surrogate pair, which is no character.
+        """
+        for number, line in enumerate(lines, 1):
+            try:
+                line.encode()
+            except UnicodeEncodeError:
+                raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected") from None
         return [self.clean(line.replace("\n", " ") + "\n")[:-1] for line in lines]
 
     def encode(self, lines: list[str]) -> list[list[int]]:
@@ -239,7 +249,8 @@ class Translator:
         """
         require(n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
         sources = self.encode(lines)
-        found = {number: [Hypothesis("", 0.0, [], [])] for number, source in enumerate(sources) if not source}
+        nothing = Hypothesis("", 0.0, [], [], alignment=[] if alignment else None)
+        found = {number: [nothing] for number, source in enumerate(sources) if not source}
         given = 0
         for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
             for number, translations in zip(job.numbers, searched.translations):
@@ -276,7 +287,7 @@ class Translator:
     def text(self, translations: Sequence[Translation]) -> list[str]:
         """Detokenised lines. A line break, which can come of byte pieces, becomes a space."""
         texts = self.vocabulary.decode([translation.ids for translation in translations])
-        return [" ".join(text.split("\n")).replace("\r", " ") for text in texts]
+        return [text.replace("\n", " ").replace("\r", " ") for text in texts]
 
 
 def changed(config: DecodingConfig, settings: dict[str, Any]) -> DecodingConfig:

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from transformer.config.decoding import BeamConfig, DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Batch, Step, Translation
+from transformer.decoders.steps import Batch, Step, Translation, next_logits
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
+WIDEST = 25  # tokens of a group: the two top-k, over V / 25 groups and over 25 tokens of a few groups, are both short
 PAPER = BeamConfig(regulariser=0.0)
 STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
@@ -136,12 +137,12 @@ def continuations(
 
     A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups of W
     tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima, and a
-    top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials.
+    top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials. W is the largest
+    divisor of V up to WIDEST; a V that is a prime number has groups of one token, and so a plain top-k.
     """
     vocabulary = logits_BKV.shape[2]
-    logits_BKV = logits_BKV.float()
-    logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
-    width = next(width for width in range(25, 0, -1) if vocabulary % width == 0)
+    logits_BKV = next_logits(logits_BKV)
+    width = next(width for width in range(WIDEST, 0, -1) if vocabulary % width == 0)
     logits_BKWN = logits_BKV.unflatten(2, (width, -1))
     best_BKN = logits_BKWN.amax(2)
     groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)

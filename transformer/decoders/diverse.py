@@ -11,9 +11,8 @@ from torch import Tensor
 
 from transformer.config.decoders import DiverseConfig
 from transformer.config.decoding import DecodingConfig
-from transformer.config.vocabulary import BOS, PAD
 from transformer.decoders.beam import BeamState, decided, extend, finished, select, start
-from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.steps import Batch, Translation, next_logits
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,7 @@ class Diverse:
         results: dict[int, list[Translation]] = {}
         tokens_BK, origin_BK = groups[0].tokens_BKT[:, :, -1], groups[0].origin_BK
         while sentences:
-            logits_BKV = step(tokens_BK, origin_BK).float()
-            logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
+            logits_BKV = next_logits(step(tokens_BK, origin_BK))
             before = extend_groups(groups, logits_BKV.log_softmax(-1), config, self.own.diversity)
             tokens_BK = torch.cat([group.tokens_BKT[:, :, -1] for group in groups], 1)
             done_B = torch.stack([decided(group, config) for group in groups]).all(0)

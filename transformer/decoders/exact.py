@@ -14,7 +14,7 @@ from transformer.config.decoders import ExactConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
-from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.steps import Batch, Translation, next_logits
 from transformer.decoders.tree import Tree
 
 
@@ -90,8 +90,7 @@ def depth_first(tree: Tree, walks: Sequence[Walk], device: torch.device) -> None
         depths = [len(walk.ids) for walk in active]
         newest = [walk.ids[-1] if walk.ids else BOS for walk in active]
         slot_B1 = torch.tensor(depths, device=device)[:, None]
-        logits_BV = tree(torch.tensor(newest, device=device)[:, None], slot_B1 - 1, slot_B1)[:, 0].float()
-        logits_BV[:, PAD] = logits_BV[:, BOS] = float("-inf")
+        logits_BV = next_logits(tree(torch.tensor(newest, device=device)[:, None], slot_B1 - 1, slot_B1)[:, 0])
         for walk, log_probs_V in zip(active, logits_BV.log_softmax(-1).cpu().numpy().astype(float)):
             walk.visit(log_probs_V)
         left = [place for place, walk in enumerate(active) if not walk.finished and walk.steps_left > 0]

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import torch
 
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import mean_of
+from transformer.decoders.steps import mean_of, next_logits
 from transformer.decoding import batches_by_length
 from transformer.layout import pad
+from transformer.memory import enough_memory
 from transformer.model import Transformer
 
 Ids = Sequence[Sequence[int]]
+SHARE = 4  # logits of whole sentences take more memory than those of a step, so a batch has this part of the tokens
 
 
 @torch.inference_mode()
@@ -23,16 +25,17 @@ def log_probabilities(
     """log p(target, EOS | source) of each pair of ids without BOS and EOS, as the searches compute it.
 
     Several models are an ensemble. A pair with an empty source is scored only if `empty`; else its log-probability is 0,
-    because such a source is not translated.
+    because such a source is not translated. `batch_tokens` is that of decoding. Raises UserError if memory runs out.
     """
     results = [0.0] * len(sources)
     asked = [number for number, source in enumerate(sources) if source or empty]
     longest = [max(len(sources[number]), len(targets[number])) + 1 for number in asked]
-    for places in batches_by_length(longest, batch_tokens):
-        numbers = [asked[place] for place in places]
-        found = of_batch(models, [sources[number] for number in numbers], [targets[number] for number in numbers])
-        for number, score in zip(numbers, found):
-            results[number] = score
+    with enough_memory("in scoring translations", "lower decoding.batch_tokens"):
+        for places in batches_by_length(longest, batch_tokens // SHARE):
+            numbers = [asked[place] for place in places]
+            found = of_batch(models, [sources[number] for number in numbers], [targets[number] for number in numbers])
+            for number, score in zip(numbers, found):
+                results[number] = score
     return results
 
 
@@ -41,8 +44,7 @@ def of_batch(models: Sequence[Transformer], sources: Ids, targets: Ids) -> list[
     source_BS = pad([[*source, EOS] for source in sources]).to(device)
     given_BT = pad([[BOS, *target] for target in targets]).to(device)
     wanted_BT = pad([[*target, EOS] for target in targets]).to(device)
-    logits_BTV = mean_of([model(source_BS, given_BT) for model in models]).float()
-    logits_BTV[..., PAD] = logits_BTV[..., BOS] = float("-inf")
+    logits_BTV = next_logits(mean_of([model(source_BS, given_BT) for model in models]))
     total_BT = logits_BTV.logsumexp(-1)
     wanted_logit_BT = logits_BTV.gather(2, wanted_BT[..., None])[..., 0]
     return torch.where(wanted_BT == PAD, 0.0, wanted_logit_BT - total_BT).sum(1).tolist()

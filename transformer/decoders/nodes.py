@@ -3,7 +3,6 @@
 Shapes: B sentences, K children of a node, the most probable first, D d_model, V vocabulary.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,7 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from transformer.config.search import MctsConfig
-from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.steps import next_logits
 from transformer.value import Values
 
 
@@ -75,8 +75,7 @@ class Node:
 
 def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Values | None) -> Iterator[Decoded]:
     """The `own.children` most probable children of each node, with the priors of the whole vocabulary."""
-    logits_BV = logits_BV.float()
-    logits_BV[:, [PAD, BOS]] = -math.inf
+    logits_BV = next_logits(logits_BV)
     log_prob_BV = logits_BV.log_softmax(-1)
     log_prob_BK, token_BK = log_prob_BV.topk(min(own.children, logits_BV.shape[1] - 2))
     prior_BK = (logits_BV / own.temperature).softmax(-1).gather(1, token_BK)

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer.config.decoders import SamplingConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.steps import Batch, Translation
+from transformer.decoders.steps import Batch, Translation, next_logits
 
 AT_ONCE = 16  # samples of a sentence that are drawn together
 
@@ -53,8 +53,7 @@ def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[l
     results: dict[int, list[Translation]] = {}
     while len(sentence_B):
         width = 1 if tokens_BKT.shape[2] == 1 else count
-        logits_BKV = step(tokens_BKT[:, :width, -1], origin_BK).float()
-        logits_BKV[..., PAD] = logits_BKV[..., BOS] = float("-inf")
+        logits_BKV = next_logits(step(tokens_BKT[:, :width, -1], origin_BK))
         log_probs_BKV = logits_BKV.log_softmax(-1).expand(-1, count, -1)
         ended_BK = (tokens_BKT[:, :, -1] == EOS) | (tokens_BKT[:, :, -1] == PAD)
         drawn_BK = draw(truncated(log_probs_BKV, own), random_BKT[:, :, tokens_BKT.shape[2] - 1])

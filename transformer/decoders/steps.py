@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transformer.config.vocabulary import EOS
+from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.tree import Tree, TreeStep
 from transformer.layout import pad
 from transformer.model import Transformer
@@ -134,6 +134,16 @@ class CountedTree:
     def select(self, sentences: Tensor) -> None:
         for tree in self.trees:
             tree.select(sentences)
+
+
+def next_logits(logits: Tensor) -> Tensor:
+    """The logits of the next token, [..., V], in float32, with -inf for PAD and BOS, which are never chosen.
+
+    Logits that are float32 are overwritten.
+    """
+    logits = logits.float()
+    logits[..., PAD] = logits[..., BOS] = float("-inf")
+    return logits
 
 
 def mean_of(logits: Sequence[Tensor]) -> Tensor:

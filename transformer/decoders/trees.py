@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from transformer.config.decoding import DecodingConfig
-from transformer.config.vocabulary import BOS, EOS, PAD
+from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import beam_search
 from transformer.decoders.mcts import Search, tree_search
 from transformer.decoders.nodes import Node
-from transformer.decoders.steps import Batch, Step
+from transformer.decoders.steps import Batch, Step, next_logits
 from transformer.value import Values
 
 
@@ -60,7 +59,7 @@ def beam_of(batch: Batch, config: DecodingConfig) -> list[Branch]:
     """The hypotheses that were in the beam, and the finished ones, of a batch of one sentence."""
     record = Record(batch.start())
     (found,) = beam_search(record, batch.limits, config, batch.device, config.beam)
-    branches = {prefix: log_prob for prefix, log_prob in record.log_prob.items()}
+    branches = dict(record.log_prob)
     for translation in found:
         prefix = (BOS, *translation.ids)
         if len(translation.ids) < batch.limits[0]:
@@ -91,8 +90,6 @@ class Record:
             own = 0.0 if self.log_prob_KV is None else float(self.log_prob_KV[origin, prefix[-1]])
             self.log_prob[prefix] = before + own
         logits_BKV = self.step(tokens_BK, origin_BK)
-        allowed_KV = logits_BKV[0].float().clone()
-        allowed_KV[:, [PAD, BOS]] = -torch.inf
-        self.prefixes, self.log_prob_KV = prefixes, allowed_KV.log_softmax(-1)
+        self.prefixes, self.log_prob_KV = prefixes, next_logits(logits_BKV[0].clone()).log_softmax(-1)
         self.of_eos |= dict(zip(prefixes, self.log_prob_KV[:, EOS].tolist()))
         return logits_BKV
