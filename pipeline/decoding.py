@@ -110,10 +110,7 @@ def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> 
 def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
     """What is known of each translation: its log-probability by the model in float32, and whether its search finished."""
     models, targets = (translator.model, *translator.others), [translation.ids for translation in translations]
-    tokens = (
-        translator.config.batch_tokens // 4
-    )  # logits of the whole translation take more memory than those of a step
-    found = log_probabilities(models, translator.encode(lines), targets, tokens)
+    found = log_probabilities(models, translator.encode(lines), targets, translator.config.batch_tokens)
     return [{"log_prob": round(score, 4), "finished": t.finished} for score, t in zip(found, translations)]
 
 

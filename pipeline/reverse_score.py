@@ -12,45 +12,39 @@ from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
-from pipeline.settings.decodings import choice
 from pipeline.settings.machine import machine
-from pipeline.settings.params import load
+from pipeline.settings.params import entry, load
 from pipeline.settings.reverse_scores import reverse_score
-from pipeline.settings.score_files import entry
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
+from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import read
 from transformer.decoders.forced import log_probabilities
-from transformer.files import read_json, write_json
+from transformer.files import write_json
 from transformer.translator import Translator
 
 
 def source_log_prob(translator: Translator, translations: list[str], sources: list[list[int]]) -> list[float]:
     """log p(source | translation) of each pair. An empty translation has a score, too."""
     given = translator.encode(translator.normalise(translations))
-    tokens = translator.config.batch_tokens // 4  # logits of a whole sentence take more memory than those of a step
-    scores = log_probabilities([translator.model], given, sources, tokens, empty=True)
+    scores = log_probabilities([translator.model], given, sources, translator.config.batch_tokens, empty=True)
     return [round(score, 4) for score in scores]
-
-
-def decodings_of(folder: Path, name: str) -> dict[str, Path]:
-    """The translations of the set `name` in scores/decodings, by the decoding's name."""
-    found = sorted(path.parent for path in folder.glob("*/decoding.json"))
-    chosen = [each for each in found if entry(read_json(each / "decoding.json"), "set", str, str(each)) == name]
-    return {each.name: each / "translation.txt" for each in chosen}
 
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    config, settings = choice(params, {}, "params.yaml: base.decoding").config, reverse_score(params, name)
+    settings = reverse_score(params, name)
+    config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
     device = hardware.torch_device(machine(params), config.threads)
-    translator = Translator.load(arguments.model, device, **vars(config))
+    translator = Translator.load(arguments.model, device, **vars(config) | {"precision": "float32"})
     chosen = EvaluationSet.open(arguments.set)
     lines, references = chosen.lines("normalised")
     sources = translator.encode(lines)
-    paths = decodings_of(arguments.decodings, settings.set)
+    decodings = [other for other, line in params["decodings"].items() if line["set"] == settings.set]
     found = {}
-    with Progress(total=len(paths), unit="decoding") as bar:
-        for decoding, path in paths.items():
+    with Progress(total=len(decodings), unit="decoding") as bar:
+        for decoding in decodings:
+            path = arguments.decodings / decoding / "translation.txt"
             translations = read_lines(path)
             require_aligned(chosen.path("normalised", "source"), len(lines), path, len(translations))
             found[decoding] = source_log_prob(translator, translations, sources)

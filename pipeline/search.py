@@ -146,7 +146,7 @@ class Searcher:
 
 
 def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) -> str:
-    """The digest that the folder of a search is named after: all but the number of trials, and the code."""
+    """The digest that a search's folder is named after: of the code, the data and all settings but the number of trials."""
     config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}
     first = {key: value for dimension in chosen.space for key, value in dimension.samples()[0].items()}
     fixed = [

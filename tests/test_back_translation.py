@@ -126,6 +126,7 @@ def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
             "own-dev",
             "'own-dev' is translated by none of `decodings`; their sets are own-test",
         ),
+        ("reverse_scores.new", {"model": "reverse/average", "set": "own-test"}, "own-test is also the set of new"),
         ("reverse_scores.own.set", 1, "reverse_scores.own.set: 1 is of the wrong type"),
         ("reverse_scores.own.sets", "own-test", "did you mean 'set'?"),
         ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "scores/reverse_scores holds what"),
@@ -491,6 +492,9 @@ def made(tmp_path_factory):
     params["base"]["decoding"]["extra_length"] = 5
     with open(folder / "params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
+    left = folder / "scores/decodings/removed/decoding.json"  # DVC leaves the files of a line that is removed
+    left.parent.mkdir(parents=True)
+    left.write_text('{"set": "own-test"}')
     with in_process.inside(folder):
         stages = in_process.commands()
         for command in stages.values():
@@ -584,6 +588,7 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monk
         )
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
         assert "own-bt" in done.stdout
+        assert command == "status" or "reverse_score@own" in done.stdout
 
 
 @pytest.mark.slow

@@ -158,6 +158,9 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
     )
     assert ours["set"] == score["dev"]["average"], "the same text, model and settings"
     assert "on-new" in (project.root / "reports/decoding.csv").read_text()
+    (project.root / "text/new.de").write_text("edited\n")
+    assert "fetch_set@new" in project.run("dvc", "status")
+    (project.root / "text/new.de").write_bytes(raw)
 
 
 @pytest.mark.parametrize("decoder", OTHERS)

@@ -325,6 +325,24 @@ def test_too_many_searches_are_503_and_a_long_one_ends(translator):
         assert "text" in server.events(text="two")[-1]
 
 
+def test_searches_that_arrive_together_are_counted(translator):
+    viewer, go = Viewer(translator, "slow", []), threading.Event()
+
+    def held(source, prefix):
+        yield {"source": []}
+        assert go.wait(60)
+
+    viewer.events = held
+    with (
+        served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=2, seconds=60.0)) as server,
+        ThreadPoolExecutor(8) as clients,
+    ):
+        waiting = [clients.submit(server.post, "trace", {"text": "one"}) for _ in range(8)]
+        wait_for(lambda: sum(each.done() for each in waiting) == 6)
+        assert {each.result()[0] for each in waiting if each.done()} == {503}
+        go.set()
+
+
 def test_a_client_that_leaves_frees_its_search(translator):
     viewer = Viewer(translator, "slow", [])
     viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end

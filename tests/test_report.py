@@ -932,7 +932,10 @@ def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path
             {"log_prob": -1.0 if better and n % 3 == 0 else -2.0, "finished": n < 20 or not better} for n in range(30)
         ]
         write_json(folder / "sentences.json", found)
-    found = decoder_facts.facts({**params, "decodings": lines}, tmp_path, tmp_path / "sets")
+    write_json(tmp_path / "decodings/partly/sentences.json", found)  # a file of a decoding that was killed
+    of_all = {**params, "decodings": {**lines, "partly": {}}}
+    found = decoder_facts.facts(of_all, tmp_path, tmp_path / "sets")
+    assert set(found) == set(lines)
     paper, same, exact = (found[name] for name in lines)
     assert paper == same and paper.p is None and exact.p < 0.05
     assert paper.search_errors == pytest.approx(7 / 20) and exact.search_errors is None

@@ -38,7 +38,7 @@ from transformer.files import write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
-OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "search", "report")
+OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "reverse_score", "search", "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
@@ -142,7 +142,7 @@ class Planner:
         if kind == "search":
             config = search(self.params, key).config
             return config.minutes and START + 60 * config.minutes * config.trials  # at most
-        unknown = kind in ("fetch_set", "fetch_monolingual", "ensemble", "value", "decoding")
+        unknown = kind in ("fetch_set", "fetch_monolingual", "ensemble", "value", "decoding", "reverse_score")
         return None if unknown else START + OWN.get(kind, 0.0)
 
     def of_data(self, corpus: expected.Corpus, name: str) -> float | None:

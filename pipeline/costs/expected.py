@@ -56,7 +56,7 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     text = text_corpus(params, name)
     config = params["corpora"][text]
     pieces = {**params["base"]["vocabulary"], **config["vocabulary"]}["pieces"]
-    generate = config["download"].get("generate", {})
+    generate = config["download"].get("generate") or {}
     dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
     if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
         train = built["train"]

@@ -133,7 +133,7 @@ class Loss(nn.Module):
     def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
         super().__init__()
         self.model, self.config, self.device = model, training.config, device
-        self.precision = precision_of(training.config.precision, device)
+        self.precision = precision_of(training.config.precision, device, training.config.batching == "by_length")
 
     def forward(self, batch: Batch) -> Tensor:
         with autocast(self.device, self.precision):

@@ -1,4 +1,4 @@
-"""What a decoder does besides its score: model score, length, empty translations, search errors, significance."""
+"""What a decoder does besides its score: model and source log-probability, length, search errors, significance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pipeline.reporting.evidence import read
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
-from pipeline.settings.score_files import entry, within
+from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.scoring import ScoringConfig, scoring
 from transformer.config.reading import convert
 
@@ -36,27 +36,17 @@ class Facts:
 class Made:
     """The files of a decoding."""
 
-    decoding: Mapping[str, Any]
+    group: tuple[str, str]  # the model and the set
+    settings: Mapping[str, Any]
+    calls: int
     sentences: list[dict[str, Any]]
     lines: list[str]
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return self.decoding["settings"]["decoding"]
-
-    @property
-    def group(self) -> tuple[str, str]:
-        return self.decoding["model"], self.decoding["set"]
 
 
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
     """The facts of the decodings of params.yaml whose files and sets are there, by name."""
-    folders = {name: scores / "decodings" / name for name in params["decodings"]}
-    made = {
-        name: of_folder(folder, sets)
-        for name, folder in folders.items()
-        if (folder / "sentences.json").exists() and (sets / within(read(folder / "decoding.json"), "set")).exists()
-    }
+    of_names = {name: of_folder(scores / "decodings" / name, sets) for name in params["decodings"]}
+    made = {name: each for name, each in of_names.items() if each}
     found: dict[str, Facts] = {}
     reverse = source_log_probs(params, scores)
     for group in dict.fromkeys(each.group for each in made.values()):
@@ -75,10 +65,22 @@ def source_log_probs(params: Mapping[str, Any], scores: Path) -> dict[str, float
     return found
 
 
-def of_folder(folder: Path, sets: Path) -> Made:
-    decoding = read(folder / "decoding.json")
-    reference = EvaluationSet.open(sets / entry(decoding, "set", str, str(folder))).path("raw", "target")
-    return Made(decoding, read(folder / "sentences.json"), aligned(folder / "translation.txt", reference)[0])
+def of_folder(folder: Path, sets: Path) -> Made | None:
+    """The files of a decoding. None if one of them or the set is missing."""
+    decoding, sentences = read(folder / "decoding.json"), read(folder / "sentences.json")
+    where, translation = str(folder / "decoding.json"), folder / "translation.txt"
+    if decoding is None or sentences is None or not translation.exists():
+        return None
+    chosen = sets / entry(decoding, "set", str, where)
+    if not chosen.exists():
+        return None
+    return Made(
+        group=(entry(decoding, "model", str, where), chosen.name),
+        settings=mapping(within(decoding, "settings", "decoding"), f"{where}: settings.decoding"),
+        calls=entry(decoding, "calls", int, where),
+        sentences=sentences,
+        lines=aligned(translation, EvaluationSet.open(chosen).path("raw", "target"))[0],
+    )
 
 
 def of_group(
@@ -98,7 +100,7 @@ def of_group(
             length_ratio=float(ours / theirs),
             empty=sum(not line for line in each.lines),
             unfinished=sum(not sentence["finished"] for sentence in each.sentences),
-            calls=entry(each.decoding, "calls", int, name) / count,
+            calls=each.calls / count,
             search_errors=search_errors(each, exact) if exact and exact is not each else None,
             source_log_prob=reverse.get(name),
             p=p_values.get(name),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,9 +80,9 @@ def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAP
 
 
 async def invalid(_: Request, error: Any) -> Response:
-    """The answer to a wrong body. It repeats nothing of the body."""
+    """The answer to a wrong body. It repeats at most the beginning of an unknown key."""
     first = error.errors()[0]
-    return refusal(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    return refusal(422, f"{'.'.join(map(str, first['loc']))[:80]}: {first['msg']}")
 
 
 async def refused(_: Request, error: Any) -> Response:
@@ -157,9 +157,11 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
     running = 0
     threads = anyio.CapacityLimiter(2)  # of searches; each step holds a thread, and nothing does between two steps
 
-    async def lines(events: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
+    def release() -> None:
         nonlocal running
-        running += 1
+        running -= 1
+
+    async def lines(events: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
         ends = time.monotonic() + limits.seconds
         try:
             while (event := await anyio.to_thread.run_sync(next, events, None, limiter=threads)) is not None:
@@ -172,8 +174,6 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
             yield json.dumps({"error": str(error) if known else "the translation failed"}) + "\n"
             if not known:
                 raise
-        finally:
-            running -= 1
 
     @app.get("/model")
     async def model() -> dict[str, Any]:
@@ -181,12 +181,31 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
 
     @app.post("/trace")
     async def trace(body: Search) -> Response:
+        nonlocal running
         if running >= limits.traces:
             raise HTTPException(503, f"{running} searches are running, as many as are possible; try again later")
+        running += 1  # at once: requests that arrive together would all pass the check
         try:
             source = await anyio.to_thread.run_sync(viewer.source, body.text)
             require_short([len(source)], min(limits.pieces, viewer.translator.longest))
             events = viewer.events(source, body.prefix)
-        except UserError as error:
-            raise HTTPException(422, str(error)) from None
-        return StreamingResponse(lines(events), media_type="application/x-ndjson", headers=HEADERS)
+        except BaseException as error:
+            release()
+            if isinstance(error, UserError):
+                raise HTTPException(422, str(error)) from None
+            raise
+        return Counted(release, lines(events), media_type="application/x-ndjson", headers=HEADERS)
+
+
+class Counted(StreamingResponse):
+    """A response that calls `release` when it ends, also if the client has left before its first line."""
+
+    def __init__(self, release: Callable[[], None], *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.release = release
+
+    async def __call__(self, *arguments: Any) -> None:
+        try:
+            await super().__call__(*arguments)
+        finally:
+            self.release()

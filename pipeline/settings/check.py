@@ -9,7 +9,7 @@ from pipeline.settings.addresses import on_the_web
 from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
-from pipeline.settings.ensembles import corpora_of_models, ensemble
+from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs, ensemble, require_model
 from pipeline.settings.machine import machine
 from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
@@ -202,11 +202,9 @@ def check_set(params: Mapping, name: str) -> None:
 def check_value(params: Mapping, name: str) -> None:
     """Check a value. Its run must be selected, and its corpus must be that of the run's real text."""
     where, value = f"params.yaml: values.{name}", value_run(params, name)
-    corpora = {f"{run}/average": text_corpus(params, settings["corpus"]) for run, settings in params["runs"].items()}
-    if value.model not in corpora:
-        raise UserError(
-            f"{where}.model: {shown(value.model)} is not a model of `runs`; the models are {', '.join(corpora)}"
-        )
+    require_own_name(params, "values", name, ("runs", "decodings"))
+    corpora = {model: text_corpus(params, corpus) for model, corpus in corpora_of_runs(params).items()}
+    require_model(value.model, corpora, f"{where}.model")
     if value.corpus != corpora[value.model]:
         raise UserError(
             f"{where}.corpus: {shown(value.corpus)} is not the corpus of the run; {corpora[value.model]!r} is expected"
@@ -216,11 +214,9 @@ def check_value(params: Mapping, name: str) -> None:
 def check_decoding(params: Mapping, name: str) -> None:
     """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
+    require_own_name(params, "decodings", name, ("runs",))
     models = corpora_of_models(params) | corpora_of_values(params)
-    if decoding.model not in models:
-        raise UserError(
-            f"{where}.model: {shown(decoding.model)} is not a model of `runs`; the models are {', '.join(models)}"
-        )
+    require_model(decoding.model, models, f"{where}.model")
     if decoding.choice.needs_value and not decoding.model.startswith(f"{FOLDER}/"):
         raise UserError(
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
@@ -246,22 +242,32 @@ def corpora_of_sets(params: Mapping) -> dict[str, str]:
 def check_reverse_score(params: Mapping, name: str) -> None:
     """Check a line of `reverse_scores`. Its run must be selected and must translate in the reverse direction of its set."""
     where, chosen = f"params.yaml: reverse_scores.{name}", reverse_score(params, name)
-    models = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
-    if chosen.model not in models:
-        raise UserError(
-            f"{where}.model: {shown(chosen.model)} is not a model of `runs`; the models are {', '.join(models)}"
-        )
+    models = corpora_of_runs(params)
+    require_model(chosen.model, models, f"{where}.model")
     sets = {decoding_run(params, decoding).set: None for decoding in params["decodings"]}
     if chosen.set not in sets:
         raise UserError(
-            f"{where}.set: {shown(chosen.set)} is translated by none of `decodings`; their sets are {', '.join(sets)}"
+            f"{where}.set: {shown(chosen.set)} is translated by none of `decodings`; their sets are "
+            f"{', '.join(sets) or 'none'}"
         )
-    source, target = languages(params, corpora_of_sets(params)[chosen.set])
-    of_run = languages(params, models[chosen.model])
+    for other in params["reverse_scores"]:
+        if other != name and reverse_score(params, other).set == chosen.set:
+            raise UserError(f"{where}.set: {chosen.set} is also the set of {other}; one line for each set is expected")
+    require_reverse(params, chosen.model, models[chosen.model], corpora_of_sets(params)[chosen.set], f"{where}.model")
+
+
+def require_reverse(params: Mapping, run: str, corpus_of_run: str, corpus: str, where: str) -> None:
+    source, target = languages(params, corpus)
+    of_run = languages(params, corpus_of_run)
     if of_run != (target, source):
-        raise UserError(
-            f"{where}.model: {chosen.model} translates {' to '.join(of_run)}; a run from {target} to {source} is expected"
-        )
+        raise UserError(f"{where}: {run} translates {' to '.join(of_run)}; a run from {target} to {source} is expected")
+
+
+def require_own_name(params: Mapping, block: str, name: str, others: Iterable[str]) -> None:
+    """`make record` and the results in the terminal know runs, decodings and values by their names alone."""
+    for other in others:
+        if name in params[other]:
+            raise UserError(f"params.yaml: {block}: {name!r} is also a name in `{other}`; another name is expected")
 
 
 def check_back_translation(params: Mapping, name: str) -> None:
@@ -273,12 +279,7 @@ def check_back_translation(params: Mapping, name: str) -> None:
     if chosen.run not in params["runs"]:
         runs = ", ".join(params["runs"])
         raise UserError(f"{where}.run: {shown(chosen.run)} is not one of `runs`, which are {runs}")
-    source, target = languages(params, name)
-    of_run = languages(params, params["runs"][chosen.run]["corpus"])
-    if of_run != (target, source):
-        raise UserError(
-            f"{where}.run: {chosen.run} translates {' to '.join(of_run)}; a run from {target} to {source} is expected"
-        )
+    require_reverse(params, chosen.run, params["runs"][chosen.run]["corpus"], name, f"{where}.run")
     if chosen.tagged and section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig).unknown == "unk":
         raise UserError(
             f"{where}.tagged: true is not possible with the vocabulary of {chosen.corpus}: with unknown: unk, the "

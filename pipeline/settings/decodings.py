@@ -23,7 +23,9 @@ class DecodingRun:
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     """Return the decoding `name` of params.yaml: `base.decoding` and `base.decoders`, changed by the entry."""
     where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
-    model, chosen = named(values, {"model": "RUN/average or ensembles/NAME", "set": "a set or CORPUS-test"}, where)
+    model, chosen = named(
+        values, {"model": "RUN/average, ensembles/NAME or values/NAME", "set": "a set or CORPUS-test"}, where
+    )
     settings = {key: value for key, value in values.items() if key not in ("model", "set")}
     return DecodingRun(model, chosen, choice(params, settings, where))
 

@@ -1,6 +1,6 @@
 """The block `ensembles`: two models whose probabilities are averaged. It causes no training."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,18 +22,26 @@ def ensemble(params: Mapping[str, Any], name: str) -> EnsembleConfig:
     """Return the ensemble `name`. Both models must be of selected runs with the same corpus."""
     where = f"params.yaml: ensembles.{name}"
     config = read(EnsembleConfig, entry(params, "ensembles", name), where)
-    corpora = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    corpora = corpora_of_runs(params)
     for key, model in vars(config).items():
-        if model not in corpora:
-            models = ", ".join(corpora)
-            raise UserError(f"{where}.{key}: {shown(model)} is not a model of `runs`; the models are {models}")
+        require_model(model, corpora, f"{where}.{key}")
     first, second = corpora[config.first], corpora[config.second]
     if first != second:
         raise UserError(f"{where}: the corpora are {first} and {second}; two runs with the same corpus are expected")
     return config
 
 
+def corpora_of_runs(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the corpus of the model of each run."""
+    return {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+
+
+def require_model(model: str, models: Iterable[str], where: str) -> None:
+    if model not in models:
+        raise UserError(f"{where}: {shown(model)} is not a model of `runs`; the models are {', '.join(models)}")
+
+
 def corpora_of_models(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the corpus of each model that a decoding can name."""
-    models = {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
+    models = corpora_of_runs(params)
     return models | {f"{FOLDER}/{name}": models[ensemble(params, name).first] for name in params["ensembles"]}

@@ -19,8 +19,9 @@ WORK = Path("work")
 
 
 def code_digest(modules: list[str]) -> str:
-    """Return a digest of these source files."""
-    return digest({Path(path).name: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in sorted(modules)})
+    """Return a digest of these source files, of which two may have the same name in different folders."""
+    places = {"/".join(Path(path).parts[-2:]): Path(path) for path in sorted(modules)}
+    return digest({name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in places.items()})
 
 
 def folder(run: str, key: str) -> Path:
