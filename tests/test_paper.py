@@ -13,7 +13,6 @@ from pipeline.reporting.published import (
     TABLE2,
     TABLE3,
     TRAININGS,
-    table3_row,
 )
 from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings
@@ -28,6 +27,12 @@ from transformer.optimisation import learning_rate
 
 PIECES = 37_000  # "about 37000" (5.1)
 CPU = torch.device("cpu")
+
+
+def table3_row(model, training):
+    """The row with these settings in everything that the paper states; None if it is not a row of Table 3."""
+    stated = {key: {**model, **training}.get(key) for key in BASE}
+    return next((row for row in TABLE3 if row.settings == stated), None)
 
 
 def study(params, name):

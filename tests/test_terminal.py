@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import logging
+import math
 import re
 import time
 
@@ -254,7 +255,7 @@ def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run, tmp
     pairs = 29_000 if run.startswith("multi30k") else 40_000
     means = [done[f"{side}_tokens"] / epoch / pairs for side in ("source", "target")]
     vocabulary = 4000 if run.startswith("multi30k") else 2000
-    one = Training(model, config, Corpus(pairs, *means, vocabulary, 2000, False))
+    one = Training(model, config, Corpus(pairs, *means, vocabulary, math.inf, 2000, False))
     assert one.tokens == pytest.approx(done["source_tokens"] + done["target_tokens"], rel=0.03)
     assert one.flops == pytest.approx(counted, rel=0.05)
     assert one.parameters == done["parameters"]

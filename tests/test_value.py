@@ -252,13 +252,13 @@ def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(param
 
 def test_a_recorded_value_shows_what_it_said(searched, tmp_path):
     results = tmp_path / "results"
-    write_json(results / "values/v.json", record.value_record("v", tmp_path))
+    write_json(results / "values/v.json", record.copied("values", "v", tmp_path))
     (kept,) = values.records(results)
     assert dataclasses.replace(kept, recorded=False) == searched.values[0]
     assert [row[0] for row in values.table([*searched.values, kept]).rows] == ["v", "v (recorded)"]
     assert values.calibration(kept).name == "value-v-recorded"
-    with pytest.raises(UserError, match=r"w cannot be recorded without .*values/w.json; build the value first"):
-        record.value_record("w", tmp_path)
+    with pytest.raises(UserError, match=r"w cannot be recorded without .*values/w.json; build it first"):
+        record.copied("values", "w", tmp_path)
 
 
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")

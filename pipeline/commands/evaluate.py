@@ -19,6 +19,7 @@ from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, translator_of
 from pipeline.workflow.progress import Progress
+from pipeline.workflow.text import in_columns
 from transformer.config.reading import UserError
 from transformer.files import write_lines
 from transformer.translator import Translator
@@ -35,8 +36,7 @@ def table(metrics: Mapping[str, Mapping]) -> list[str]:
     for name, cell in metrics.items():
         interval = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
         rows.append([name, f"{cell['score']:.2f}", interval, cell["signature"]])
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return in_columns(rows)
 
 
 def main(arguments: argparse.Namespace) -> None:

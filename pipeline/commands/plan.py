@@ -78,7 +78,7 @@ def training(params: Mapping[str, Any], run: str) -> Training:
 
 
 def models_of_paper(params: Mapping[str, Any]) -> Speed:
-    size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, False)
+    size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, 0, False)
 
     def of(name: str) -> Training:
         model = section(params, "models", name, "model", ModelConfig)
@@ -149,7 +149,8 @@ class Planner:
         kind = name.partition("@")[0]
         if corpus.pairs is None or (kind == "download" and not corpus.generated):
             return None
-        return START + OWN.get(kind, 0.0) + corpus.pairs * PER_PAIR.get(kind, GENERATED)
+        pairs = min(corpus.pairs, corpus.sampled) if kind == "learn_bpe" else corpus.pairs
+        return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, GENERATED)
 
     def of_training(self, run: str, one: Training) -> Job:
         here = memory = None

@@ -1,10 +1,10 @@
-"""Write the scores of a run, a decoding or a value to one small file, to be committed, which every later report shows.
+"""Write the scores of a run, a decoding, a value or a search to one small file, which every later report shows.
 
     python -m pipeline.commands.record NAME --scores scores --times work/times --results results   (make record RUN=...)
 
 Reads the entry in params.yaml, its score files and its times, all of which must exist. Writes their contents to
-results/RUN.json, results/decodings/NAME.json or results/values/NAME.json, with fewer points of the loss curves. The file
-holds no text of the corpus, so it can be committed whatever the licence of the corpus.
+results/RUN.json or, below results/, decodings/NAME.json, values/NAME.json or searches/NAME.json, with fewer points of the
+loss curves. The file holds no text of the corpus, so it can be committed whatever the licence of the corpus.
 """
 
 import argparse
@@ -64,12 +64,12 @@ def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Fa
     return {**head, **parts, **({"facts": asdict(facts[name])} if name in facts else {})}
 
 
-def value_record(name: str, scores: Path) -> dict[str, Any]:
-    """The content of results/values/NAME.json: the name of the value, and its calibration on dev."""
-    path = scores / "values" / f"{name}.json"
+def copied(block: str, name: str, scores: Path) -> dict[str, Any]:
+    """The content of results/BLOCK/NAME.json: the name, and that of scores/BLOCK/NAME.json."""
+    path = scores / block / f"{name}.json"
     content = evidence.read(path)
     if content is None:
-        raise UserError(f"{name} cannot be recorded without {path}; build the value first")
+        raise UserError(f"{name} cannot be recorded without {path}; build it first")
     return {"name": name, **content}
 
 
@@ -79,8 +79,8 @@ def main(arguments: argparse.Namespace) -> None:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)
         content = decoding_record(name, arguments.scores, arguments.times, facts)
-    elif name in params["values"]:
-        path, content = arguments.results / "values" / f"{name}.json", value_record(name, arguments.scores)
+    elif block := next((block for block in ("values", "searches") if name in params[block]), None):
+        path, content = arguments.results / block / f"{name}.json", copied(block, name, arguments.scores)
     else:
         path, content = arguments.results / f"{name}.json", record(params, name, arguments.scores, arguments.times)
     write_json(path, content)
@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="record", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run, a decoding or a value of params.yaml")
+    parser.add_argument("run", help="a run, a decoding, a value or a search of params.yaml")
     parser.add_argument("--scores", type=Path, default=Path("scores"))
     parser.add_argument("--times", type=Path, default=Path("work/times"))
     parser.add_argument("--sets", type=Path, default=Path("data/sets"))

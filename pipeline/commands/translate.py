@@ -4,9 +4,9 @@
     make translate RUN=demo-tiny TEXT="A sentence."
 
 RUN is a run of params.yaml or a model folder. A run translates with its settings of decoding, a folder with the
-paper's. A line of input gives a line of output, and an empty line an empty one. With several columns, tabs separate
-them: the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) as
-Pharaoh's i-j, source word and target word from 0.
+paper's. Without --n-best, a line of input gives a line of output, and an empty line an empty one. With several columns,
+tabs separate them: the number of the input line (--n-best), the score (--scores), the translation, and the alignment
+(--alignment) as Pharaoh's i-j, source word and target word from 0.
 
 Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first
 line that is not UTF-8, or too long for a batch, ends the translation; the lines before it are translated.

@@ -4,6 +4,7 @@ The sizes of a corpus are those of binarise's report where the corpus has been b
 publication; those of a back-translation are not known before. Lengths are in pieces, EOS included.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ class Corpus:
     source: float  # mean pieces a sentence
     target: float
     vocabulary: int
+    sampled: float  # pairs from which the vocabulary is learnt, at most
     evaluated: int  # sentences that a run's evaluation translates: dev twice, test once
     generated: bool
 
@@ -55,17 +57,18 @@ class Corpus:
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     text = text_corpus(params, name)
     config = params["corpora"][text]
-    pieces = {**params["base"]["vocabulary"], **config["vocabulary"]}["pieces"]
+    vocabulary = {**params["base"]["vocabulary"], **config["vocabulary"]}
+    size = vocabulary["pieces"], vocabulary["sample_pairs"] or math.inf
     generate = config["download"].get("generate") or {}
     dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
     if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
         dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
-        return Corpus(train["pairs"] // segmentations_of(train), source, target, pieces, 2 * dev + test, bool(generate))
+        return Corpus(train["pairs"] // segmentations_of(train), source, target, *size, 2 * dev + test, bool(generate))
     known = [published for published in PAIRS if name.startswith(published)]
     pairs = generate.get("train", PAIRS[max(known, key=len)] if known else None) if name == text else None
-    return Corpus(pairs, *TYPICAL, pieces, 2 * dev + test, bool(generate))
+    return Corpus(pairs, *TYPICAL, *size, 2 * dev + test, bool(generate))
 
 
 @dataclass(frozen=True)

@@ -82,14 +82,16 @@ def of_record(path: Path) -> Decoding:
 
 
 def of_parts(name: str, parts: Mapping[str, Any], where: str, facts: Facts, recorded: bool = False) -> Decoding:
-    made = parts["decoding"]
+    made, scores = parts["decoding"], convert(dict[str, Scores], parts["score"], where)
+    if "set" not in scores:
+        raise UserError(f"{where}: score.set is missing; a mapping is expected")
     return Decoding(
         name=name,
         recorded=recorded,
         model=entry(made, "model", str, where),
         set=entry(made, "set", str, where),
         settings=dict(mapping(within(made, "settings", "decoding"), f"{where}: settings.decoding")),
-        scores=convert(dict[str, Scores], parts["score"], where),
+        scores=scores,
         facts=facts,
         pieces_per_second=entry(parts["timing"], "pieces_per_second", float | None, where),
     )

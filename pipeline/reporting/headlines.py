@@ -61,7 +61,7 @@ def headline(study: Study, runs: int, compared: Comparison) -> Headline:
         note = f"Small models on {study.corpus}; base: {study.base.name}."
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
-        note = study.claim()
+        note = f"Published: {study.claim()}"
     total = max(runs, len(study.runs))
     return Headline(
         study.name, len(scored), total, figure, says, note, origin="recorded" if study.recorded else "selected"

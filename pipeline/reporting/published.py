@@ -149,13 +149,6 @@ TABLE3 = (
 )
 
 
-def table3_row(model: Mapping[str, Any], training: Mapping[str, Any]) -> Table3Row | None:
-    """The row with a run's settings in everything that the paper states; None if it is not a row of Table 3."""
-    of_run = {**model, **training}
-    stated = {key: of_run.get(key) for key in BASE}
-    return next((row for row in TABLE3 if row.settings == stated), None)
-
-
 @dataclass(frozen=True)
 class Toolkit:
     """A result that another implementation reports, with its measure.

@@ -49,6 +49,11 @@ class Tuning:
     run: Mapping[str, Any]  # its entry of `runs`
 
     @property
+    def id(self) -> str:
+        """The name of its table, and the beginning of those of its figures."""
+        return f"search-{self.name}{'-recorded' if self.recorded else ''}"
+
+    @property
     def varied(self) -> list[str]:
         """The settings that differ between trials."""
         return [key for key in self.run if len({repr(trial.settings.get(key)) for trial in self.trials}) > 1]
@@ -122,7 +127,7 @@ def table(search: Tuning) -> Table:
     ]
     notes += [f"Importance by PED-ANOVA, of a sum of 1: {shares}."] if shares else []
     title = f"Search {search.name}" + (" (recorded)" if search.recorded else "")
-    return Table(f"search-{search.name}", title, columns, rows, notes).without_empty("why")
+    return Table(search.id, title, columns, rows, notes).without_empty("why")
 
 
 def figures(search: Tuning) -> list[Figure]:
@@ -146,7 +151,7 @@ def history(search: Tuning) -> Figure:
     pruned = len(search.trials) - len(trials)
     caption = f"{search.name}: the {METRICS[search.metric]} of each trial that came to its end; {pruned} were pruned."
     alt = f"{len(trials)} points and a line of the best so far, which ends at {better(values):.4g}."
-    return Figure(f"search-{search.name}-history", "searches", svg(canvas), caption, alt)
+    return Figure(f"{search.id}-history", "searches", svg(canvas), caption, alt)
 
 
 def importance(search: Tuning) -> Figure:
@@ -156,7 +161,7 @@ def importance(search: Tuning) -> Figure:
     plot.set(xlabel="importance (PED-ANOVA)", xlim=(0, None))
     caption = f"{search.name}: how much each setting of the space decides whether a trial is among the best."
     alt = "Bars: " + ", ".join(f"{name} {share:.2f}" for name, share in reversed(ordered)) + "."
-    return Figure(f"search-{search.name}-importance", "searches", svg(canvas), caption, alt)
+    return Figure(f"{search.id}-importance", "searches", svg(canvas), caption, alt)
 
 
 def coordinates(search: Tuning) -> Figure:
@@ -178,7 +183,7 @@ def coordinates(search: Tuning) -> Figure:
     plot.grid(True, axis="x")
     caption = f"{search.name}: settings and {names[-1]} of the trials that came to their end; the best in orange."
     alt = f"Parallel coordinates of {len(trials)} trials over {', '.join(names)}."
-    return Figure(f"search-{search.name}-settings", "searches", svg(canvas), caption, alt)
+    return Figure(f"{search.id}-settings", "searches", svg(canvas), caption, alt)
 
 
 def axis(plot: Axes, place: int, values: Sequence[Any]) -> list[float]:
