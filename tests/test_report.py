@@ -768,6 +768,11 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     found = headlines(params, studies(params, known(params, tmp_path)), compared)
     (card,) = [each for each in found if each.study == "demo-table3"]
     assert (card.figure, card.progress, card.origin) == ("5 of 7", "8 of 8", "selected")
+    assert "the same data" not in card.note
+    path = tmp_path / "scores/demo-tiny-h1/training.json"
+    write_json(path, read_json(path) | {"data_sum": "d1" * 32})
+    (mixed, *_) = studies(params, known(params, tmp_path))
+    assert "Not all runs were trained on the same data" in mixed.caveat()
 
 
 def test_the_paper_s_corpus_is_compared_before_a_study_with_more_rows(project, params, tmp_path):

@@ -58,7 +58,7 @@ def headline(study: Study, runs: int, compared: Comparison) -> Headline:
             f"{agreeing} of {changes}",
             "changes of the model move BLEU in the direction of the paper's Table 3",
         )
-        note = f"Small models on {study.corpus}; base: {study.base.name}."
+        note = f"Small models on {study.corpus}; base: {study.base.name}. {study.caveat()}".strip()
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"Published: {study.claim()}"

@@ -151,7 +151,7 @@ def study_notes(study: Study, sizes: set[int | None]) -> list[str]:
         f"{about}Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% intervals by bootstrap; "
         f"perplexity per word-piece.{base}"
     )
-    return [note, study.claim()] if study.claim() else [note]
+    return [line for line in (note, study.caveat(), study.claim()) if line]
 
 
 def seeds(runs: Iterable[Evidence]) -> Table | None:

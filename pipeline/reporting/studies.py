@@ -45,6 +45,11 @@ class Study:
         varied = set(self.varied()) - {"seed"}
         return next((text for settings, text in CLAIMS if varied and varied <= settings), "")
 
+    def caveat(self) -> str:
+        """What makes its runs hard to compare, or an empty text."""
+        sums = {run.at("training", "data_sum") for run in self.runs} - {None}
+        return "Not all runs were trained on the same data, which also moves their scores." if len(sums) > 1 else ""
+
     def best_first(self) -> list[Evidence]:
         """The runs by their BLEU on the test set; those without one at the end."""
         scores = {run.name: score.score for run in self.runs if (score := run.measure("bleu-13a"))}
