@@ -154,6 +154,7 @@ def test_every_key_must_be_there(selected, missing):
 
 def test_a_parent_is_needed_even_if_no_run_is_trained_on_it_alone(selected):
     del selected["runs"]["forward"]
+    selected["decodings"] = selected["reverse_scores"] = {}
     check(selected)
     selected["corpora_in_use"] = ["turned"]
     with pytest.raises(UserError, match="add 'own', the corpus of runs"):
