@@ -82,7 +82,8 @@ def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAP
 async def invalid(_: Request, error: Any) -> Response:
     """The answer to a wrong body. It repeats at most the beginning of an unknown key."""
     first = error.errors()[0]
-    return refusal(422, f"{'.'.join(map(str, first['loc']))[:80]}: {first['msg']}")
+    place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
+    return refusal(422, f"{place[:80]}: {first['msg']}")
 
 
 async def refused(_: Request, error: Any) -> Response:
