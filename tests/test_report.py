@@ -945,9 +945,9 @@ def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path
     assert paper == same and paper.p is None and exact.p < 0.05
     assert paper.search_errors == pytest.approx(7 / 20) and exact.search_errors is None
     assert (paper.empty, exact.empty, paper.unfinished, exact.unfinished) == (0, 10, 0, 10)
-    assert exact.log_prob == pytest.approx(-5 / 3) and exact.calls == 3.0
+    assert exact.log_prob == pytest.approx(-5 / 3, abs=1e-4) and exact.calls == 3.0
     bleu = sacrebleu.corpus_bleu(lines["exact"], [references])
-    assert exact.length_ratio == pytest.approx(bleu.sys_len / bleu.ref_len)
+    assert exact.length_ratio == pytest.approx(bleu.sys_len / bleu.ref_len, abs=1e-4)
     content = {"name": "exact", "model": "m/average", "set": "demo-test", "facts": dataclasses.asdict(exact)}
     for part in ("decoding", "score"):
         content[part] = read_json(tmp_path / "decodings/exact" / f"{part}.json")

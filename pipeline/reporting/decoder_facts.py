@@ -1,7 +1,7 @@
 """What a decoder does besides its score: model and source log-probability, length, search errors, significance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +95,25 @@ def of_group(
     for name, each in systems.items():
         ours, theirs = measure.statistics(each.lines, references).sum(axis=0)[:2]
         count = len(each.lines)
-        found[name] = Facts(
-            log_prob=sum(log_probs(each)) / count,
-            length_ratio=float(ours / theirs),
-            empty=sum(not line for line in each.lines),
-            unfinished=sum(not sentence["finished"] for sentence in each.sentences),
-            calls=each.calls / count,
-            search_errors=search_errors(each, exact) if exact and exact is not each else None,
-            source_log_prob=reverse.get(name),
-            p=p_values.get(name),
+        found[name] = rounded(
+            Facts(
+                log_prob=sum(log_probs(each)) / count,
+                length_ratio=float(ours / theirs),
+                empty=sum(not line for line in each.lines),
+                unfinished=sum(not sentence["finished"] for sentence in each.sentences),
+                calls=each.calls / count,
+                search_errors=search_errors(each, exact) if exact and exact is not each else None,
+                source_log_prob=reverse.get(name),
+                p=p_values.get(name),
+            )
         )
     return found
+
+
+def rounded(facts: Facts) -> Facts:
+    """The facts with four decimals, which is what the log-probability of a sentence has."""
+    floats = {key: round(value, 4) for key, value in asdict(facts).items() if isinstance(value, float)}
+    return replace(facts, **floats)  # type: ignore[arg-type]  # the counts are no floats
 
 
 def log_probs(made: Made) -> list[float]:
