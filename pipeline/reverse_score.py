@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
+from pipeline.scoring.reverse import source_log_prob
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load
 from pipeline.settings.reverse_scores import reverse_score
@@ -19,16 +20,8 @@ from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read
-from transformer.decoders.forced import log_probabilities
 from transformer.files import write_json
 from transformer.translator import Translator
-
-
-def source_log_prob(translator: Translator, translations: list[str], sources: list[list[int]]) -> list[float]:
-    """log p(source | translation) of each pair. An empty translation has a score, too."""
-    given = translator.encode(translator.normalise(translations))
-    scores = log_probabilities([translator.model], given, sources, translator.config.batch_tokens, empty=True)
-    return [round(score, 4) for score in scores]
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -32,7 +32,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.corpora.monolingual import normalise, write_raw
 from pipeline.corpora.transfer import PATIENT
-from pipeline.reverse_score import source_log_prob
+from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.download import GeneratorConfig
@@ -51,6 +51,7 @@ from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
 TINY |= {"micro_batch_tokens": 300, "checkpoint_every": 2, "evaluate_every": 5, "log_every": 5}
+VALUE = {"model": "forward/average", "corpus": "own", "reverse": "reverse/average", "sentences": 20, "steps": 20}
 
 
 def corpus(languages: list[str]) -> dict[str, Any]:
@@ -76,6 +77,7 @@ def selected(params) -> dict[str, Any]:
     params["back_translations"] = {"own-bt": entry()}
     params["decodings"] = {"greedy": {"model": "forward/average", "set": "own-test", "decoder": "greedy"}}
     params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
+    params["reverse_values"] = {"source": VALUE}
     params["corpora_in_use"] = ["own", "turned"]
     params["base"]["decoding"]["extra_length"] = 5
     return params
@@ -130,6 +132,34 @@ def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
         ("reverse_scores.own.set", 1, "reverse_scores.own.set: 1 is of the wrong type"),
         ("reverse_scores.own.sets", "own-test", "did you mean 'set'?"),
         ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "scores/reverse_scores holds what"),
+        (
+            "reverse_values.new",
+            VALUE | {"reverse": "forward/average"},
+            "new.reverse: forward/average translates en to de; a",
+        ),
+        (
+            "reverse_values.new",
+            VALUE | {"reverse": "revers/average"},
+            "new.reverse: 'revers/average' is not a model of",
+        ),
+        (
+            "reverse_values.new",
+            VALUE | {"reverse": None},
+            "new.reverse: None is not possible; RUN/average of a run of the",
+        ),
+        (
+            "reverse_values.new",
+            VALUE | {"corpus": "turned"},
+            "new.corpus: 'turned' is not the corpus of the run; 'own' is",
+        ),
+        ("reverse_values.new", VALUE | {"score": "chrf"}, "new.score is not a setting of `reverse_values`"),
+        ("reverse_values.greedy", VALUE, "reverse_values: 'greedy' is also a name in `decodings`"),
+        (
+            "values.source",
+            {"model": "forward/average", "corpus": "own"},
+            "values: 'source' is also a name in `reverse_values`",
+        ),
+        ("base.value.score", "source_probability", "source_probability needs a model of the reverse direction"),
         ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not a mapping"),
     ],
 )
@@ -154,7 +184,7 @@ def test_every_key_must_be_there(selected, missing):
 
 def test_a_parent_is_needed_even_if_no_run_is_trained_on_it_alone(selected):
     del selected["runs"]["forward"]
-    selected["decodings"] = selected["reverse_scores"] = {}
+    selected["decodings"] = selected["reverse_scores"] = selected["reverse_values"] = {}
     check(selected)
     selected["corpora_in_use"] = ["turned"]
     with pytest.raises(UserError, match="add 'own', the corpus of runs"):
@@ -465,7 +495,11 @@ def test_a_circle_stops_both_tools_before_anything_runs(project):
 
 # The stages, really run
 
-DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
+DECODINGS = {
+    "one": {"beam": 1},
+    "drawn": {"decoder": "sampling"},
+    "searched": {"model": "values/source", "decoder": "value_beam"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -489,6 +523,7 @@ def made(tmp_path_factory):
         name: {"model": "forward/average", "set": "own-test", **DECODINGS[name]} for name in DECODINGS
     }
     params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
+    params["reverse_values"] = {"source": VALUE}
     params["corpora_in_use"] = ["own", "turned"]
     params["base"]["decoding"]["extra_length"] = 5
     with open(folder / "params.yaml", "w") as file:
@@ -509,7 +544,11 @@ def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_ot
     folder, _ = made
     monkeypatch.chdir(folder)
     found = json.loads(Path("scores/reverse_scores/own.json").read_text())
-    assert (found["model"], found["set"], list(found["decodings"])) == ("reverse/average", "own-test", ["drawn", "one"])
+    assert (found["model"], found["set"], list(found["decodings"])) == (
+        "reverse/average",
+        "own-test",
+        sorted(DECODINGS),
+    )
     translator = Translator.load("models/reverse/average")
     sources = translator.encode(Path("data/sets/own-test/normalised.en").read_text().splitlines())
     texts = {name: Path(f"scores/decodings/{name}/translation.txt") for name in DECODINGS}
@@ -523,6 +562,11 @@ def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_ot
             logits[:, [PAD, BOS]] = float("-inf")
             loss = F.cross_entropy(logits, torch.tensor([*source, EOS]), reduction="sum")
             assert score == pytest.approx(-loss.item(), abs=1e-3)
+            lines = translator.vocabulary.decode([source])
+            (probability,) = source_probability(translator, [line], lines)
+            assert probability == pytest.approx(
+                F.cross_entropy(logits, torch.tensor([*source, EOS])).neg().exp().item(), abs=1e-4
+            )
     rows = {row["decoding"]: row for row in csv.DictReader(Path("reports/decoding.csv").read_text().splitlines())}
     for name, scores in found["decodings"].items():
         assert len(scores) == 6
@@ -534,6 +578,16 @@ def test_an_empty_translation_has_a_reverse_score(made):
     translator = Translator.load(made[0] / "models/reverse/average")
     (score,) = source_log_prob(translator, [""], [[5, 6]])
     assert score < -1
+
+
+@pytest.mark.slow
+def test_a_value_is_trained_for_the_probability_of_the_source(made):
+    folder, _ = made
+    content = json.loads((folder / "scores/values/source.json").read_text())
+    assert (content["reverse"], content["settings"]["score"]) == ("reverse/average", "source_probability")
+    assert "source,forward/average,source_probability," in (folder / "reports/values.csv").read_text()
+    decoding = json.loads((folder / "scores/decodings/searched/decoding.json").read_text())
+    assert decoding["settings"]["decoding"]["value"] == "source"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
 from pipeline.settings.check import check
 from pipeline.settings.values import value_run
-from pipeline.value import evenly, states, whole
+from pipeline.training.values import evenly, states, whole
 from tests import browser
 from tests.test_decoding import SOURCES, Ids, sharpened
 from transformer import value
@@ -146,7 +146,7 @@ def with_value(params, **entries):
         ({"model": 5}, "values.v.model: 5 is not possible; RUN/average is expected"),
         ({"corpus": "multi30k"}, "values.v.corpus: 'multi30k' is not the corpus of the run; 'demo' is expected"),
         ({"bins": 1}, "values.v.bins: 1 is not possible"),
-        ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf is expected"),
+        ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf, source_probability"),
         ({"step": 5}, "values.v.step: unknown key; did you mean 'steps'"),
         ({"samples": {"decoder": "sampling", "number": 0}}, "values.v.samples.number: 0 is not possible"),
         ({"samples": {"decoder": "sampling", "number": 1, "top_p": 2}}, "values.v.samples.top_p: 2.0 is not possible"),

@@ -38,7 +38,16 @@ from transformer.files import write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
-OTHERS = ("layer_costs", "fetch_set", "ensemble", "value", "decoding", "reverse_score", "search", "report")
+BLOCKS = {  # each stage, and the block of params.yaml whose lines it runs
+    "fetch_set": "sets",
+    "ensemble": "ensembles",
+    "value": "values",
+    "reverse_value": "reverse_values",
+    "decoding": "decodings",
+    "reverse_score": "reverse_scores",
+    "search": "searches",
+}
+OTHERS = ("layer_costs", *BLOCKS, "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
@@ -193,10 +202,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     """The names of all stages of a selection, as dvc.yaml makes them."""
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
-    blocks = {"fetch_set": "sets", "ensemble": "ensembles", "value": "values", "decoding": "decodings"}
-    blocks |= {"reverse_score": "reverse_scores", "search": "searches"} | dict.fromkeys(
-        AUGMENTATION, "back_translations"
-    )
+    blocks = BLOCKS | dict.fromkeys(AUGMENTATION, "back_translations")
     more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
     return by_corpus | by_run | more | {"layer_costs", "report"}
 

@@ -22,6 +22,11 @@ from transformer.config.reading import UserError
 from transformer.files import write_json
 
 POINTS = 100  # at most this many records of each of the two curves
+COPIED = {
+    "values": "values",
+    "reverse_values": "values",
+    "searches": "searches",
+}  # blocks, and their folders in scores/
 
 
 def thinned(records: list[dict], points: int) -> list[dict]:
@@ -64,9 +69,9 @@ def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Fa
     return {**head, **parts, **({"facts": asdict(facts[name])} if name in facts else {})}
 
 
-def copied(block: str, name: str, scores: Path) -> dict[str, Any]:
-    """The content of results/BLOCK/NAME.json: the name, and that of scores/BLOCK/NAME.json."""
-    path = scores / block / f"{name}.json"
+def copied(folder: str, name: str, scores: Path) -> dict[str, Any]:
+    """The content of results/FOLDER/NAME.json: the name, and that of scores/FOLDER/NAME.json."""
+    path = scores / folder / f"{name}.json"
     content = evidence.read(path)
     if content is None:
         raise UserError(f"{name} cannot be recorded without {path}; build it first")
@@ -79,8 +84,8 @@ def main(arguments: argparse.Namespace) -> None:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)
         content = decoding_record(name, arguments.scores, arguments.times, facts)
-    elif block := next((block for block in ("values", "searches") if name in params[block]), None):
-        path, content = arguments.results / block / f"{name}.json", copied(block, name, arguments.scores)
+    elif folder := next((folder for block, folder in COPIED.items() if name in params[block]), None):
+        path, content = arguments.results / folder / f"{name}.json", copied(folder, name, arguments.scores)
     else:
         path, content = arguments.results / f"{name}.json", record(params, name, arguments.scores, arguments.times)
     write_json(path, content)

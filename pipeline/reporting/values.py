@@ -13,12 +13,14 @@ from pipeline.reporting.lines import COLOURS, INK
 from pipeline.reporting.plots import Figure, svg
 from pipeline.reporting.tables import Column, Table
 from pipeline.settings.score_files import entry
+from pipeline.settings.values import BLOCKS
 from transformer.config.reading import convert
 
 NOTES = [
-    "Each is one line of `values` in params.yaml: a head on the decoder's output that predicts the final score of a "
-    "translation from its prefixes. Measured on samples of the dev set, over all prefixes. Correlation is Pearson's, with "
-    "the final score; beside it that of the prefix's length. Calibration error: the mean distance of value and score.",
+    "Each is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
+    "final score of a translation from its prefixes. Measured on samples of the dev set, over all prefixes. Correlation is "
+    "Pearson's, with the final score; beside it that of the prefix's length. Calibration error: the mean distance of value "
+    "and score.",
 ]
 
 
@@ -58,7 +60,7 @@ class Calibration:
 
 def selected(params: Mapping[str, Any], scores: Path) -> list[Calibration]:
     """The values of params.yaml that have been trained, in its order."""
-    paths = {name: scores / "values" / f"{name}.json" for name in params["values"]}
+    paths = {name: scores / "values" / f"{name}.json" for block in BLOCKS for name in params[block]}
     return [of_file(name, path) for name, path in paths.items() if path.exists()]
 
 

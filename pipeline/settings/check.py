@@ -20,7 +20,8 @@ from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.studies import corpora_needed, study
+from pipeline.settings.studies import STUDY, corpora_needed, study
+from pipeline.settings.values import BLOCKS as BLOCKS_OF_VALUES
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
@@ -37,6 +38,7 @@ BLOCKS = (
     "sets",
     "ensembles",
     "values",
+    "reverse_values",
     "decodings",
     "reverse_scores",
     "back_translations",
@@ -84,8 +86,9 @@ def check(params: Mapping[str, Any]) -> None:
         check_set(params, name)
     for name in names(params, "ensembles"):
         ensemble(params, name)
-    for name in names(params, "values"):
-        check_value(params, name)
+    for block in BLOCKS_OF_VALUES:
+        for name in names(params, block):
+            check_value(params, block, name)
     for name in names(params, "decodings"):
         check_decoding(params, name)
     for name in names(params, "reverse_scores"):
@@ -199,16 +202,21 @@ def check_set(params: Mapping, name: str) -> None:
         )
 
 
-def check_value(params: Mapping, name: str) -> None:
-    """Check a value. Its run must be selected, and its corpus must be that of the run's real text."""
-    where, value = f"params.yaml: values.{name}", value_run(params, name)
-    require_own_name(params, "values", name, ("runs", "decodings"))
-    corpora = {model: text_corpus(params, corpus) for model, corpus in corpora_of_runs(params).items()}
+def check_value(params: Mapping, block: str, name: str) -> None:
+    """Check a value. Its runs must be selected, and its corpus must be that of the run's real text."""
+    where, value = f"params.yaml: {block}.{name}", value_run(params, name)
+    others = [other for other in BLOCKS_OF_VALUES if other != block]
+    require_own_name(params, block, name, ("runs", "decodings", *others))
+    of_runs = corpora_of_runs(params)
+    corpora = {model: text_corpus(params, corpus) for model, corpus in of_runs.items()}
     require_model(value.model, corpora, f"{where}.model")
     if value.corpus != corpora[value.model]:
         raise UserError(
             f"{where}.corpus: {shown(value.corpus)} is not the corpus of the run; {corpora[value.model]!r} is expected"
         )
+    if value.reverse:
+        require_model(value.reverse, of_runs, f"{where}.reverse")
+        require_reverse(params, value.reverse, of_runs[value.reverse], value.corpus, f"{where}.reverse")
 
 
 def check_decoding(params: Mapping, name: str) -> None:
@@ -220,7 +228,7 @@ def check_decoding(params: Mapping, name: str) -> None:
     if decoding.choice.needs_value and not decoding.model.startswith(f"{FOLDER}/"):
         raise UserError(
             f"{where}.model: {shown(decoding.model)} has no value, which the decoder {decoding.choice.decoder} needs; "
-            f"{FOLDER}/NAME is expected, with a NAME of `values`"
+            f"{FOLDER}/NAME is expected, with a NAME of `values` or `reverse_values`"
         )
     corpora = corpora_of_sets(params)
     if decoding.set not in corpora:
@@ -310,8 +318,9 @@ def check_study(params: Mapping, name: str) -> None:
             check_set(selected, set_name)
         for member in names(selected, "ensembles"):
             ensemble(selected, member)
-        for value in names(selected, "values"):
-            check_value(selected, value)
+        for block in BLOCKS_OF_VALUES:
+            for value in names(selected, block):
+                check_value(selected, block, value)
         for decoding in names(selected, "decodings"):
             check_decoding(selected, decoding)
         for score in names(selected, "reverse_scores"):
@@ -319,6 +328,5 @@ def check_study(params: Mapping, name: str) -> None:
         for search_name in names(selected, "searches"):
             check_search(selected, search_name)
     except UserError as error:
-        blocks = r"params\.yaml: (runs|sets|ensembles|values|decodings|reverse_scores|back_translations|searches)"
-        said = re.sub(blocks, rf"params.yaml: studies.{name}.\1", str(error), count=1)
+        said = re.sub(rf"params\.yaml: ({'|'.join(STUDY)})\b", rf"params.yaml: studies.{name}.\1", str(error), count=1)
         raise UserError(said) from None

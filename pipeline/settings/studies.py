@@ -7,7 +7,17 @@ from pipeline.settings.selection import run_settings
 from transformer.config.reading import UserError, shown
 
 # The keys of a study. All but `runs` are optional.
-STUDY = ("runs", "sets", "ensembles", "values", "decodings", "reverse_scores", "back_translations", "searches")
+STUDY = (
+    "runs",
+    "sets",
+    "ensembles",
+    "values",
+    "reverse_values",
+    "decodings",
+    "reverse_scores",
+    "back_translations",
+    "searches",
+)
 
 
 def study(params: Mapping, name: str) -> dict:

@@ -10,7 +10,7 @@ from transformer.config.reading import require
 class ValueConfig:
     """A head on the decoder's output, trained on translations that the model samples."""
 
-    score: Literal["bleu", "chrf"]
+    score: Literal["bleu", "chrf", "source_probability"]
     sentences: int
     bins: int
     hidden: int

@@ -1,0 +1,36 @@
+"""Train the value of a model's prefixes for the probability of the source: one line of `reverse_values` in params.yaml.
+
+    python -m pipeline.reverse_value NAME --model models/RUN/average --reverse models/RUN/average \\
+        --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\
+        --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
+
+As the stage `value`, but the score of a sample is the probability of its source by a model of the reverse direction, which
+needs no reference.
+"""
+
+import argparse
+from pathlib import Path
+
+from pipeline.scoring.reverse import source_probability
+from pipeline.settings.machine import machine
+from pipeline.settings.params import load
+from pipeline.settings.values import value_run
+from pipeline.training import values
+from pipeline.workflow import hardware, stage
+from transformer.translator import Translator
+
+
+def main(arguments: argparse.Namespace) -> None:
+    params = load()
+    run = value_run(params, arguments.name)
+    device = hardware.torch_device(machine(params), run.samples.config.threads)
+    reverse = Translator.load(arguments.reverse, device, **vars(run.samples.config) | {"precision": "float32"})
+    values.train(arguments, params, run, lambda texts, lines, _: source_probability(reverse, texts, lines), device)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="reverse_value", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", help="a line of `reverse_values` in params.yaml")
+    for name in ("--reverse", *values.ARGUMENTS):
+        parser.add_argument(name, type=Path, required=True)
+    stage.run(main, parser)

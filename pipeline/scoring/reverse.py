@@ -1,0 +1,23 @@
+"""Scores without references: the probability of a source given its translation, by a model of the reverse direction."""
+
+import math
+
+from transformer.decoders.forced import log_probabilities
+from transformer.translator import Translator
+
+
+def source_log_prob(reverse: Translator, translations: list[str], sources: list[list[int]]) -> list[float]:
+    """log p(source | translation) of each pair, in nats. An empty translation has a score, too.
+
+    `sources` are pieces of the reverse model's vocabulary, without EOS.
+    """
+    given = reverse.encode(reverse.normalise(translations))
+    scores = log_probabilities([reverse.model], given, sources, reverse.config.batch_tokens, empty=True)
+    return [round(score, 4) for score in scores]
+
+
+def source_probability(reverse: Translator, translations: list[str], lines: list[str]) -> list[float]:
+    """The geometric mean of the probabilities of the pieces of a source line and its EOS, from 0 to 1, of each pair."""
+    sources = reverse.encode(lines)
+    scores = source_log_prob(reverse, translations, sources)
+    return [math.exp(score / (len(source) + 1)) for score, source in zip(scores, sources)]

@@ -1,0 +1,128 @@
+"""The value of a model's prefixes: its samples, its training and its calibration, whatever score it learns."""
+
+import argparse
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pipeline.corpora.evaluation import EvaluationSet, read_lines
+from pipeline.corpora.sets import require_aligned
+from pipeline.scoring.calibration import calibration
+from pipeline.settings.params import languages
+from pipeline.settings.values import ValueRun
+from pipeline.workflow import hardware
+from pipeline.workflow.progress import Progress
+from pipeline.workflow.times import write_times
+from transformer import value
+from transformer.config.reading import UserError
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.registry import decoder_of
+from transformer.decoding import batches_by_length
+from transformer.files import atomic_folder, write_json
+from transformer.layout import Rows, pad
+from transformer.translator import Translator
+
+ARGUMENTS = ("--model", "--text", "--dev", "--out", "--scores", "--times")  # of both stages that train values
+Scores = Callable[[list[str], list[str], list[str]], list[float]]
+"""Takes translations, their source lines and their references. Returns the score of each translation, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """All prefixes of some samples: the decoder's output, the number of tokens, and the final score of the sample."""
+
+    hidden_MD: Tensor
+    length_M: np.ndarray
+    score_M: Tensor
+
+
+def evenly(lines: Sequence[str], count: int) -> list[str]:
+    """`count` of the lines, evenly spaced, or all if there are no more."""
+    kept = min(count, len(lines))
+    return [lines[number * len(lines) // kept] for number in range(kept)]
+
+
+def training_text(folder: Path, pair: tuple[str, str], count: int) -> tuple[list[str], list[str]]:
+    """At most `count` sentences of the training text with their references, evenly spaced."""
+    paths = [folder / f"train.{language}" for language in pair]
+    source, target = map(read_lines, paths)
+    require_aligned(paths[0], len(source), paths[1], len(target))
+    return evenly(source, count), evenly(target, count)
+
+
+def prefixes(
+    translator: Translator, text: tuple[list[str], list[str]], run: ValueRun, scored: Scores, name: str
+) -> Prefixes:
+    """Sample translations of the source lines and score them."""
+    lines, references = text
+    with Progress(total=sum(map(bool, lines)), desc=f"samples of {name}", unit="sentence") as bar:
+        found = translator.n_best(lines, name, run.samples.number, bar.update, decoder_of(run.samples))
+    sources = translator.encode(lines)
+    rows = [(number, sample) for number, samples in enumerate(found) if sources[number] for sample in samples]
+    if not rows:
+        raise UserError(f"{name} has no sentences; a value learns from at least one")
+    numbers, samples = [number for number, _ in rows], [sample for _, sample in rows]
+    scores = scored(translator.text(samples), [lines[n] for n in numbers], [references[n] for n in numbers])
+    targets = [whole(sources[number], sample.ids, translator.config.extra_length) for number, sample in rows]
+    hidden = states(translator, [sources[number] for number in numbers], targets)
+    lengths = [len(target) for target in targets]
+    return Prefixes(
+        torch.cat(hidden),
+        np.concatenate([np.arange(length) for length in lengths]),
+        torch.tensor(scores).repeat_interleave(torch.tensor(lengths)),
+    )
+
+
+def whole(source: Sequence[int], ids: Sequence[int], extra_length: int) -> list[int]:
+    """The sample from BOS on. A sample that its limit cut has no EOS."""
+    return [BOS, *ids, *([EOS] if len(ids) < len(source) + extra_length else [])]
+
+
+@torch.inference_mode()
+def states(translator: Translator, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Tensor]:
+    """The decoder's output at each position of each target, [T, D], in float32, on the CPU."""
+    results: list[Tensor] = [torch.empty(0)] * len(sources)
+    lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets)]
+    for numbers in batches_by_length(lengths, translator.config.batch_tokens):
+        source = pad([[*sources[number], EOS] for number in numbers]).to(translator.device)
+        target = pad([targets[number] for number in numbers]).to(translator.device)
+        hidden_BTD = translator.model.hidden(Rows(source), Rows(target)).float().cpu()
+        for number, hidden_TD in zip(numbers, hidden_BTD):
+            results[number] = hidden_TD[: len(targets[number])].clone()
+    return results
+
+
+def train(
+    arguments: argparse.Namespace, params: Mapping[str, Any], run: ValueRun, scored: Scores, device: torch.device
+) -> None:
+    """Train a value for the scores of `scored` and write what the two stages write."""
+    started = time.monotonic()
+    translator = Translator.load(arguments.model, device, **vars(run.samples.config))
+    pair = languages(params, run.corpus)
+    samples = prefixes(translator, training_text(arguments.text, pair, run.settings.sentences), run, scored, "train")
+    head = value.trained(samples.hidden_MD, samples.score_M, run.settings)
+    dev_lines = EvaluationSet.open(arguments.dev).lines("normalised")
+    dev = prefixes(translator, dev_lines, run, scored, "dev")
+    made = {"model": run.model, "settings": asdict(run.settings), "samples": run.samples.description()}
+    if run.reverse:
+        made["reverse"] = run.reverse
+    with atomic_folder(arguments.out) as folder:
+        for path in sorted(path for path in arguments.model.iterdir() if path.name != value.VALUE):
+            shutil.copyfile(path, folder / path.name)
+        value.save(head, folder / value.VALUE, made)
+    measured = calibration(head(dev.hidden_MD).numpy(), dev.score_M.numpy(), dev.length_M)
+    loss = F.cross_entropy(head.logits(dev.hidden_MD), head.target(dev.score_M)).item()
+    write_json(
+        arguments.scores, {**made, "prefixes": len(samples.score_M), "dev": {"loss": round(loss, 6), **measured}}
+    )
+    times = {"seconds": round(time.monotonic() - started, 3), **hardware.hardware(device)}
+    write_times(arguments.times, arguments.scores, times)
+    print(f"{arguments.scores}: correlation {measured['correlation']} with the final {run.settings.score} on dev")
