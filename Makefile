@@ -25,8 +25,8 @@ LOCKS := constraints.txt constraints-cuda.txt
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-# An old pip takes three times as long, byte-compiling what will never be imported a minute (Python compiles the rest
-# when it is first imported, and keeps it: see above); and setuptools warns of every editable installation.
+# An old pip takes three times as long. Byte-compiling all packages would take a minute; Python compiles what is imported and
+# keeps it (see above). setuptools warns of every editable installation.
 $(INSTALLED): pyproject.toml $(LOCKS)
 	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB, a minute or two"
 	@$(PYTHON) -m venv $(VENV)
@@ -60,7 +60,7 @@ check: $(INSTALLED)  ## is params.yaml right?
 	python -m pipeline.commands.check
 
 test: $(INSTALLED)  ## all tests, a file a process
-	python -m pytest -q -n auto --dist loadfile
+	python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 quick: $(INSTALLED)  ## the tests that are not slow: most of them, in a minute
 	python -m pytest -q -m "not slow" -n auto

@@ -1,8 +1,8 @@
 """Snakemake schedules the stages of dvc.yaml; DVC decides what is stale, runs it and remembers it.
 
-A rule is a stage, and its only output a stamp: Snakemake deletes, touches and times no data. When a workflow starts,
-the stamps of the stages that DVC finds stale are removed and all others get one old time, so that what either tool
-made, a pull, a checkout or an edit comes to the same. Targets are stages: `snakemake --cores all train@demo-tiny`.
+A rule is a stage. Its only output is a stamp file, so Snakemake never deletes, touches or compares the times of data files.
+When a workflow starts, it removes the stamps of the stages that DVC finds stale and gives all others one old time. It
+does not matter which tool ran a stage, or whether a pull, a checkout or an edit changed a file. Targets are stages: `snakemake --cores all train@demo-tiny`.
 """
 
 import fcntl

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections import Counter
 
 import hypothesis
 import pytest
@@ -21,10 +22,16 @@ SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use `built` as slow. Snakemake runs all stages for it, and often again in the test."""
+    """Mark the tests that use `built` as slow, and begin with the files that have most slow tests.
+
+    Snakemake runs all stages for `built`, and often again in the test. A long file that began last would leave the other
+    processes of `make test` with nothing to do.
+    """
     for item in items:
         if "built" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
 
 
 @pytest.fixture(scope="session")

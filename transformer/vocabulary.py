@@ -67,7 +67,7 @@ class Vocabulary:
     def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[np.ndarray]:
         """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
 
-        Equal calls give equal ids: Encode starts a thread, whose random numbers begin with the seed of the process.
+        The same arguments give the same ids. Encode starts a thread, whose random generator starts with the seed set here.
         """
         sentencepiece.set_random_generator_seed(seed)
         return self.processor.Encode(
@@ -89,7 +89,7 @@ class WordTable(dict):
     No piece contains an inner space, so the ids of a line are the concatenated ids of its words. A table of words
     therefore gives the same ids as `Vocabulary.encode`, in a fraction of the time. The table maps each word to a number
     w. The ids of word w are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than
-    `distinct_words`.
+    `distinct_words` words.
     """
 
     def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
@@ -112,7 +112,7 @@ class WordTable(dict):
         return number
 
     def encode(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """The concatenated ids of the lines in `block`, each ended by "\\n", and the number of ids in each line."""
+        """The concatenated ids of the lines in `block`, and the number of ids in each line. Each line ends with "\\n"."""
         if len(self) > self.distinct_words:
             self.forget()
         known = len(self)
@@ -144,7 +144,7 @@ class WordTable(dict):
 
 
 def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
-    """Learn a vocabulary from `text`, blocks of whole lines. Returns the model file. Equal words give equal bytes.
+    """Learn a vocabulary from `text`, blocks of whole lines. Returns the model file, the same for the same text.
 
     SentencePiece receives each distinct word with its count. From these it learns the same pieces as from the lines, in
     a fraction of the memory. Raises UserError if no vocabulary of this size can be learnt from the text.

@@ -1,7 +1,7 @@
-"""Print the best trial of a search as a line of `runs`, or add it to params.yaml.
+"""Print the best trial of a search as a line of `runs`. With --select, also add it to params.yaml.
 
 python -m pipeline.commands.best NAME              prints the line
-python -m pipeline.commands.best NAME --select     adds it to `runs`, as NAME-best
+python -m pipeline.commands.best NAME --select     also adds it to `runs`, as NAME-best
 
 Reads scores/searches/NAME.json or, without it, the record results/searches/NAME.json.
 """
@@ -27,7 +27,7 @@ def best_run(name: str) -> dict[str, Any]:
     for path in paths:
         if path.is_file():
             return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
-    raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` makes the first")
+    raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` creates the first")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Translate a text that belongs to no corpus and score it by every measure, with 95% intervals and signatures.
+"""Translate any text and score it by every measure, with 95% intervals and signatures.
 
     python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--output FILE]
 
@@ -47,7 +47,9 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.run)
     if translator.text_config is None:
-        raise UserError(f"{arguments.run}: the model folder has no text.json, which names its languages; average again")
+        raise UserError(
+            f"{arguments.run}: the model folder has no text.json, so its languages are unknown; run the stage average again"
+        )
     lines = translations(translator, source, str(arguments.source))
     if arguments.output:
         write_lines(arguments.output, lines)
@@ -58,7 +60,7 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="evaluate", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help=NAMED)
-    parser.add_argument("source", type=Path, help="text to translate, a segment a line")
-    parser.add_argument("reference", type=Path, help="its translations, a segment a line")
+    parser.add_argument("source", type=Path, help="text to translate, one segment per line")
+    parser.add_argument("reference", type=Path, help="reference translations, one segment per line")
     parser.add_argument("--output", type=Path, help="a file for the translations")
     stage.run(main, parser, checked=False)

@@ -146,12 +146,12 @@ class Planner:
         return total([self.known[name] if name in self.known else estimate(name) for name in stages])
 
     def least(self, name: str) -> float | None:
-        """Of a stage whose time depends on little; None where it depends on a network or a model."""
+        """The time of a stage that takes about as long with any data. None if it depends on a network or a model."""
         kind, _, key = name.partition("@")
         if kind == "search":
             config = search(self.params, key).config
             return config.minutes and START + 60 * config.minutes * config.trials  # at most
-        unknown = kind in ("fetch_set", "fetch_monolingual", "ensemble", "value", "decoding", "reverse_score")
+        unknown = kind not in OWN
         return None if unknown else START + OWN.get(kind, 0.0)
 
     def of_data(self, corpus: expected.Corpus, name: str) -> float | None:

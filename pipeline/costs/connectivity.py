@@ -16,7 +16,7 @@ def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
     """Return which positions each position reads in one step.
 
     A step is one layer of a stack, or one position of the recurrent layer. The convolution of step `step` is dilated by
-    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be n / k.
+    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be O(n / k).
     """
     distance = distances(n)
     if kind == "self-attention":
@@ -41,7 +41,7 @@ def path_length(kind: str, n: int, k: int, r: int) -> int:
 
 
 def sequential_operations(kind: str, n: int) -> int:
-    """Return the number of rounds if each round computes every position that waits for no unfinished position."""
+    """Return the number of rounds. Each round computes all positions whose inputs are ready."""
     waits = distances(n) == 1 if kind == "recurrent" else torch.zeros(n, n, dtype=torch.bool)
     done, rounds = torch.zeros(n, dtype=torch.bool), 0
     while not done.all():

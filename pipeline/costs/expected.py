@@ -1,7 +1,7 @@
-"""What a job is expected to take, from settings alone: tokens, operations, memory and disk, before anything has run.
+"""Estimates of the tokens, operations, memory and disk of a job before it runs.
 
-The sizes of a corpus are those of binarise's report where the corpus has been built, else those of params.yaml or of its
-publication; those of a back-translation are not known before. Lengths are in pieces, EOS included.
+The size of a corpus comes from the report of binarise. If the corpus has not been built, it comes from params.yaml or
+from PAIRS. The size of a back-translation is unknown until it is built. Lengths are in pieces, EOS included.
 """
 
 import math
@@ -18,7 +18,8 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 
-# Training pairs by publication: the paper (5.1), Multi30k (Elliott et al. 2016), and the part of Europarl in params.yaml.
+# Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). params.yaml takes a part of Europarl and the
+# first half of Multi30k.
 PAIRS = {
     "wmt14-en-de": 4_500_000,
     "wmt14-en-fr": 36_000_000,
@@ -39,7 +40,7 @@ TRAINED_WEIGHT = 16  # bytes: a weight, its gradient and Adam's two moments
 
 @dataclass(frozen=True)
 class Corpus:
-    """`pairs` is None where nothing says how large the corpus is."""
+    """`pairs` is None if the size of the corpus is unknown."""
 
     pairs: int | None
     source: float  # mean pieces a sentence
@@ -73,7 +74,7 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
 
 @dataclass(frozen=True)
 class Training:
-    """A training as it would be."""
+    """A planned training."""
 
     model: ModelConfig
     config: TrainingConfig
@@ -103,12 +104,12 @@ class Training:
 
     @property
     def disk(self) -> int:
-        """At the end of the training: checkpoints and average, with DVC's cache, and the folder of the unfinished one."""
+        """Bytes at the end: checkpoints and average, their copies in DVC's cache, and the folder of the unfinished training."""
         weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
         return weights * self.parameters * WEIGHT
 
     def memory(self, bytes_per_token: float) -> float:
-        """At the peak, of which `bytes_per_token` is kept for the backward pass."""
+        """Peak memory in bytes. `bytes_per_token` is what a token keeps for the backward pass."""
         part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
         return PROCESS + self.parameters * TRAINED_WEIGHT + part * self.tokens_per_longer * bytes_per_token
 

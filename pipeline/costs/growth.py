@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 
 def upper(sizes: Sequence[int]) -> Sequence[int]:
-    """Return the upper half of the sizes, which powers are fitted on. Constant costs hide the growth at small sizes."""
+    """Return the upper half of the sizes, for the fits of power laws. At small sizes, constant costs hide the growth."""
     return sizes[len(sizes) // 2 :]
 
 
@@ -41,7 +41,7 @@ class Point:
 
     @property
     def time(self) -> float:
-        """The seconds of a point that has them: one without is only in a file without times."""
+        """The measured seconds. They are None only in scores/layer-costs.json, which holds no times."""
         assert self.seconds is not None
         return self.seconds
 
@@ -58,10 +58,10 @@ class LayerCost:
 
     @property
     def time_law(self) -> PowerLaw:
-        """How the measured time of a layer grows that has times."""
+        """The power law of the measured time. The layer must have times."""
         assert self.seconds is not None
         return self.seconds.measured
 
     def without_times(self) -> "LayerCost":
-        """Return the entries that are equal in every run."""
+        """Return a copy without times, which is equal in every run."""
         return replace(self, seconds=None, points=tuple(replace(point, seconds=None) for point in self.points))

@@ -1,4 +1,4 @@
-"""How fast this machine trains: a few models are trained for seconds on random pieces, others lie between them."""
+"""The training speed of this machine: a few models are trained for seconds on random pieces; others are interpolated."""
 
 import itertools
 import time
@@ -40,10 +40,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Speed:
-    """A machine's points, by rising work. Of models between two points and outside them the rates are assumed:
+    """The measured models of a machine, by rising work.
 
-    operations a second; seconds an update of a weight; and the kept bytes, as numbers of the width of a layer, whose
-    square the operations follow.
+    For other models three rates are interpolated: operations a second, seconds for the update of a weight, and the bytes
+    kept for the backward pass relative to the width of a layer (operations grow with the square of the width).
     """
 
     points: Sequence[Point]
@@ -80,7 +80,7 @@ def of_paper(base: Training, big: Training) -> Speed:
 
 
 def measured(trainings: Sequence[Training], device: torch.device) -> Speed | None:
-    """Of the smallest, the middle and the largest model that fit into half the memory and the time; None of none."""
+    """The speed of the smallest, the middle and the largest model that fit into half the memory. None without trainings."""
     limit = psutil.virtual_memory().available / 2
     by_work = {one.flops / one.tokens: one for one in trainings if one.parameters * TRAINED_WEIGHT < limit}
     if not by_work:
