@@ -21,6 +21,7 @@ from pipeline.reporting import (
     cost_tables,
     decodings,
     delta_plot,
+    deltas,
     evidence,
     layer_table,
     pairs,
@@ -86,19 +87,13 @@ def content_of(
         studies=found,
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
-        compared=[
-            table
-            for table in (
-                pairs.table(against),
-                run_tables.seeds(shown),
-                decodings.table(params, decoded),
-                values.table(searched.values),
-            )
-            if table
-        ],
+        compared=[table for table in (pairs.table(against), run_tables.seeds(shown)) if table],
+        deltas=deltas.table(compared),
+        decodings=searched_tables(params, decoded, searched, recorded=False),
         pairs=against,
         searches=[searches.table(search) for search in tuned],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
+        recorded_decodings=searched_tables(params, decoded, searched, recorded=True),
         paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
@@ -108,6 +103,13 @@ def content_of(
         ],
         figures=figures_of(runs, machines, found, compared, searched, tuned) if figures else [],
     )
+
+
+def searched_tables(params: Mapping, decoded: Sequence[Decoding], searched: Searched, recorded: bool) -> list[Table]:
+    """The tables of decodings and values on the page: those of the user, or the recorded ones."""
+    found = decodings.tables(params, [each for each in decoded if each.recorded == recorded])
+    of_values = values.table([each for each in searched.values if each.recorded == recorded])
+    return [*found, of_values] if of_values else found
 
 
 def figures_of(
@@ -147,7 +149,9 @@ def report(
     content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.searches]
-    every += [*content.recorded, *content.paper, *content.costs]
+    every += [*content.recorded, *content.paper, *content.costs, content.deltas]
+    every += [decodings.table(params, decoded)] if decoded else []
+    every += [of_values] if (of_values := values.table(searched.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names

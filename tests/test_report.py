@@ -21,7 +21,7 @@ from dvc.repo import Repo
 
 from pipeline import report
 from pipeline.commands import record
-from pipeline.reporting import cost_tables, decoder_facts, decodings, evidence, pairs, paper_tables, run_tables
+from pipeline.reporting import cost_tables, decoder_facts, decodings, deltas, evidence, pairs, paper_tables, run_tables
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.deltas import comparison
 from pipeline.reporting.headlines import headlines
@@ -730,6 +730,7 @@ def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
         "table1",
         "table2",
         "table3",
+        "table3-differences",
         "operations",
         "toolkits",
         "bleu-matrix",
@@ -911,9 +912,33 @@ def test_decodings_stand_side_by_side_with_the_settings_in_which_they_differ(par
     ]
     assert labels[1] == "sacreBLEU", "on a narrow screen, the score follows the name"
     assert table.rows[1][labels.index("sacreBLEU")].score == 31.5 and table.rows[0][-1] is None
-    assert decodings.table(params, []) is None
     files = report.report({**params, "runs": {}}, [], decoded=made)
-    assert "31.5," in files["decoding.csv"] and "demo-tiny/average" in files["index.html"]
+    assert "31.5," in files["decoding.csv"] and "Decodings of demo-test by demo-tiny/average" in files["index.html"]
+    assert "decoding.csv" not in report.report({**params, "runs": {}}, [])
+
+
+def test_on_the_page_decodings_are_in_a_table_for_each_model_and_set_best_first(params, tmp_path):
+    entries = {"worse": {"beam": 1}, "better": {"beam": 4}, "oracle": {"decoder": "mcts", "objective": "oracle_bleu"}}
+    for (name, settings), bleu in zip(entries.items(), (30.0, 31.5, 60.0), strict=True):
+        write_decoding(tmp_path, name, bleu, precision="float32", **settings)
+    made = decodings.selected({**params, "decodings": entries}, tmp_path, tmp_path / "times", tmp_path / "sets")
+    other = dataclasses.replace(made[0], name="elsewhere", recorded=True, set="other")
+    first, second = decodings.tables(params, [*made, other])
+    assert [row[0] for row in first.rows] == ["oracle", "better", "worse"]
+    assert [row[0] for row in second.rows] == ["elsewhere (recorded)"]
+    labels = [column.label for column in first.columns]
+    assert not {"model", "set", "source log-probability"} & set(labels), "constant or empty"
+    decoder = labels.index("decoder")
+    assert [row[decoder] for row in first.rows] == ["mcts, uses the references", "beam", "beam"]
+    text = report.report({**params, "runs": {}}, [], decoded=[*made, other])["index.html"]
+    assert text.index("worse") < text.index("Decodings, from results/decodings/") < text.index("elsewhere")
+
+
+def test_each_change_of_table_3_stands_beside_ours(params, tmp_path):
+    table = deltas.table(comparison(studies(params, known(params, tmp_path))))
+    assert len(table.rows) >= 18 and len({row[0] for row in table.rows}) == 18
+    heads = next(row for row in table.rows if row[0] == "A: h 8 → 1")
+    assert heads[2] == pytest.approx(24.9 - 25.8) and heads[4] == pytest.approx(100 * (5.29 / 4.92 - 1))
 
 
 def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path):

@@ -236,7 +236,11 @@ def searched(tmp_path, settings, decoding_settings):
     tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10 11"], config)
     write_json(tmp_path / "decodings/d/search.json", tree)
     write_json(tmp_path / "decodings/other/search.json", {})
-    chosen = {"values": {"v": {}, "not-made": {}}, "decodings": {"d": {}, "other": {}, "not-made": {}}}
+    chosen = {
+        "values": {"v": {}, "not-made": {}},
+        "reverse_values": {},
+        "decodings": {"d": {}, "other": {}, "not-made": {}},
+    }
     return report.Searched(values.selected(chosen, tmp_path), tree_plots.selected(chosen, tmp_path))
 
 
@@ -277,4 +281,4 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, searched):
         tree_plots.selected({"decodings": {"d": {}}}, tmp_path)
     write_json(tmp_path / "values/v.json", {"model": "m", "settings": {"score": "chrf"}, "dev": {"prefixes": "many"}})
     with pytest.raises(UserError, match=r"v.json: dev.prefixes: 'many' is of the wrong type"):
-        values.selected({"values": {"v": {}}}, tmp_path)
+        values.selected({"values": {"v": {}}, "reverse_values": {}}, tmp_path)

@@ -4,8 +4,8 @@
 
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
-text as pieces. Both formats support the architecture of the paper and the variations that `require_exportable` accepts. README.md is the model
-card: data and licence, settings, scores with signatures, commit.
+text as pieces. Both formats support the architecture of the paper and the variations that `require_exportable` accepts.
+README.md is the model card: data and licence, settings, scores with signatures, commit.
 """
 
 import argparse

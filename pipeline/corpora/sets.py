@@ -18,7 +18,7 @@ def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...
     for name, language in itertools.product(names, languages):
         if f"{name}.{language}" not in files:
             raise UserError(
-                f"{folder / name}.{language} is missing; every set needs one file for each language: {' and '.join(languages)}"
+                f"{folder / name}.{language} is missing; every set needs a file for {' and for '.join(languages)}"
             )
     return {name: [folder / f"{name}.{language}" for language in languages] for name in names}
 

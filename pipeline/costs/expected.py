@@ -104,7 +104,7 @@ class Training:
 
     @property
     def disk(self) -> int:
-        """Bytes at the end: checkpoints and average, their copies in DVC's cache, and the folder of the unfinished training."""
+        """Bytes at the end: checkpoints and average, their copies in DVC's cache, and the folder in work/."""
         weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
         return weights * self.parameters * WEIGHT
 

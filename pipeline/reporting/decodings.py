@@ -97,13 +97,27 @@ def of_parts(name: str, parts: Mapping[str, Any], where: str, facts: Facts, reco
     )
 
 
-def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table | None:
-    """A row a decoding; None if there is none."""
-    if not decodings:
-        return None
+def tables(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> list[Table]:
+    """For the page: a table for each model and set, best first, without the columns that say nothing there."""
+    groups: dict[tuple[str, str], list[Decoding]] = {}
+    for each in decodings:
+        groups.setdefault((each.model, each.set), []).append(each)
+    found = []
+    for (model, chosen), group in groups.items():
+        group.sort(key=lambda each: -getattr(each.scores["set"].metrics.get("bleu-13a"), "score", 0.0))
+        whole = table(params, group)
+        kept = "-recorded" if group[0].recorded else ""
+        name = f"decodings-{model.replace('/', '-')}-{chosen}{kept}"
+        title = f"Decodings of {chosen} by {model}"
+        found.append(dataclasses.replace(whole, name=name, title=title).without("model", "set").without_empty_columns())
+    return found
+
+
+def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table:
+    """A row a decoding."""
     varied = len({each.settings.get("precision") for each in decodings}) > 1
     left_out = NO_RESULT if varied else (*NO_RESULT, "precision")
-    columns = [Column("decoding"), *(Column(title, "score") for title in SCORES)]
+    columns = [Column("decoding"), *(Column(title, "score", drawn=True) for title in SCORES)]
     columns += [Column("model"), Column("set"), Column("decoder"), Column("settings"), *FACTS.values()]
     columns.append(Column("pieces a second", "count", measured=True))
     rows = []
@@ -111,6 +125,9 @@ def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table | N
         metrics, facts = each.scores["set"].metrics, dataclasses.asdict(each.facts)
         cells: list[Any] = [f"{each.name} (recorded)" if each.recorded else each.name]
         cells += [*(metrics.get(metric) for metric in SCORES.values()), each.model, each.set]
-        cells += [each.settings.get("decoder", "beam"), shown_settings(params, each.settings, left_out)]
+        decoder = each.settings.get("decoder", "beam")
+        oracle = str(each.settings.get("objective", "")).startswith("oracle")
+        cells += [f"{decoder}, uses the references" if oracle else decoder]
+        cells.append(shown_settings(params, each.settings, left_out))
         rows.append([*cells, *(facts[key] for key in FACTS), each.pieces_per_second])
     return Table("decoding", "Decodings", columns, rows, NOTES)

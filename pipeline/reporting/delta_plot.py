@@ -102,6 +102,15 @@ def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
 def legend(compared: Comparison, name: str) -> str:
     if compared.study is None:
         return "Grey: the paper. No run of ours has such a row yet."
-    bars = " The lines are 95% intervals of each score, the band that of the base." if name == "bleu" else ""
-    scale = "" if on(compared.study.corpus, EN_DE) else " Each has its own scale, with a common zero."
-    return f"Grey: the paper, on WMT14. Blue: {compared.study.name}, on {compared.study.corpus}.{bars}{scale}"
+    bars = "The lines are 95% intervals of each score, the band that of the base." if name == "bleu" else ""
+    scale = "" if on(compared.study.corpus, EN_DE) else "Each has its own scale, with a common zero."
+    ours = f"Blue: {compared.study.name}, on {compared.study.corpus}, one seed a run."
+    said = [
+        "Last checkpoints on the dev sets.",
+        "Grey: the paper, on WMT14.",
+        ours,
+        bars,
+        scale,
+        compared.study.caveat(),
+    ]
+    return " ".join(filter(None, said))

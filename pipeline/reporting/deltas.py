@@ -9,7 +9,13 @@ from pipeline.reporting.evidence import Evidence, Score
 from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.published import BASE, TABLE3, Table3Row
 from pipeline.reporting.studies import Study
+from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
+
+NOTES = [
+    "Of the last checkpoint on the dev set: BLEU as the paper computes it, and perplexity in per cent of the base model's. "
+    "The interval is that of the run's own score, one seed."
+]
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,19 @@ def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]
     """The settings that differ, in the order of Table 3's columns and then the others."""
     order = [*SETTINGS.values(), *(key for key in settings if key not in SETTINGS.values())]
     return [key for key in order if settings[key] != base[key]]
+
+
+def table(compared: Comparison) -> Table:
+    """A line for each change of Table 3, and for each run of ours that makes it."""
+    columns = [Column("the paper's change"), Column("BLEU, ours", "score"), Column("BLEU, paper", "number", 1)]
+    columns += [Column("PPL %, ours", "number", 1), Column("PPL %, paper", "number", 1)]
+    columns += [Column("run", "run"), Column("our change")]
+    rows = []
+    for delta in compared.deltas:
+        for own in delta.ours or [None]:
+            bleu, perplexity, *names = [own.bleu, own.perplexity, own.run, own.change] if own else [None] * 4
+            rows.append([f"{delta.row.group}: {delta.change}", bleu, delta.bleu, perplexity, delta.perplexity, *names])
+    return Table("table3-differences", "Table 3, A to E: differences from the base model", columns, rows, NOTES)
 
 
 def described(settings: Mapping[str, Any], base: Mapping[str, Any]) -> str:

@@ -101,7 +101,7 @@ def note(machine: Measured) -> str:
     of = machine.settings
     n, d = upper(of.lengths), upper(of.widths)
     return (
-        f"Machine {label(machine)}: one layer, forward and backward, batch {of.batch}, k {of.kernel}, "
+        f"On {machine.name or 'this machine'}: one layer, forward and backward, batch {of.batch}, k {of.kernel}, "
         f"r {of.neighbourhood}; powers fitted by least squares on the logarithms, n {n[0]} to {n[-1]}, d {d[0]} to "
         f"{d[-1]}; counted and computed at n {of.lengths[0]}."
     )

@@ -26,6 +26,7 @@ SECTIONS = {
     "deltas": "Ours beside the paper",
     "selected": "Runs of params.yaml",
     "compared": "Side by side",
+    "decodings": "Decodings",
     "searches": "Searches for settings",
     "recorded": "Recorded runs",
     "paper": "The paper's tables",
@@ -49,9 +50,12 @@ class Content:
     headlines: Sequence[Headline]
     selected: Sequence[Table]
     compared: Sequence[Table]
+    deltas: Table
+    decodings: Sequence[Table]
     pairs: Sequence[Pair]
     searches: Sequence[Table]
     recorded: Sequence[Table]
+    recorded_decodings: Sequence[Table]
     paper: Sequence[Table]
     costs: Sequence[Table]
     figures: Sequence["Figure"]
@@ -67,7 +71,7 @@ def page(content: Content) -> str:
     corpora = samples(content.runs)
     present = {**vars(content), **figures, "curves": figures["studies"] or figures["runs"], "samples": corpora}
     present["summary"], present["searches"] = content.headlines, content.searches
-    present["runs"] = content.runs
+    present["runs"], present["recorded"] = content.runs, content.recorded or content.recorded_decodings
     return (
         environment()
         .get_template("page")

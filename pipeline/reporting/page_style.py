@@ -24,13 +24,13 @@ h3 { font-size: 1.12rem; margin: 1.8rem 0 .4rem; overflow-wrap: anywhere; }
 p { max-width: 44rem; margin: .5rem 0 1rem; }
 a { color: var(--accent); text-underline-offset: .16em; text-decoration-thickness: 1px; }
 .lede { font-size: 1.12rem; color: var(--soft); }
-nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: .2rem .9rem; margin: 0; padding: .8rem 1rem 0; }
+nav ul { list-style: none; display: flex; gap: .9rem; overflow-x: auto; white-space: nowrap; margin: 0; padding: .8rem 1rem .4rem; }
 nav { font-size: .9rem; }
 nav a { text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 @media (min-width: 70rem) { body { display: grid; grid-template-columns: 14rem minmax(0, 1fr); }
   nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; border-right: 1px solid var(--rule); background: var(--card); }
-  nav ul { display: block; padding: 2.6rem 1.2rem; } nav li { margin: .45rem 0; } nav a { color: var(--ink); }
+  nav ul { display: block; white-space: normal; padding: 2.6rem 1.2rem; } nav li { margin: .45rem 0; } nav a { color: var(--ink); }
   .page { margin: 0; width: 100%; } }
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); gap: .8rem; margin: 1rem 0; }
 .card { border: 1px solid var(--rule); border-top: 3px solid var(--accent); border-radius: 8px; background: var(--card);

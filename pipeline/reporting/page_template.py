@@ -57,11 +57,11 @@ MACROS = """
 <td{{ mark(column, column.show(value)) }}{% if column.kind == "score" %} data-score{% endif %}>
 {{- cell(value, column, slugs, table.scale(loop.index0)) }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>
-{%- for note in table.all_notes %}<p class="note">{{ note }}</p>{% endfor -%}
+{%- for note in table.all_notes %}<p class="note">{{ note | prose }}</p>{% endfor -%}
 {%- endmacro -%}
 
 {%- macro picture(figure) -%}
-<figure><figcaption>{{ figure.caption }}</figcaption>
+<figure><figcaption>{{ figure.caption | prose }}</figcaption>
 {%- if figure.section == "attention" -%}
 <div class="scroll" tabindex="0" role="region" aria-label="{{ figure.alt }}">{{ image(figure) }}</div>
 {%- else -%}{{ image(figure) }}{%- endif -%}
@@ -127,7 +127,7 @@ SECTIONS = """
     <div class="card {{ each.origin | replace(" ", "-") }}"><p class="study">{{ each.study }}
       {%- if each.origin == "recorded" %} <span class="tag">recorded</span>{% endif %}</p>
     <p class="figure">{{ each.figure }}</p><p class="says">{{ each.says }}</p>
-    {%- if each.note %}<p class="about">{{ each.note }}</p>{% endif -%}
+    {%- if each.note %}<p class="about">{{ each.note | prose }}</p>{% endif -%}
     {%- if each.origin != "not done" %}<p class="about">{{ each.progress }} trained</p>{% endif %}</div>
   {%- endfor %}</div>
 {%- endmacro -%}
@@ -182,11 +182,15 @@ PAGE = """
 {% for key, title in contents %}<section id="{{ key }}"><h2>{{ title }}</h2>
   {%- if key == "summary" -%}{{ cards(content.headlines) }}
   {%- elif key == "selected" -%}{{ tables(content.selected, slugs) }}
+  {%- elif key == "deltas" -%}{{ pictures(figures.deltas) }}{{ folded([content.deltas], slugs) }}
   {%- elif key == "compared" -%}{{ tables(content.compared, slugs) }}{{ differing(content.pairs) }}
+  {%- elif key == "decodings" -%}{{ tables(content.decodings, slugs) }}
   {%- elif key == "searches" -%}{{ tables(content.searches, slugs) }}{{ pictures(figures.searches) }}
   {%- elif key == "recorded" -%}
-    <details><summary>{{ content.recorded | length }} studies, from results/</summary>
-    {{- tables(content.recorded, slugs) }}</details>
+    {%- if content.recorded %}<details><summary>{{ content.recorded | length }} studies, from results/</summary>
+    {{- tables(content.recorded, slugs) }}</details>{% endif %}
+    {%- if content.recorded_decodings %}<details><summary>Decodings, from results/decodings/</summary>
+    {{- tables(content.recorded_decodings, slugs) }}</details>{% endif %}
   {%- elif key == "paper" -%}{{ of_paper(paper, slugs) }}
   {%- elif key == "costs" -%}{{ folded(content.costs, slugs) }}
   {%- elif key == "curves" -%}{{ curves(figures) }}
@@ -213,6 +217,12 @@ def order(text: str) -> str:
     return Markup(re.sub(r"_(\w)", r"<sub>\1</sub>", raised))
 
 
+def prose(text: str) -> str:
+    """`names` of settings as code, and the exponents of n and d raised."""
+    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(re.sub(r"\b([nd])\^(-?\d[\d.]*\d|\d)", r"\1<sup>\2</sup>", marked))
+
+
 def heading(label: str) -> str:
     """A column's label: settings as the paper prints them."""
     if label not in SUBSCRIPTS:
@@ -235,5 +245,5 @@ def environment() -> Environment:
     templates = DictLoader({"macros": MACROS, "sections": SECTIONS, "page": PAGE})
     jinja = Environment(loader=templates, autoescape=True, undefined=StrictUndefined)
     jinja.globals |= {"interval": interval, "long": LONG}
-    jinja.filters |= {"order": order, "heading": heading, "base64": in_base64, "in_groups": in_groups}
+    jinja.filters |= {"order": order, "prose": prose, "heading": heading, "base64": in_base64, "in_groups": in_groups}
     return jinja

@@ -14,7 +14,7 @@ EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 
 OF_BLEU = (
     "BLEU is computed as in the paper: case-sensitive on Moses' tokens, compounds split for German. "
-    "sacreBLEU with its 13a tokenisation can be compared across papers. 95% intervals by bootstrap in parentheses."
+    "sacreBLEU with its 13a tokenisation can be compared across papers. 95% intervals by bootstrap."
 )
 
 

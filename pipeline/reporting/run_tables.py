@@ -86,7 +86,7 @@ def bleu_matrix(runs: Sequence[Evidence]) -> Table:
     for run in runs:
         for label in ("test", "test, filtered") if "test_filtered" in run.scores else ("test",):
             rows.append([run.name, *(run.measure(measure, *TRANSLATIONS[label]) for measure in MEASURES), label])
-    note = "The same translations, scored by each measure; 95% intervals by bootstrap in parentheses."
+    note = "The same translations, scored by each measure; 95% intervals by bootstrap."
     table = Table("bleu-matrix", "BLEU matrix", columns, rows, [note])
     return table if len(table.values("set")) > 1 else table.without("set")
 
