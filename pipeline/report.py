@@ -99,7 +99,7 @@ def content_of(
             run_tables.bleu_matrix(shown),
             cost_tables.flops(shown),
             cost_tables.operations(shown),
-            paper_tables.toolkits(),
+            paper_tables.toolkits(shown),
         ],
         figures=figures_of(runs, machines, found, compared, searched, tuned) if figures else [],
     )

@@ -66,7 +66,7 @@ def graph(dvc_yaml: Path, _: str) -> str:
 
 def with_scores(summary: Path, block: str) -> str:
     """Replace BLEU, its interval and the perplexity in the line of each run that the report has. Other lines stay."""
-    for row in csv.DictReader(summary.read_text(encoding="utf-8").splitlines()):
+    for row in rows_of(summary):
         keys = [*(f"test sacreBLEU{end}" for end in ("", " low", " high")), "dev PPL"]
         if all(row.get(key) for key in ("run", *keys)):
             bleu, low, high, perplexity = (f"{float(row[key]):.2f}" for key in keys)
@@ -78,7 +78,7 @@ def with_scores(summary: Path, block: str) -> str:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Markdown. Columns of numbers align to the right; a column of dashes is left out."""
     chosen = [[head, *cells] for head, *cells in zip(columns, *rows) if {*cells} != {"–"}]
-    numbers = [all(re.match(r"\d|–", cell) for cell in cells) for _, *cells in chosen]
+    numbers = [all(re.match(r"[-+]?\d|–", cell) for cell in cells) for _, *cells in chosen]
     head, *lines = (f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in zip(*chosen))
     return "".join([head, f"|{'|'.join('---:' if right else '---' for right in numbers)}|\n", *lines])
 
@@ -110,7 +110,38 @@ def ratios(paths: Sequence[Path], system: str) -> list[str]:
     return [of.get(False, "–"), of.get(True, "–")]
 
 
-WRITERS: dict[str, Callable[[Path, str], str]] = {"dvc.yaml": graph, "summary.csv": with_scores, "results": speed}
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def differences(path: Path, _: str) -> str:
+    """README's table of the changes of Table 3 that a run of ours makes, too."""
+    columns = ["the paper's change", "BLEU, paper", "BLEU, ours", "perplexity, paper", "perplexity, ours", "our change"]
+    rows = []
+    for row in rows_of(path):
+        if row["run"]:
+            paper, ours = (f"{float(row[f'PPL %, {whose}']):+.0f}%" for whose in ("paper", "ours"))
+            bleu = [f"{float(row[f'BLEU, {whose}']):+.1f}" for whose in ("paper", "ours")]
+            rows.append([row["the paper's change"], *bleu, paper, ours, row["our change"]])
+    return table(columns, rows)
+
+
+def published(path: Path, _: str) -> str:
+    """README's table of a published result on Multi30k, and ours with the same settings and measure."""
+    rows = [row for row in rows_of(path) if row["test set"].startswith("multi30k")]
+    head = f"{rows[0]['test set']}, {rows[0]['measure']}"
+    cells = []
+    for row in rows:
+        low, high = (row[f"BLEU {end}"] for end in ("low", "high"))
+        between = f" ({float(low):.2f}–{float(high):.2f})" if low else ""
+        cells.append([row["implementation"], f"{float(row['BLEU']):.2f}{between}", row["source"]])
+    return table([head, "BLEU (95%)", "source"], cells)
+
+
+WRITERS: dict[str, Callable[[Path, str], str]] = {"dvc.yaml": graph, "summary.csv": with_scores, "results": speed} | {
+    "table3-differences.csv": differences,
+    "toolkits.csv": published,
+}
 """By the last part of the path: from the path and the present text of a block to the new text."""
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

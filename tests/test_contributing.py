@@ -37,7 +37,7 @@ def test_the_settings_of_the_recipes_pass_the_check(params):
     for block in re.findall(r"```yaml\n(.*?)```", PAGES["CONTRIBUTING.md"], re.DOTALL):
         for key, entries in YAML(typ="safe").load(block).items():
             params[key] = {**params[key], **entries}
-    params["runs"]["mine-tiny"] = {"corpus": "mine", "model": "tiny"}
+    params["runs"] |= recipe_for_own_text()["runs"]
     params["corpora_in_use"] = list(dict.fromkeys(run["corpus"] for run in params["runs"].values()))
     check(params)
     assert params["runs"]["wmt14-en-de-h2"]["h"] == 2 and "mine-beam8" in params["decodings"]
@@ -60,10 +60,22 @@ def test_the_example_above_the_corpora_is_that_of_the_recipe_and_its_files_are_t
         "corpora": {"mine": corpus}
     }
     files = [path.removeprefix("text/mine/") for path in corpus["download"]["train"][0].values()]
-    assert "put `{}` and `{}` into `text/mine/`".format(*files) in PAGES["README.md"]
+    assert "Put `{}` and `{}` into `text/mine/`.".format(*files) in PAGES["README.md"]
 
 
-# The tests that do what a row of the README's recipes says.
+def recipe_for_own_text() -> dict:
+    section = PAGES["README.md"].split("### Train on your own text")[1]
+    return YAML(typ="safe").load(re.search(r"```yaml\n(.*?)```", section, re.DOTALL)[1])
+
+
+# The tests that do what a recipe of the README or a row of docs/commands.md says.
+RECIPES = {
+    "Add a row": "test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing",
+    "Train on your own text": "test_the_recipe_for_own_text_trains_on_it",
+    "Run a study": "test_make_runs_what_the_readme_names",
+    "Use a GPU or a cluster": "test_the_profile_submits_a_training_that_is_told_before_its_limit_and_queued_again",
+    "Translate": "test_make_runs_what_the_readme_names",
+}
 TRIED = {
     "see what would run, and what it would take": "test_the_whole_paper_is_planned_in_a_clone_without_data",
     "see what is done and running": "test_status_says_what_is_stale_and_why_and_what_waits",
@@ -84,17 +96,26 @@ TRIED = {
 }
 
 
-def test_each_recipe_of_the_readme_is_tried():
-    table = PAGES["README.md"].split("## Recipes")[1].split("##")[0]
-    rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", table, re.MULTILINE)
+def test_each_recipe_of_the_readme_and_each_row_of_the_commands_is_tried():
+    section = PAGES["README.md"].split("## Recipes\n")[1].split("\n## ")[0]
+    titles = re.findall(r"^### (.*)$", section, re.MULTILINE)
+    assert titles == list(RECIPES)
+    for recipe in section.split("\n### ")[1:]:
+        assert len(re.findall(r"^(?!```)\S", recipe, re.MULTILINE)) <= 11, "a title and ten lines"
+    rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", PAGES["commands.md"], re.MULTILINE)
     assert rows[0] == "you want to" and rows[1:] == list(TRIED)
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
-    assert [test for test in TRIED.values() if test and f"def {test}(" not in tests] == []
+    tried = {*RECIPES.values(), *TRIED.values()} - {None}
+    assert [test for test in tried if f"def {test}(" not in tests] == []
+
+
+def test_the_readme_has_at_most_1200_words():
+    assert len(PAGES["README.md"].split()) <= 1200
 
 
 def commands() -> list[list[str]]:
-    """The commands of the README, in words: those in the text, and those that begin a line of a block."""
-    text = PAGES["README.md"]
+    """The commands of the README and of docs/commands.md: those in the text, and those that begin a line of a block."""
+    text = PAGES["README.md"] + PAGES["commands.md"]
     found = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     found += [line.split("  ")[0] for line in re.findall(r"^(?:make|snakemake|dvc|python) .*", text, re.MULTILINE)]
     words = [command.split() for command in dict.fromkeys(found)]
@@ -103,7 +124,7 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
-def test_a_command_of_the_readme_parses(command, tmp_path):
+def test_a_command_of_the_readme_or_the_commands_parses(command, tmp_path):
     tool, *words = command
     if tool == "dvc":
         assert dvc.cli.parse_args(words).func

@@ -349,6 +349,24 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
     assert times == {path: path.stat().st_mtime_ns for top in made for path in [top, *top.rglob("*")]}
 
 
+def test_the_recipe_for_own_text_trains_on_it(project):
+    """The README's: two files, the lines above `corpora:` below it, and a run."""
+    for language in ("en", "de"):
+        path = project.root / f"text/mine/my.{language}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a sentence\n")
+    recipe = re.search(
+        r"### Train on your own text\n.*?```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )[1]
+    text = (project.root / "params.yaml").read_text()
+    example = re.search(r"((?:^#   .*\n)+)corpora:\n", text, re.MULTILINE)[1]
+    text = text.replace("\ncorpora:\n", "\ncorpora:\n" + re.sub(r"^# ", "", example, flags=re.MULTILINE))
+    text = text.replace("runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n", recipe)
+    (project.root / "params.yaml").write_text(text)
+    ran = project.snakemake()
+    assert {"download@mine", "train@mine-tiny", "score@mine-tiny"} < set(ran) and not [n for n in ran if "demo" in n]
+
+
 NEW_SET = 'sets: {new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}}'
 NEW_DECODINGS = """\
 decodings:

@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pipeline.reporting import variations
-from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.evidence import Evidence, Score
 from pipeline.reporting.published import BASE, BIG_EN_FR_IN_THE_TEXT, TABLE2, TABLE3, TOOLKITS, Table2Row, Table3Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
@@ -120,10 +120,19 @@ def table3_results(run: Evidence) -> list[Any]:
     return [run.at("translations", "dev", "last", "perplexity"), *scores, parameters and parameters / 1e6]
 
 
-def toolkits() -> Table:
-    """The results that other implementations report on the same test sets."""
-    columns = [Column(label) for label in ("implementation", "model", "languages", "test set", "measure")]
-    columns += [Column("BLEU", "given"), Column("source")]
-    rows = [(t.name, t.model, t.languages, t.test_set, t.measure, t.bleu, t.source) for t in TOOLKITS]
+def toolkits(runs: Sequence[Evidence]) -> Table:
+    """The results that other implementations report, and below each our runs with the same settings and measure."""
+    columns = [Column("implementation"), Column("BLEU", "score", drawn=True)]
+    columns += [Column(label) for label in ("measure", "model", "test set", "source")]
+    rows: list[list[Any]] = []
+    for number, each in enumerate(TOOLKITS):
+        about = [each.measure, each.model, each.test_set]
+        rows.append([each.name, Score(each.bleu, None, None, ""), *about, each.source])
+        following = TOOLKITS[number + 1] if number + 1 < len(TOOLKITS) else None
+        if following and (following.like, following.metric) == (each.like, each.metric):
+            continue
+        of_model = [run for run in runs if (run.model, run.corpus) == (each.like, each.corpus)]
+        ours = [(run, score) for run in of_model if (score := run.measure(each.metric))]
+        rows += [[f"ours, {run.name}", score, *about, "one seed"] for run, score in ours]
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
     return Table("toolkits", "Other implementations", columns, rows, [note])

@@ -151,39 +151,44 @@ TABLE3 = (
 
 @dataclass(frozen=True)
 class Toolkit:
-    """A result that another implementation reports, with its measure.
+    """A result that another implementation reports, with its measure, and where ours is found.
 
-    Two measures of the same translations differ by up to 2 BLEU.
+    Two measures of the same translations differ by up to 2 BLEU. `like` and `corpus` are the model and the corpus of
+    params.yaml with these settings, `metric` the name of the measure in score.json.
     """
 
     name: str
     model: str
-    languages: str
     test_set: str
     measure: str
     bleu: float
     source: str
+    like: str
+    corpus: str
+    metric: str
 
 
-def _en_de(name: str, model: str, measure: str, bleu: float, source: str) -> Toolkit:
-    return Toolkit(name, model, "en-de", "newstest2014", measure, bleu, source)
+def _en_de(name: str, model: str, metric: str, bleu: float, source: str) -> Toolkit:
+    measure = "sacreBLEU" if metric == "bleu-13a" else "tokenised, compounds split"
+    return Toolkit(name, model, "newstest2014 en-de", measure, bleu, source, model, "wmt14-en-de", metric)
 
 
+OTT = "Ott et al. 2018, Scaling Neural Machine Translation"
 TOOLKITS = (
-    _en_de(
-        "fairseq", "big", "tokenised, compounds split", 29.29, "Ott et al. 2018, Scaling Neural Machine Translation"
-    ),
-    _en_de("fairseq", "big", "sacreBLEU", 28.6, "Ott et al. 2018, Scaling Neural Machine Translation"),
-    _en_de("OpenNMT-py", "base", "sacreBLEU", 26.77, "its pre-trained model"),
-    _en_de("OpenNMT-tf", "base", "sacreBLEU", 26.93, "its pre-trained model"),
-    _en_de("JoeyNMT", "base", "sacreBLEU", 24.38, "its benchmarks"),
+    _en_de("fairseq", "big", "bleu-paper", 29.29, OTT),
+    _en_de("fairseq", "big", "bleu-13a", 28.6, OTT),
+    _en_de("OpenNMT-py", "base", "bleu-13a", 26.77, "its pre-trained model"),
+    _en_de("OpenNMT-tf", "base", "bleu-13a", 26.93, "its pre-trained model"),
+    _en_de("JoeyNMT", "base", "bleu-13a", 24.38, "its benchmarks"),
     Toolkit(
         "fairseq",
         "4 layers of 128",
-        "en-de",
-        "multi30k test 2016",
+        "multi30k test 2016 en-de",
         "lower-cased, tokenised",
         41.02,
-        "Wu et al., Good for Misconceived Reasons, ACL 2021; the README of its repository, LividWo/Revisit-MMT",
+        "Wu et al., Good for Misconceived Reasons, ACL 2021; the README of its repository, LividWo/Revisit-MMT; one seed",
+        "multi30k-published",
+        "multi30k-lc-tok",
+        "bleu-tokenised",
     ),
 )
