@@ -11,11 +11,11 @@ needs no reference.
 import argparse
 from pathlib import Path
 
+from pipeline.scoring import values
 from pipeline.scoring.reverse import source_probability
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.values import value_run
-from pipeline.training import values
 from pipeline.workflow import hardware, stage
 from transformer.translator import Translator
 

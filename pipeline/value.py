@@ -11,11 +11,11 @@ decoders use as the model `values/NAME`; and the calibration on samples of dev.
 import argparse
 from pathlib import Path
 
+from pipeline.scoring import values
 from pipeline.scoring.sentences import sentence_score
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.values import value_run
-from pipeline.training import values
 from pipeline.workflow import hardware, stage
 
 

@@ -13,9 +13,9 @@ from pipeline.reporting import tree_plots, values
 from pipeline.scoring.calibration import calibration
 from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
+from pipeline.scoring.values import evenly, states, whole
 from pipeline.settings.check import check
 from pipeline.settings.values import value_run
-from pipeline.training.values import evenly, states, whole
 from tests import browser
 from tests.test_decoding import SOURCES, Ids, sharpened
 from transformer import value

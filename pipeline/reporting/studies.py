@@ -1,5 +1,6 @@
 """Runs that are compared: the selected runs by study, then the recorded ones by study."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,24 +82,26 @@ def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-    """Names, corpora and runs of studies, with each run in one: that of the catalogue which has most of the runs left.
+    """Names, corpora and runs of studies. Each run is in one: the study that has most of the runs left on its corpus.
 
     The runs on a corpus are the study `selection` if one of them is in no study. A study of several corpora becomes as
     many.
     """
     known = catalogue(params)
     others = {run.corpus for run in runs if not any(run.run in members for members in known.values())}
-    chosen = [("selection", [run for run in runs if run.corpus in others])]
-    left = [run for run in runs if run.corpus not in others]
-    while left:
-        name = max(known, key=lambda name: (sum(run.run in known[name] for run in left), -len(known[name])))
-        chosen.append((name, [run for run in left if run.run in known[name]]))
-        left = [run for run in left if run.run not in known[name]]
-    found = []
-    for name, members in chosen:
-        corpora = list(dict.fromkeys(run.corpus for run in members))
-        for corpus in corpora:
-            of_corpus = tuple(run for run in members if run.corpus == corpus)
-            found.append((name if len(corpora) == 1 else f"{name}-{corpus}", corpus, of_corpus))
+    chosen: list[tuple[str, str, list[Evidence]]] = []
+    for corpus in dict.fromkeys(run.corpus for run in runs):
+        left = [run for run in runs if run.corpus == corpus]
+        if corpus in others:
+            chosen.append(("selection", corpus, left))
+            continue
+        while left:
+            name = max(known, key=lambda name: (sum(run.run in known[name] for run in left), -len(known[name])))
+            chosen.append((name, corpus, [run for run in left if run.run in known[name]]))
+            left = [run for run in left if run.run not in known[name]]
+    of_name = Counter(name for name, *_ in chosen)
+    found = [
+        (name if of_name[name] == 1 else f"{name}-{corpus}", corpus, tuple(members)) for name, corpus, members in chosen
+    ]
     order = [run.run for run in runs]
     return sorted(found, key=lambda study: order.index(study[2][0].run))
