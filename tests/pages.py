@@ -116,7 +116,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def differences(path: Path, _: str) -> str:
     """README's table of the changes of Table 3 that a run of ours makes, too."""
-    columns = ["the paper's change", "BLEU, paper", "BLEU, ours", "perplexity, paper", "perplexity, ours", "our change"]
+    columns = ["change", "BLEU, paper", "ours", "perplexity, paper", "ours", "our change"]
     rows = []
     for row in rows_of(path):
         if row["run"]:
@@ -134,8 +134,8 @@ def published(path: Path, _: str) -> str:
     for row in rows:
         low, high = (row[f"BLEU {end}"] for end in ("low", "high"))
         between = f" ({float(low):.2f}–{float(high):.2f})" if low else ""
-        cells.append([row["implementation"], f"{float(row['BLEU']):.2f}{between}", row["source"]])
-    return table([head, "BLEU (95%)", "source"], cells)
+        cells.append([f"{row['implementation']}, {row['source'].split(',')[0]}", f"{float(row['BLEU']):.2f}{between}"])
+    return table([head, "BLEU (95%)"], cells)
 
 
 WRITERS: dict[str, Callable[[Path, str], str]] = {"dvc.yaml": graph, "summary.csv": with_scores, "results": speed} | {

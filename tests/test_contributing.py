@@ -110,7 +110,8 @@ def test_each_recipe_of_the_readme_and_each_row_of_the_commands_is_tried():
 
 
 def test_the_readme_has_at_most_1200_words():
-    assert len(PAGES["README.md"].split()) <= 1200
+    words = [word for word in PAGES["README.md"].split() if re.search(r"\w", word)]
+    assert len(words) <= 1200
 
 
 def commands() -> list[list[str]]:

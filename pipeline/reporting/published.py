@@ -186,7 +186,7 @@ TOOLKITS = (
         "multi30k test 2016 en-de",
         "lower-cased, tokenised",
         41.02,
-        "Wu et al., Good for Misconceived Reasons, ACL 2021; the README of its repository, LividWo/Revisit-MMT; one seed",
+        "Wu et al. 2021, Good for Misconceived Reasons, ACL; the README of its repository, LividWo/Revisit-MMT; one seed",
         "multi30k-published",
         "multi30k-lc-tok",
         "bleu-tokenised",
