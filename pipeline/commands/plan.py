@@ -69,10 +69,12 @@ class Job:
     memory: float | None = None
     disk: float | None = None
     joules: float | None = None
+    at_least: bool = False  # `here` leaves out stages whose time is not known
 
     def cells(self) -> list[str]:
         shown = [self.name, power(self.tokens), power(self.flops)]
-        shown += ["-" if value is None else duration(value) for value in (self.here, self.paper)]
+        times = ["-" if value is None else duration(value) for value in (self.here, self.paper)]
+        shown += [f"> {times[0]}" if self.at_least and self.here is not None else times[0], times[1]]
         shown += ["-" if value is None else f"{value / 1e9:,.1f} GB" for value in (self.memory, self.disk)]
         return [*shown, "-" if self.joules is None else f"{self.joules / 3.6e6:,.2f} kWh"]
 
@@ -125,25 +127,28 @@ class Planner:
             if stages := self.wanted(DATA, corpus_name):
                 corpus = expected.corpus(self.params, corpus_name)
                 here = self.seconds(stages, partial(self.of_data, corpus))
-                yield Job(f"data of {corpus_name}", here=here, disk=corpus.disk)
+                yield Job(f"data of {corpus_name}", here=here[0], disk=corpus.disk, at_least=here[1])
         for name in self.params["back_translations"]:
             if stages := self.wanted(AUGMENTATION, name):
-                yield Job(f"data of {name}", here=self.seconds(stages, partial(self.of_augmentation, name)))
+                here = self.seconds(stages, partial(self.of_augmentation, name))
+                yield Job(f"data of {name}", here=here[0], at_least=here[1])
         for run in self.params["runs"]:
             one = training(self.params, run)
             if self.wanted(("train",), run):
                 yield self.of_training(run, one)
             if stages := self.wanted(SCORES, run):
-                yield Job(f"scores of {run}", here=self.seconds(stages, partial(self.of_scores, run, one)))
+                here = self.seconds(stages, partial(self.of_scores, run, one))
+                yield Job(f"scores of {run}", here=here[0], at_least=here[1])
         for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
-            yield Job(other, here=self.seconds([other], self.least))
+            yield Job(other, here=self.seconds([other], self.least)[0])
 
     def wanted(self, kinds: tuple[str, ...], name: str) -> list[str]:
         return [f"{kind}@{name}" for kind in kinds if f"{kind}@{name}" in self.todo]
 
-    def seconds(self, stages: list[str], estimate: Callable[[str], float | None]) -> float | None:
-        """The time of these stages here: what each took the last time, else its estimate."""
-        return total([self.known[name] if name in self.known else estimate(name) for name in stages])
+    def seconds(self, stages: list[str], estimate: Callable[[str], float | None]) -> tuple[float | None, bool]:
+        """The time of these stages here: what each took the last time, else its estimate. And whether one is unknown."""
+        found = [self.known[name] if name in self.known else estimate(name) for name in stages]
+        return total(found), None in found
 
     def least(self, name: str) -> float | None:
         """The time of a stage that takes about as long with any data. None if it depends on a network or a model."""
@@ -208,10 +213,11 @@ def selected(params: Mapping[str, Any]) -> set[str]:
 
 
 def table(jobs: list[Job]) -> list[str]:
-    columns = [field.name for field in fields(Job)[1:]]
+    columns = [field.name for field in fields(Job)[1:] if field.name != "at_least"]
     whole = {key: total([getattr(job, key) for job in jobs]) for key in columns}
     whole["memory"] = max((job.memory for job in jobs if job.memory is not None), default=None)
-    rows = [list(HEAD), *(job.cells() for job in [*jobs, Job("all", **whole)])]
+    partly = any(job.at_least or job.here is None for job in jobs)
+    rows = [list(HEAD), *(job.cells() for job in [*jobs, Job("all", **whole, at_least=partly)])]
     return in_columns(rows, numbers=True)
 
 
@@ -235,6 +241,8 @@ def main(arguments: argparse.Namespace) -> None:
     found = speed(params, trainings) if any(name.partition("@")[0] in timed for name in todo) else None
     known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
+    if arguments.study:
+        print("Stages outside the present selection count as stages that would run, even if DVC has their results.")
     print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date, in DVC's cache.")
 
 

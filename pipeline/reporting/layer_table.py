@@ -73,7 +73,12 @@ def table1(machines: Sequence[Measured]) -> Table:
     columns += [Column("path length, computed", "count"), Column("machine"), Column("hardware", measured=True)]
     shown: Sequence[Measured | None] = machines or [None]
     rows = [row(layer, machine) for layer in TABLE1 for machine in shown]
-    return Table("table1", "Table 1: what a layer costs", columns, rows, [*NOTES, *map(note, machines)], grouped=True)
+    table = Table("table1", "Table 1: what a layer costs", columns, rows, [*NOTES, *map(note, machines)], grouped=True)
+    if len(machines) > 1:
+        return table
+    return table.without("machine", "hardware").with_measured_notes(
+        f"Measured on {machine.hardware}." for machine in machines if machine.hardware
+    )
 
 
 def row(layer: Table1Row, machine: Measured | None) -> list[Any]:
