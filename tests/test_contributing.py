@@ -13,7 +13,7 @@ import snakemake.cli
 from ruamel.yaml import YAML
 
 from pipeline.settings.check import check
-from tests.imports import ROOT
+from tests.imports import ROOT, with_code
 
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "README.md")}
 PAGES |= {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
@@ -145,3 +145,119 @@ def test_the_files_that_a_page_links_to_exist(page):
     folder = ROOT if page in ("README.md", "CONTRIBUTING.md") else ROOT / "docs"
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", PAGES[page])
     assert [link for link in links if not (folder / link).exists()] == []
+
+
+DECODER = """
+from dataclasses import dataclass
+from transformer.config.decoders import FirstConfig
+from transformer.config.decoding import DecodingConfig
+from transformer.decoders.steps import Batch, Translation
+
+@dataclass(frozen=True)
+class First:
+    config: DecodingConfig
+    own: FirstConfig
+
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        return [[Translation([self.own.token], 0.0)] for _ in batch.limits]
+
+    def width(self, n_best: int) -> int:
+        return 1
+"""
+SETTINGS = """
+@dataclass(frozen=True)
+class FirstConfig:
+    token: int
+
+    USES: ClassVar = ()
+    PARTS: ClassVar = ()
+
+
+DECODERS"""
+USE = """
+from pipeline.settings.check import check
+from pipeline.settings.decodings import decoding_run
+from pipeline.settings.params import load
+from transformer.decoders.registry import decoder_of
+params = load()
+params["decodings"] = {"line": {"model": "demo-tiny/average", "set": "demo-test", "decoder": "first", "token": 7}}
+check(params)
+print(decoder_of(decoding_run(params, "line").choice))
+"""
+
+
+@pytest.mark.slow
+def test_the_recipe_for_a_decoder_adds_one(tmp_path):
+    for name in ("transformer", "pipeline"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "transformer/decoders/first.py").write_text(DECODER)
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    edits = {
+        "transformer/config/decoders.py": [
+            ("\nDECODERS", SETTINGS),
+            ('"greedy": ', '"first": FirstConfig, "greedy": '),
+        ],
+        "transformer/decoders/registry.py": [
+            ("SIMPLE:", "from transformer.decoders.first import First\nSIMPLE:"),
+            ('"greedy": ', '"first": First, "greedy": '),
+        ],
+        "params.yaml": [("\n    greedy: {}\n", "\n    greedy: {}\n    first: {token: 5}\n")],
+    }
+    for name, pairs in edits.items():
+        text = (tmp_path / name).read_text()
+        for old, new in pairs:
+            assert old in text, f"{name}: {old}"
+            text = text.replace(old, new, 1)
+        (tmp_path / name).write_text(text)
+    done = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("First(") and "token=7" in done.stdout, done.stderr
+
+
+STAGE = '''"""Write the names of the runs.
+
+    python -m pipeline.names --out scores/names.json
+"""
+
+import argparse
+from pathlib import Path
+
+from pipeline.settings.params import load
+from pipeline.workflow import stage
+from transformer.files import write_json
+
+
+def main(arguments: argparse.Namespace) -> None:
+    write_json(arguments.out, list(load()["runs"]))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="names")
+    parser.add_argument("--out", type=Path, required=True)
+    stage.run(main, parser)
+'''
+IN_DVC = """\
+  names:
+    desc: Write the names of the runs
+    cmd: python -m pipeline.names --out scores/names.json
+    deps:
+      - pipeline/names.py
+    params:
+      - runs
+    outs:
+      - scores/names.json
+    meta:
+      snakemake: {threads: 1, gpu: 0, mem_mb: 1000, minutes: 5}
+
+  report:
+"""
+
+
+def test_the_recipe_for_a_stage_adds_one(built, tmp_path):
+    project = built.copy(tmp_path / "project")
+    (project.root / "pipeline/names.py").write_text(STAGE)
+    project.edit("dvc.yaml", "  report:\n", IN_DVC)
+    (project.root / "dvc.yaml").write_text(with_code((project.root / "dvc.yaml").read_text(), project.root))
+    assert "      - transformer/files.py\n    params:\n      - runs\n" in (project.root / "dvc.yaml").read_text()
+    assert project.snakemake() == ["report"], "which depends on scores/; the new stage is no stub"
+    assert (project.root / "scores/names.json").read_text() == '[\n  "demo-tiny"\n]\n'
+    assert project.planned() == [] and project.repro() == []

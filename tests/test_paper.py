@@ -9,7 +9,6 @@ from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
     BASE,
     SUSTAINED_TFLOPS,
-    TABLE1,
     TABLE2,
     TABLE3,
     TRAININGS,
@@ -68,7 +67,6 @@ def exponent(params, component, of, **differences):
 
 
 def test_self_attention_costs_n_squared_d(params):
-    assert TABLE1[0].complexity == "O(n^2 d)"
     assert exponent(params, "encoder_self_attention", "n") == 2
     assert exponent(params, "encoder_self_attention", "d") == 1
 
@@ -85,10 +83,8 @@ def layers_from_end_to_end(n, neighbourhood):
 
 @pytest.mark.parametrize("n, r", [(64, 4), (64, 8), (128, 8), (50, 7)])
 def test_restricted_attention_has_paths_of_n_over_r_and_r_n_scores(n, r):
-    assert TABLE1[3].path == "O(n / r)" and TABLE1[0].path == "O(1)"
     assert layers_from_end_to_end(n, 0) == 1
     assert layers_from_end_to_end(n, r) == -(-(n - 1) // r)
-    assert TABLE1[3].complexity == "O(r n d)"
     assert r * n < position_mask(n, False, r, CPU).sum() <= (2 * r + 1) * n
 
 
