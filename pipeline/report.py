@@ -5,7 +5,7 @@
 Reads the score files and times of the runs that params.yaml selects (others are ignored), the costs of layers on this
 machine, the test sets, the searches for settings, and the records in results/. Missing values become dashes.
 
-Writes into reports/: README.md, each table as .csv, Tables 1 to 3 as .tex as well, figures/*.svg, and index.html.
+Writes into reports/: README.md with its pictures, each table as .csv, Tables 1 to 3 as .tex as well, and index.html.
 Removes the files of an earlier report that this one does not write.
 
 index.html also shows times, hardware and commits. git and DVC ignore it, and the other files hold none of these, so
@@ -155,13 +155,19 @@ def report(
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
-    figures = [figure for figure in content.figures if not figure.measured]
-    files["README.md"] = readme([headline_table(content.headlines), summary], figures)
+    pictures = overview(content.figures)
+    files["README.md"] = readme([headline_table(content.headlines), summary], pictures)
     for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         files[f"{table.name}.csv"] = comma_separated(table)
         if table.name in IN_LATEX:
             files[f"{table.name}.tex"] = latex(table)
-    return files | {f"figures/{figure.name}.svg": figure.svg for figure in figures}
+    return files | {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
+
+
+def overview(figures: Sequence[Figure]) -> list[Figure]:
+    """The pictures of README.md. The page embeds all of them."""
+    kinds = ("deltas", "studies", "runs")
+    return [figure for kind in kinds for figure in figures if figure.section == kind and not figure.measured][:PICTURES]
 
 
 def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
@@ -172,11 +178,9 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
         "1 to 3 are .tex as well. `study-*.csv` hold the runs of a study, `runs.csv` all runs with the hashes of their "
         "data and settings, `scores.csv` every score.\n"
     )
-    kinds = ("deltas", "studies", "runs")
-    shown = [figure for kind in kinds for figure in figures if figure.section == kind][:PICTURES]
     pictures = [
         f"{escape_markdown(figure.caption)}\n\n![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n"
-        for figure in shown
+        for figure in figures
     ]
     return "\n".join([intro, *(markdown(table, "##") for table in tables), "## Pictures\n", *pictures])
 

@@ -8,6 +8,7 @@ Requires Chromium or Chrome. test_report.py opens a page that has every kind of 
 """
 
 import argparse
+import base64
 import json
 import os
 import re
@@ -49,6 +50,12 @@ LOOK = """<script>addEventListener("load", async () => {
 # A window is at least 500 pixels wide, but a frame can be narrower.
 FRAME = """<!DOCTYPE html><body style="margin:0"><iframe src="index.html" style="width:{width}px;height:900px;border:0">
 </iframe><script>addEventListener("message", told => document.body.setAttribute("data-seen", told.data));</script>"""
+
+
+def pictures(page: str) -> dict[str, str]:
+    """The pictures that the text of a page embeds, as SVG, by name."""
+    found = re.findall(r'<img data-name="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"', page)
+    return {name: base64.b64decode(text).decode() for name, text in found}
 
 
 def browser() -> str | None:

@@ -29,6 +29,7 @@ from pipeline.settings.params import load
 from pipeline.settings.searches import search
 from pipeline.tracking.searches import mirror_search
 from pipeline.training.trials import STARTUP, Trials
+from tests.browser import pictures
 from tests.imports import ROOT
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
@@ -376,8 +377,8 @@ def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path)
     assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in shown.notes[1]
     files = report.report(params, [], tuned=[own])
     assert "search-small.csv" in files
-    figures = {path for path in files if path.startswith("figures/search-")}
-    assert figures == {f"figures/search-small-{kind}.svg" for kind in ("history", "settings", "importance")}
+    figures = {name for name in pictures(files["index.html"]) if name.startswith("search-")}
+    assert figures == {f"search-small-{kind}" for kind in ("history", "settings", "importance")}
     assert 'id="searches"' in files["index.html"] and files == report.report(params, [], tuned=[own])
     assert "searches" not in page(report.content_of(params, [], figures=False))
 

@@ -69,7 +69,7 @@ MACROS = """
 {%- endmacro -%}
 
 {%- macro image(figure) -%}
-<img src="data:image/svg+xml;base64,{{ figure.svg | base64 }}" alt="{{ figure.alt }}">
+<img data-name="{{ figure.name }}" src="data:image/svg+xml;base64,{{ figure.svg | base64 }}" alt="{{ figure.alt }}">
 {%- endmacro -%}
 
 {%- macro pictures(figures) -%}
