@@ -15,10 +15,12 @@ Links = list[tuple[int, int]]
 
 
 def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequence[int]) -> Links:
-    """The alignment, sorted. Two words are linked if a target piece attends most to a source piece of theirs.
+    """The alignment, sorted.
 
-    The weights are those of the layer at five sixths of the depth, rounded up, averaged over its heads: of the six
-    layers of the base model the fifth aligns best (Garg et al. 2019), of the demonstration's two the second.
+    A source word and a target word are linked if a piece of the target word attends most to a piece of the source word.
+    The weights are those of one layer, averaged over its heads. This layer is at five sixths of the depth, rounded up. It
+    is the fifth of the six layers of the base model, which aligns best (Garg et al. 2019), and the second of the two
+    layers of the demonstration.
     `source_words` and `target_words` give the word of each piece without EOS, and -1 for a piece that is in no word.
     """
     weights_TS = cross_LHTS[math.ceil(5 * len(cross_LHTS) / 6) - 1].mean(0)

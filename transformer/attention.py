@@ -38,7 +38,8 @@ def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
     """The softmax over the keys, computed in float32, in the dtype of the scores.
 
-    The weights of a query without any key, which padding may be, are equal, where -inf would make them NaN.
+    A query at padding may have no allowed key. With a boolean mask, the weights of this query are then equal: the mask
+    adds the least float32 number to the scores, because -inf would make the weights NaN.
     """
     dtype = scores_BHQK.dtype
     if mask is not None:
@@ -48,9 +49,10 @@ def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def fused_is_slow(x: Tensor) -> bool:
-    """Whether torch's fused attention is slower than equation 1 step by step: on a CPU, trained in bfloat16.
+    """Whether torch's fused attention is slower than the separate operations of equation 1.
 
-    There its backward pass takes 4 to 15 times as long as in float32.
+    This is the case for training in bfloat16 on a CPU. The backward pass of the fused attention then takes 4 to 15 times
+    as long as in float32.
     """
     return x.requires_grad and x.dtype == torch.bfloat16 and x.device.type == "cpu"
 
@@ -75,8 +77,8 @@ def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.d
 def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood: int = 0) -> Tensor:
     """The boolean mask of packed rows, [B, 1, Q, K]: a query attends only to keys of its own sentence.
 
-    `causal` and `neighbourhood` are those of `position_mask`. A query at padding may attend to any key, since a softmax
-    over no keys would be NaN; no sentence attends to padding.
+    `causal` and `neighbourhood` are those of `position_mask`. A query at padding is not restricted to
+    one sentence, since a softmax over no keys would be NaN. No sentence attends to padding.
     """
     assert queries.sentence_BS is not None and keys.sentence_BS is not None
     sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]

@@ -38,7 +38,7 @@ def compiles(device_type: str) -> bool:
 def specialise_floats() -> None:
     """Make floats, such as a dropout rate, constants of the programs that torch.compile makes from now on.
 
-    By default they are inputs, with which the host computes at every call.
+    By default, floats are inputs of the compiled programs, and the host computes with these inputs at every call.
     """
     import torch._dynamo  # takes a second, and a process that compiles nothing does not need it
 

@@ -14,7 +14,7 @@ from transformer.layout import Batch, Pairs, layout_for, rounded_up, split, tabl
 from transformer.prefetch import Prefetch
 
 WIDTH_STEP = 16  # the width of a table is a multiple of this
-USUAL = 0.995  # of the pairs fit into tables of the usual width
+USUAL = 0.995  # the fraction of the pairs that fit into tables of the usual width
 POOL = 1000  # pairs that first_fit places at a time: more would fill the rows no better and take longer
 
 
@@ -45,14 +45,18 @@ class Batches:
             for used in self.segmentations:
                 in_order = used[self.by_length(used, np.zeros(len(used)))]
                 self.cuts.append(self.cut(self.source[in_order], self.target[in_order], batch_tokens))
-        self.ends = np.cumsum([len(starts) - 1 for _, starts in self.cuts])  # the batches up to each segmentation
+        self.ends = np.cumsum(
+            [len(starts) - 1 for _, starts in self.cuts]
+        )  # batches up to the end of each segmentation
 
     def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
-        """Choose the shape of the batches, where they have one, for all pairs, which have these lengths."""
+        """Choose the table shapes from the lengths of all pairs. Only `MixedBatches` has such shapes."""
 
     def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
-        """The batches of pairs that are sorted and have these lengths: of all batches, one after the other, the places
-        of their pairs in the sorted order; and where each batch starts in that, ending with the number of pairs.
+        """Divide sorted pairs with these lengths into batches. Return two arrays.
+
+        The first array holds the places of the pairs in the sorted order, batch after batch. The second array holds the
+        index at which each batch starts in the first array, followed by the number of pairs.
         """
         return np.arange(len(source)), split(source, target, tokens)
 
@@ -97,7 +101,7 @@ class Batches:
         return layout_for(device)(self.pairs, numbers)
 
     def sums(self, numbers: np.ndarray) -> dict[str, int]:
-        """What counting operations needs: the tokens of each side, and the products of lengths that attention costs."""
+        """The tokens of each side and the sums of products of lengths, from which flops.py counts the operations."""
         source, target = self.source[numbers], self.target[numbers]
         return {
             "source_tokens": int(source.sum()),
@@ -117,8 +121,9 @@ class MixedBatches(Batches):
     drawn at random form a batch. In every epoch other pairs of the same lengths take the places in these rows. The few
     pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
 
-    The tables have room for a whole batch, or for equal parts of at most `micro_batch_tokens` positions. A worker that
-    shares batches fills them only if `micro_batch_tokens` is at most its share.
+    A table has room for a whole batch. If a batch has more than `micro_batch_tokens` positions, a table has room for one
+    of several equal parts of the batch. With several workers, a worker's share of a batch fills its tables only if
+    `micro_batch_tokens` is at most that share.
     """
 
     def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
@@ -150,7 +155,7 @@ class MixedBatches(Batches):
         return -(-self.rows[width] // parts), width
 
     def micro_batches(self, numbers: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
-        """The batch in parts of as many rows as a table has."""
+        """The batch in parts. Each part has as many rows as a table; the last part may have fewer."""
         rows, width = self.shape(numbers, tokens)
         starts = split(self.source[numbers], self.target[numbers], min(width, tokens))
         return (numbers[start:stop] for start, stop in pairwise([*starts[:-1:rows], len(numbers)]))

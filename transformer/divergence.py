@@ -8,8 +8,8 @@ import math
 from transformer.config.reading import UserError
 from transformer.store import Store, TrainingState
 
-# A uniform guess among V pieces costs ln V nats. A loss of EXPLODED times that gives the right piece a probability of
-# V^-5. No training starts as badly, even without warm-up, and none recovers from it.
+# The loss of a uniform guess among V pieces is ln V nats. At EXPLODED times this loss, the right piece has a probability of
+# V^-5. No training starts with such a loss, even without warm-up, and none recovers from it.
 EXPLODED = 5
 
 
@@ -27,7 +27,10 @@ def check_loss(mean: float, state: TrainingState, store: Store) -> None:
 
 
 def check_state(state: TrainingState, store: Store) -> None:
-    """Raise Diverged for a state that must not be saved. The last update of the weights is in no loss yet."""
+    """Raise Diverged for a state that must not be saved.
+
+    The weights are checked besides the loss, because no loss has been computed since their last update.
+    """
     if state.loss_tokens:
         check_loss(state.loss_sum.item() / state.loss_tokens, state, store)
     if not state.finite():

@@ -121,7 +121,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def running(process: int) -> bool:
-    """Whether `process` is the id of another running process. Our own id on a leftover is a reused one."""
+    """Whether `process` is the id of another running process. A leftover with our own id is of an earlier process."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -182,7 +182,7 @@ class Places:
 
     @classmethod
     def of(cls, row_P: np.ndarray, length_P: np.ndarray, multiple: int, least: tuple[int, int] = (0, 0)) -> "Places":
-        """Sentence p is behind those before it in row `row_P[p]`; the rows are in ascending order."""
+        """Sentence p is in row `row_P[p]`, after the earlier sentences of this row. `row_P` is in ascending order."""
         start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
         first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
         column_P = start_P - start_P[first_P]

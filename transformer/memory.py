@@ -11,9 +11,10 @@ NO_MEMORY = ("you tried to allocate", "out of memory")
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed: of torch on a GPU, of numpy, or one that has no class of its own.
+    """Whether `error` reports a failed allocation.
 
-    Those are of torch on the CPU ("you tried to allocate"), and of CUDA libraries and NCCL ("out of memory").
+    Torch on a GPU and numpy have exception classes for this. The other errors are recognised by their text: those of torch
+    on the CPU ("you tried to allocate"), and those of CUDA libraries and NCCL ("out of memory").
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True

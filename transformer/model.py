@@ -75,7 +75,8 @@ class Transformer(nn.Module):
         self.decoder: Sequence[DecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             DecoderLayer(config) for _ in range(config.N)
         )
-        # Pre-norm normalises the output of each stack (Xiong et al. 2020); in post-norm, the paper's, each layer does.
+        # Pre-norm normalises the output of each stack (Xiong et al. 2020). With post-norm, as in the paper, every layer
+        # normalises its own output.
         final = nn.LayerNorm if config.norm == "pre" else lambda _: nn.Identity()
         self.encoder_norm, self.decoder_norm = final(config.d_model), final(config.d_model)
         self.initialise()

@@ -33,7 +33,7 @@ class Candidate:
     """A live hypothesis continued by one token."""
 
     token: int
-    parent: int  # the hypothesis: the index of the candidate of the previous step that it was, 0 at the first step
+    parent: int  # the hypothesis, as an index into the candidates of the previous step; 0 at the first step
     probability: float  # of the token after the hypothesis
     log_prob: float  # of the continued hypothesis
     fate: Literal["kept", "finished", "dropped"]
@@ -60,7 +60,7 @@ class Trace:
     def __init__(
         self, model: Transformer, source: Sequence[int], config: DecodingConfig, prefix: Sequence[int] = ()
     ) -> None:
-        """`source` has no EOS. The translation begins with `prefix`; if that ends with EOS, it is the translation.
+        """`source` has no EOS. The translation begins with `prefix`. A prefix that ends with EOS is a whole translation.
 
         Raises UserError for a prefix that is as long as the longest translation.
         """

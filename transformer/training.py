@@ -25,7 +25,7 @@ from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
 
-AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow ones, few to discard at the end
+AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow batches, and few to discard at the end
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:

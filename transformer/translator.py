@@ -35,8 +35,8 @@ from transformer.memory import enough_memory
 from transformer.model import Transformer, attention_weights_of
 from transformer.vocabulary import Vocabulary
 
-# The settings of a translator that is given none: the paper's (6.1), and those that change no translation but its
-# rounding. They are equal to base.decoding of params.yaml, which explains each.
+# The default settings of a translator. The settings of the search are the paper's (6.1); the others change
+# translations at most by rounding. All are equal to base.decoding of params.yaml, which explains each setting.
 PAPER = DecodingConfig(
     beam=4,
     penalty="gnmt",

@@ -1,8 +1,8 @@
 """The value of a prefix: the expected score of the translation that the model makes of it, from 0 to 1.
 
-A head on the decoder's output predicts the distribution of the score over bins, so a search that has decoded a prefix has
-its value at no further call of the model. It is trained by cross-entropy on the prefixes of sampled translations (after
-Leblond et al. 2021).
+A head on the decoder's output predicts the distribution of the score over bins. A search that has decoded a prefix
+therefore knows its value without a further call of the model. The head is trained by cross-entropy on the prefixes of
+sampled translations (after Leblond et al. 2021).
 
 Shapes: M prefixes, D d_model, W bins; `...` stands for any dimensions.
 """

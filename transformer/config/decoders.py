@@ -93,7 +93,10 @@ DEFAULT = "beam"  # the paper's
 
 @dataclass(frozen=True)
 class Choice:
-    """A decoder with all its settings. `parts` are the decoders that it uses, each with the number of their results."""
+    """A decoder with all its settings. `parts` are the decoders that it uses.
+
+    In a part, `number` is the number of translations that the part gives for each sentence.
+    """
 
     decoder: str
     config: DecodingConfig
@@ -103,7 +106,7 @@ class Choice:
 
     @property
     def needs_value(self) -> bool:
-        """Whether it, or a decoder that it uses, searches for a value."""
+        """Whether this decoder, or a decoder in `parts`, needs the values of prefixes (see value.py)."""
         own = getattr(self.own, "needs_value", False)
         return own or any(part.needs_value for part in self.parts.values())
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from transformer.config.reading import require, require_threads
 
-BEAM_SETTINGS = ("beam", "penalty", "alpha")  # those of `DecodingConfig` that only beam searches use
+BEAM_SETTINGS = ("beam", "penalty", "alpha")  # the settings of `DecodingConfig` that every beam search uses
 
 
 @dataclass(frozen=True)

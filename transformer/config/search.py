@@ -1,4 +1,4 @@
-"""The settings of the decoders that search for what a value or a metric prefers. docs/search.md explains them."""
+"""The settings of the decoders that maximise a learnt value or a metric. docs/search.md explains them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-TEXT = "text.json"  # the file of a model folder; folders that average wrote before it existed do not have it
+TEXT = "text.json"  # a file of a model folder; folders that earlier code wrote may lack it
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def beam_search(
     results: dict[int, list[Translation]] = {}
     while len(state.sentence_B):
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
-        # Each hypothesis has one EOS continuation, so of the best 2K at most K end and K can go on.
+        # Each hypothesis has one EOS continuation, so of the best 2K at most K end and at least K can go on.
         found = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam, regulariser)
         extend(state, found, config)
         release(state, results, config)

@@ -22,7 +22,8 @@ from transformer.decoders.tree import Tree
 class Exact:
     """Exact search as a `Decoder`. Its score is the log-probability, without length penalty. It gives one translation.
 
-    A translation that is not proved the best within `max_steps` prefixes is the best that was found, and not `finished`.
+    If the search of a sentence is not complete after `max_steps` prefixes, the result is the best translation found, with
+    `finished` False.
     """
 
     config: DecodingConfig
@@ -84,7 +85,10 @@ class Walk:
 
 
 def depth_first(tree: Tree, walks: Sequence[Walk], device: torch.device) -> None:
-    """Search all sentences to the end, or until their steps are used up; a prefix of each in one call."""
+    """Search each sentence until the search is complete or its steps are used up.
+
+    One call of `tree` scores one prefix of every sentence that is still searched.
+    """
     active = list(walks)
     while active:
         depths = [len(walk.ids) for walk in active]

@@ -15,7 +15,7 @@ from transformer.memory import enough_memory
 from transformer.model import Transformer
 
 Ids = Sequence[Sequence[int]]
-SHARE = 4  # logits of whole sentences take more memory than those of a step, so a batch has this part of the tokens
+SHARE = 4  # batches have batch_tokens / SHARE tokens: logits of whole sentences take more memory than those of a step
 
 
 @torch.inference_mode()

@@ -14,7 +14,7 @@ Utility = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], Sequence[
 
 @dataclass(frozen=True)
 class Pool:
-    """The translations that a decoder gives of each sentence."""
+    """A decoder and the number of translations that are taken from it for each sentence."""
 
     decoder: Decoder
     number: int

@@ -1,9 +1,10 @@
 """Monte-Carlo tree search for each next token, as in Leblond et al. 2021 and in AlphaZero.
 
-A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet, values it, and
-adds the value to the running means of its ancestors. Then the most visited child of the root is the next token and the
-root of the next search, which keeps its subtree. Where a node is worth its greedy completion, the result is the best
-completion that was seen; otherwise it is the path of these moves.
+A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet, computes the
+value of this node, and adds the value to the running means of the node's ancestors. After the simulations, the most visited
+child of the root gives the next token. This child is the root of the next search, and its subtree is kept. If the value of
+a node is the score of its greedy completion, the result is the completion with the highest score. If a value head gives the
+values, the result is the path of the roots.
 
 Each sentence is searched by a generator that yields the nodes it wants decoded. One call of the model decodes a node of
 every sentence, and no sentence waits for another.
@@ -59,8 +60,8 @@ class Mcts:
     def width(self, n_best: int) -> int:
         """The memory of a sentence's tree, as a number of hypotheses of a beam.
 
-        A node stores the keys and values of one position, a hypothesis those of all its positions. 16 is a low estimate
-        of their number.
+        A node stores the keys and values of one position. A hypothesis stores those of all its positions; 16 is a low
+        estimate of the number of positions.
         """
         return 1 + self.own.simulations // 16
 
@@ -123,7 +124,7 @@ class Search:
         return int((rescaled_K + self.own.c * bonus_K).argmax())
 
     def valued(self, node: Node) -> Wanted:
-        """The value of a node: the value function's, or what its greedy completion is worth."""
+        """The value of a node: the output of the value function, or the score of the node's greedy completion."""
         if self.own.objective == "value":
             value = (yield from self.decode(node)).value
             assert value is not None
@@ -184,7 +185,7 @@ def back_up(node: Node, root: Node) -> None:
 
 
 def most_visited(node: Node) -> int:
-    """The rank of the most visited child; of equals that with the higher mean, then the more probable."""
+    """The rank of the most visited child. A tie is decided by the higher mean, then by the higher probability."""
     most_K = node.visits_K == node.visits_K.max()
     return int(np.where(most_K, node.mean_K, -math.inf).argmax())
 

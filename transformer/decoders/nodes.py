@@ -74,7 +74,7 @@ class Node:
 
 
 def decoded(hidden_BD: Tensor, logits_BV: Tensor, own: MctsConfig, values: Values | None) -> Iterator[Decoded]:
-    """The `own.children` most probable children of each node, with the priors of the whole vocabulary."""
+    """The `own.children` most probable children of each node. Priors are normalised over the whole vocabulary."""
     logits_BV = next_logits(logits_BV)
     log_prob_BV = logits_BV.log_softmax(-1)
     log_prob_BK, token_BK = log_prob_BV.topk(min(own.children, logits_BV.shape[1] - 2))

@@ -37,7 +37,7 @@ class Translation:
 
 
 class GuidedStep(Protocol):
-    """A `Step` with the decoder's output at the latest call, of an ensemble that of its first model."""
+    """A `Step` that keeps the decoder's output of its latest call; for an ensemble, the output of the first model."""
 
     hidden_BKD: Tensor
 

@@ -19,8 +19,8 @@ class Tree(Protocol):
     """Scores nodes of a tree of prefixes.
 
     A slot is where a node is kept, a number from 0. A node in the slot of another replaces it, so a depth-first search
-    needs one slot per position. `hidden_BKD` is the decoder's output at the latest call, of an ensemble that of its first
-    model.
+    needs one slot per position. `hidden_BKD` is the decoder's output at the latest call; for an ensemble,
+    the output of the first model.
     """
 
     hidden_BKD: Tensor
@@ -63,7 +63,7 @@ class TreeStep:
         self.model, started = model, model.start(source_BS)
         self.layers = [SlotCache(layer.source_k, layer.source_v) for layer in started.layers]
         self.source_mask, self.slots = started.source_mask, 0
-        # One row more than slots: -1, the parent of BOS, has no ancestors and is before position 0.
+        # There is one row more than slots. Index -1, the parent of BOS, reads the last row: no ancestors and position -1.
         self.path_BNN = torch.zeros(len(source_BS), 1, 0, dtype=torch.bool, device=source_BS.device)
         self.position_BN = torch.full((len(source_BS), 1), -1, device=source_BS.device)
         self.grow(slots)

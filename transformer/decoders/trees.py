@@ -18,7 +18,8 @@ from transformer.value import Values
 class Branch:
     """A hypothesis. `parent` is its place in the list, -1 for BOS.
 
-    `visits` and `value` are those of a tree search when it moved on to one of the hypothesis or its siblings.
+    `visits` and `value` come from a tree search. They do not change after the search has chosen one of the
+    hypothesis and its siblings.
     """
 
     parent: int
@@ -30,7 +31,7 @@ class Branch:
 
 
 def tree_of(batch: Batch, search: Search, values: Values | None) -> list[Branch]:
-    """The tree of a search with `keep`, whose batch is its sentence alone. Parents stand before their children."""
+    """The visited nodes of `search`, each after its parent. `search.keep` must be set; `batch` has one sentence."""
     (result,) = tree_search(batch.tree(2 * search.own.simulations), [search], search.own, values, batch.device)
     path = [BOS, *result.ids, EOS]
     places: dict[int, int] = {}

@@ -47,9 +47,10 @@ def value_beam_search(
 ) -> list[list[Translation]]:
     """The `n_best` best finished hypotheses of each sentence, as `beam_search` returns them.
 
-    The 2 * beam most probable candidates are decoded, which gives their values, and the beam goes on with the best by
-    (1 - w) log p + w log v. The scores are this divided by 1 - w and by the length penalty: log p + w / (1 - w) log v is
-    at most log p, so the bound by which beam search ends holds here, too. With w = 0 the search is beam search.
+    The 2 * beam most probable candidates are decoded, which gives their values. The beam keeps the candidates with the
+    highest r = log p + w / (1 - w) log v. This order is that of (1 - w) log p + w log v. The score of a hypothesis is r
+    divided by the length penalty. Since r is at most log p, the bound by which beam search ends is also valid here. With
+    w = 0 the search is beam search.
     """
     state, ratio = start(limits, device, n_best), own.weight / (1 - own.weight)
     results: dict[int, list[Translation]] = {}
@@ -64,7 +65,7 @@ def value_beam_search(
         token_BC, parent_BC, log_prob_BC = (each.gather(1, order_BC) for each in (token_BC, parent_BC, log_prob_BC))
         extend(state, (token_BC, parent_BC, score_BC), config)
         chosen_BK = live(token_BC, score_BC, state.log_prob_BK.shape[1])
-        # `extend` has kept the scores; what follows continues the log-probabilities, best first for the bound.
+        # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
         state.log_prob_BK = log_prob_BC.gather(1, chosen_BK)
         row_B1 = torch.arange(len(order_BC), device=device)[:, None]
         state.origin_BK = order_BC.gather(1, chosen_BK) + row_B1 * order_BC.shape[1]
