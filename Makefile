@@ -1,4 +1,5 @@
-# What a person types. Every target first makes .venv, with the tested versions, where that is missing or out of date.
+# The commands for a user. All targets except help and clean first make .venv with the tested versions, if .venv is missing
+# or out of date.
 
 PYTHON ?= python3
 VENV := .venv
@@ -25,8 +26,9 @@ LOCKS := constraints.txt constraints-cuda.txt
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-# An old pip takes three times as long. Byte-compiling all packages would take a minute; Python compiles what is imported and
-# keeps it (see above). setuptools warns of every editable installation.
+# pip is upgraded first, because an old pip takes three times as long. --no-compile saves a minute: Python compiles a module
+# at its first import and keeps the result, since PYTHONDONTWRITEBYTECODE is empty. PYTHONWARNINGS hides the warning of
+# setuptools about editable installations.
 $(INSTALLED): pyproject.toml $(LOCKS)
 	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB, a minute or two"
 	@$(PYTHON) -m venv $(VENV)
@@ -36,7 +38,7 @@ $(INSTALLED): pyproject.toml $(LOCKS)
 
 environment: $(INSTALLED)  ## the tested versions of everything, in .venv
 
-reproduce: $(INSTALLED)  ## from nothing to reports/: what params.yaml selects, what is stale of it
+reproduce: $(INSTALLED)  ## run the stale stages of what params.yaml selects, up to reports/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report
@@ -56,7 +58,7 @@ page: $(INSTALLED)  ## RUN=... serves a page that translates and shows the searc
 	@test -n "$(RUN)" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
 	@python -m pipeline.commands.page $(RUN)
 
-check: $(INSTALLED)  ## is params.yaml right?
+check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check
 
 test: $(INSTALLED)  ## all tests, a file a process
@@ -112,5 +114,5 @@ sbom: $(INSTALLED)  ## sbom.json: what the environment is made of, as CycloneDX
 ui: $(INSTALLED)  ## MLflow's pages of the trainings
 	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
 
-clean:  ## remove what can be made again without a training: the environment and the tools' leavings
+clean:  ## remove the environment and the caches of tools; keep all data, models and results
 	rm -rf $(VENV) .sbom sbom.json build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info

@@ -1,4 +1,8 @@
-"""The stages. Threads that wait sleep: spinning, torch's default, halves the speed where another process is at work."""
+"""The stages of the pipeline.
+
+The OpenMP threads of torch sleep while they wait. Their default is to spin, which halves the speed if another process
+uses the same cores.
+"""
 
 import os
 

@@ -10,9 +10,9 @@ report binarise.json; and augment.json, with the number of pairs of each kind. A
 copies of those of the corpus.
 
 The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
-`ratio` synthetic pairs per real pair: each occurs equally often or once more, evenly spread. If `tagged`, each synthetic
-source starts with the unknown piece (Caswell et al. 2019), which no text contains that is encoded with byte fallback. With
-`vocabulary.bpe_dropout`, each segmentation of the training text has all these pairs.
+`ratio` synthetic pairs per real pair. The numbers of copies of two real pairs differ by at most 1. If `tagged`, each
+synthetic source starts with the unknown piece (Caswell et al. 2019). Text that is encoded with byte fallback never
+contains this piece. With `vocabulary.bpe_dropout`, each segmentation of the training text has all these pairs.
 """
 
 import argparse

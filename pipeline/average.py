@@ -4,7 +4,7 @@
         --text data/CORPUS/text.json --out models/RUN/average
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
-training text. The folder holds no setting of decoding and no score, so neither makes another model of it.
+training text. The folder holds no decoding settings and no scores, so a change of these does not change the folder.
 """
 
 import argparse

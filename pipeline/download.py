@@ -4,9 +4,10 @@
 
 Reads params.yaml (corpora.CORPUS.languages and .download, machine.mirror), the files and archives named there, and
 what was downloaded before (work/downloads). Writes train.LANGUAGE and dev.LANGUAGE into the
-folder --out, and test.LANGUAGE and perhaps test_filtered.LANGUAGE into the folder --test, so that an edit of the test
-set trains nothing. They are UTF-8 as the source has it, one segment a line, line n of one language the translation of
-line n of the other. Sums that were never published are recorded in checksums.json.
+folder --out. Writes test.LANGUAGE and, if the corpus has one, test_filtered.LANGUAGE into the folder --test. The folders
+are separate, so that a change of the test set causes no training. The text is UTF-8, not yet normalised, one segment a
+line. Line n of one language is the translation of line n of the other. If no checksum of a file was published, the
+checksum of its first download is recorded in checksums.json.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Fetch a test set that belongs to no corpus's own sets, and normalise it.
+"""Fetch an evaluation set of the block `sets` in params.yaml and normalise it.
 
     python -m pipeline.fetch_set NAME --out data/sets/NAME
 

@@ -50,7 +50,7 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
             torch.manual_seed(config.seed)
             made = layer(kind, d, config.kernel, config.neighbourhood).to(device)
             x_BND = torch.randn(config.batch, n, d, device=device, requires_grad=True)
-            if (kind, n, d) not in kept:  # also the warm-up
+            if (kind, n, d) not in kept:  # this call is also the warm-up
                 kept[kind, n, d] = kept_bytes(made, x_BND)
             shortest[kind, n, d] = min(shortest.get((kind, n, d), math.inf), seconds(made, x_BND))
     places = list(product(config.lengths, config.widths))

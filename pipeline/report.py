@@ -78,7 +78,10 @@ def content_of(
     tuned: Sequence[Tuning] = (),
     figures: bool = True,
 ) -> Content:
-    """All that the page shows. A control, which is expected to fail, stands in its study and among the origins only."""
+    """Return all that the page shows.
+
+    A control is a run that is expected to fail. The paper's tables, the seeds, the scores and the costs leave it out.
+    """
     found = studies(params, runs)
     against = pairs.pairs(params, found, sets) if sets else []
     compared, shown = comparison(found), [run for run in runs if not is_control(run)]

@@ -4,8 +4,8 @@
         --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\
         --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
 
-As the stage `value`, but the score of a sample is the probability of its source by a model of the reverse direction, which
-needs no reference.
+Does the same as the stage `value`, with another score of a sample: a model of the reverse direction gives the geometric
+mean of the probabilities of the pieces of the source. This score needs no reference.
 """
 
 import argparse

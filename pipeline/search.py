@@ -91,7 +91,7 @@ class Searcher:
         state, config = training.state, self.search.config
 
         def used() -> float:
-            """The part of the budget that is used. A part of a time is a tenth of it, so that trials are comparable."""
+            """Return the used part of the budget. Time counts in tenths, so that trials are compared at the same parts."""
             if config.minutes is None:
                 return state.step / training.config.steps
             return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10

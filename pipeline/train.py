@@ -197,10 +197,10 @@ def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple
 
 
 def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
-    """The settings, without those that were added after the first work folders and are off.
+    """Return the settings without those that are off and did not exist when the first work folders were made.
 
     A new setting therefore does not change the key of an unfinished training. `schedule` is always kept, because the
-    first work folders have it in their key.
+    keys of the first work folders include it.
     """
     off = {"model": ModelConfig.ABSENT, "training": {**TrainingConfig.ABSENT, "schedule": None}}
     return {

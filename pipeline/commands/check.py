@@ -3,9 +3,9 @@
     python -m pipeline.commands.check
 
 Prints the first error in one line: what is wrong, where, and what would be valid. Snakemake runs the check before it
-plans, and every stage runs it before it starts. If a user starts it, it also names the long trainings that are stale
-only because code has changed. `dvc repro` would repeat them without asking; Snakemake asks. The exit status is 0
-unless there is an error.
+plans, and every stage runs it before it starts. If a user runs this command, it also names the long trainings that are
+stale only because code has changed. `dvc repro` would repeat these trainings without asking; Snakemake asks. The exit
+status is 0 unless there is an error.
 """
 
 import argparse

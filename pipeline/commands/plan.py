@@ -53,7 +53,7 @@ START = 3.0  # seconds in which a stage starts: DVC, imports
 OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}  # seconds; the line of docs/benchmarks.md
 GENERATED = 250e-6  # seconds a pair of the demonstration's grammar
-PER_PIECE = 0.7  # a decoded piece and beam takes so many times what a trained token takes (benchmarks.decoding)
+PER_PIECE = 0.7  # time to decode a piece, per hypothesis of the beam / time to train a token (benchmarks.decoding)
 HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
 
 
@@ -146,7 +146,7 @@ class Planner:
         return [f"{kind}@{name}" for kind in kinds if f"{kind}@{name}" in self.todo]
 
     def seconds(self, stages: list[str], estimate: Callable[[str], float | None]) -> tuple[float | None, bool]:
-        """The time of these stages here: what each took the last time, else its estimate. And whether one is unknown."""
+        """Return the time of these stages here, and whether a part of it is unknown. Recorded times precede estimates."""
         found = [self.known[name] if name in self.known else estimate(name) for name in stages]
         return total(found), None in found
 

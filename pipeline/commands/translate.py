@@ -4,9 +4,9 @@
     make translate RUN=demo-tiny TEXT="A sentence."
 
 RUN is a run of params.yaml or a model folder. A run translates with its settings of decoding, a folder with the
-paper's. Without --n-best, a line of input gives a line of output, and an empty line an empty one. With several columns,
-tabs separate them: the number of the input line (--n-best), the score (--scores), the translation, and the alignment
-(--alignment) as Pharaoh's i-j, source word and target word from 0.
+paper's. Without --n-best, each line of input gives one line of output, and an empty line gives an empty line. Tabs
+separate the columns: the number of the input line (--n-best), the score (--scores), the translation, and the alignment
+(--alignment) in Pharaoh's format: i-j is the source word i and the target word j, counted from 0.
 
 Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first
 line that is not UTF-8, or too long for a batch, ends the translation; the lines before it are translated.
@@ -28,7 +28,7 @@ from transformer.config.reading import UserError
 from transformer.decoding import BATCH_TOKENS
 from transformer.translator import Hypothesis, Translator
 
-BLOCK = 1024  # lines on a CPU; a GPU, whose batches are larger, gets as many more
+BLOCK = 1024  # lines on a CPU; on a GPU, the number grows in proportion to the larger batches
 SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[.!?…]['\"”’»)\]])\s+")
 INTERRUPTED = 128 + signal.SIGINT
 

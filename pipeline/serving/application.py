@@ -23,7 +23,7 @@ from transformer.config.reading import UserError
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-# The page needs nothing but its own files, so nothing else is allowed, whatever a text may contain.
+# The page needs only its own files. The browser may load nothing else, even if a displayed text contains HTML.
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -156,7 +156,7 @@ def add_page(app: FastAPI) -> None:
 
 def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
     running = 0
-    threads = anyio.CapacityLimiter(2)  # of searches; each step holds a thread, and nothing does between two steps
+    threads = anyio.CapacityLimiter(2)  # for searches; a search occupies a thread only during a step
 
     def release() -> None:
         nonlocal running
@@ -185,7 +185,7 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
         nonlocal running
         if running >= limits.traces:
             raise HTTPException(503, f"{running} searches are running, as many as are possible; try again later")
-        running += 1  # at once: requests that arrive together would all pass the check
+        running += 1  # before the first await; otherwise simultaneous requests would all pass the check
         try:
             source = await anyio.to_thread.run_sync(viewer.source, body.text)
             require_short([len(source)], min(limits.pieces, viewer.translator.longest))

@@ -104,14 +104,15 @@ class Batcher:
                     job.result.set_result(result)
 
     def next_batch(self) -> list[Job]:
-        """The texts of the next batch, in order of arrival and with the same `n_best`. None are left after `stop`."""
+        """Return the texts of the next batch, in order of arrival, all with the same `n_best`. After `stop`, return []."""
         with self.changed:
             batch: list[Job] = []
             while not batch:
                 self.changed.wait_for(lambda: self.stopped or self.jobs)
                 if self.stopped:
                     return []
-                # Clients that were answered together ask again together; without this, one would get a batch alone.
+                # Clients of one batch send their next requests at about the same time. Without this wait, the first request
+                # would become a batch of its own.
                 self.changed.wait_for(lambda: self.stopped or len(self.jobs) >= self.last, GATHER)
                 longest = 0
                 while self.jobs and (not batch or self.jobs[0].n_best == batch[0].n_best):

@@ -1,4 +1,4 @@
-"""The block `machine`: the hardware and its use. These settings change no result."""
+"""The block `machine`: the hardware and its use. A change of these settings makes no stage stale."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

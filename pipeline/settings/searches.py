@@ -13,7 +13,7 @@ from transformer.config.reading import UserError, keys, read, require, shown
 from transformer.config.training import TrainingConfig
 
 NOT_SEARCHED = {"steps": "it is the budget of a trial", "seed": "a setting is not chosen by luck"}
-DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml is the trial
+DIGITS = 4  # significant digits of a sampled number; the line in params.yaml then has exactly this number
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def require_different(space: tuple[Dimension, ...], where: str) -> None:
 
 
 def combinations_of(space: tuple[Dimension, ...]) -> Iterator[dict[str, Any]]:
-    """Yield settings in which each two dimensions have each pair of their samples.
+    """Yield settings that together contain every pair of samples of every two dimensions.
 
     A setting limits at most one other setting (d_model and h, for example), so all settings of the space are valid if
     these are.

@@ -56,7 +56,7 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """The message of `error` in one line, or of the error of the system or of SQLite that caused it."""
+    """Return the message of `error` in one line. If an OSError or SQLite error is the root cause, return its message."""
     origin = error
     while cause := origin.__cause__ or origin.__context__:
         origin = cause
@@ -65,7 +65,7 @@ def reason(error: BaseException) -> str:
 
 
 def wait_for_end(ended: threading.Event) -> None:
-    """Wait for the end of standard input. From then on this process may run as long as the stage waits for it."""
+    """Wait for the end of standard input, then set `ended`. SIGALRM ends the process PATIENCE + 1 seconds later."""
     sys.stdin.read()
     signal.alarm(PATIENCE + 1)
     ended.set()

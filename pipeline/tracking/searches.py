@@ -13,7 +13,7 @@ ENDED = ("complete", "pruned")
 
 
 def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> None:
-    """Mirror a search.json as far as it goes. Trials in `written` are left out; those that have ended are added to it."""
+    """Mirror the search.json at `path`. Trials in `written` are skipped. Trials that have ended are added to `written`."""
     if not path.exists():
         return
     content = read_json(path)

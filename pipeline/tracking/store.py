@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-# MLflow reads these while it is imported. They turn telemetry off, limit the time spent on a server that does not
-# answer, which is minutes by default, and close a database after use, so that a removed file is noticed.
+# MLflow reads these variables at import. They turn telemetry off. They limit the time that MLflow waits for a server that
+# does not answer; the default is minutes. They close a database after use, so that a removed file is noticed.
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
 for name, value in {"TIMEOUT": "5", "MAX_RETRIES": "1", "BACKOFF_FACTOR": "1"}.items():
     os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
@@ -76,7 +76,7 @@ class Store:
         return run_id
 
     def find_or_create(self, entry: Entry) -> tuple["Run", Curve]:
-        """The run with the identity of `entry` and its curve, or a new run where none agrees with the curve of `entry`.
+        """Return a run and its curve: the run of this identity whose curve agrees with `entry`, or else a new run.
 
         Other values at the same steps belong to another training: the code was edited, or an attempt was killed and
         its repetition was not exact. That run is kept; if it is marked as running, it becomes KILLED.
@@ -145,7 +145,7 @@ def prepare(path: Path) -> None:
 
 
 def create(path: Path) -> None:
-    """Create the database under another name and rename it: MLflow can neither use nor complete one that a kill left.
+    """Create the database under another name, then rename it. MLflow cannot use or repair a partly created database.
 
     The name is new each time, because MLflow creates the tables of a name only once per process.
     """

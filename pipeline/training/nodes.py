@@ -64,5 +64,5 @@ def address(host: str) -> str:
 
 
 def port(job: str) -> int:
-    """Two jobs on one node get different ports, below the ones that Linux gives to clients."""
+    """Return a port that depends on the job's number. It is below the ports that Linux assigns to clients."""
     return 20000 + int(job) % 12000

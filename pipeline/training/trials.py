@@ -1,8 +1,8 @@
 """The trials of a search for settings: Optuna's study in an SQLite file, which a killed search continues.
 
 The samples of trial n depend on the seed, on n and on the trials before it, and not on how often the search was started.
-Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its dev loss was above the median
-of the completed trials at the same part of the budget, or if its training diverged.
+Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
+median of the completed trials at the same part of the budget, or if its training diverged.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ class Trial:
         self.trial, self.number, self.settings, self.sign = trial, trial.number, settings, sign
         self.curve: list[list[float]] = trial.user_attrs.get("curve", [])
         self.reported = set(trial.study.trials[trial.number].intermediate_values)
-        self.hopeless = bool(self.reported) and trial.should_prune()  # when it was killed
+        self.hopeless = bool(self.reported) and trial.should_prune()  # a resumed trial may have to be pruned at once
 
     def report(self, step: int, dev_loss: float, part: float) -> None:
         """Add an evaluation, unless the trial had it before it was resumed. `part` of the budget is used."""

@@ -77,7 +77,7 @@ def own(command: str | list[str]) -> list[str]:
 
 
 def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool:
-    """Return whether a folder of binarised data has only lost sets: it already had all its arrays when the stage ran.
+    """Return whether the only change of a folder of binarised data since the stage ran is that sets were removed.
 
     Earlier versions also binarised the test set, which no training reads.
     """

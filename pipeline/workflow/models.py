@@ -42,5 +42,5 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 def translator_of(name: str, **settings: Any) -> Translator:
-    """The translator of a run, or of a folder with the paper's settings of decoding; changed by `settings`."""
+    """Return the translator of a run, with its decoding settings, or of a folder, with the paper's. `settings` override."""
     return Translator.load(folder_of(name), **{**settings_of(name), **settings})

@@ -1,8 +1,8 @@
 """The place that a running stage has reached: a bar on a terminal, and a file that other processes read.
 
 Under DVC, which names the stage in DVC_STAGE, the bar writes work/progress/STAGE.json about once a second. Snakemake's
-live line (screen.py) and `make status` read it. A bar that comes to its end removes the file, so that the file of a stage
-that was stopped says where it stopped.
+live line (screen.py) and `make status` read the file. A completed bar removes its file. The file of a stopped stage
+remains and shows where the stage stopped.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ class Progress(tqdm):
             self.write_place(self.place)
 
     def write_place(self, path: Path) -> None:
-        """Not synced, and an error is ignored: the place is of no use after the process, and no result needs it."""
+        """Write the place to `path`. The file is not synced and errors are ignored, because no result depends on it."""
         shown = self.format_dict
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
         left = (self.total - self.n) / rate if rate and self.total is not None else None

@@ -66,7 +66,7 @@ def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
 
 
 def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[str]:
-    """The lines of a table, at most SHOWN results; where there are results of `before`, with what changed since."""
+    """Return the lines of a table with at most SHOWN results. With `before`, a column shows the change since then."""
     rows = [["run", "test BLEU (95%)", "dev perplexity", "training"]]
     rows += [result.columns() for result in found[:SHOWN]]
     if before is not None:

@@ -1,8 +1,8 @@
 """What a person sees of a workflow: one line a stage, and one live line of what is running.
 
-`Screen` takes the place of Snakemake's own handler on its logger. It is no logger plug-in: `snakemake --logger` knows
-installed packages only, an editable installation is none, and a profile that names a missing plug-in makes Snakemake
-refuse every command. Snakemake's full log stays in .snakemake/log, and `snakemake --verbose` prints it.
+`Screen` replaces Snakemake's own handler on its logger. A logger plug-in is not possible, because `snakemake --logger`
+does not find plug-ins in an editable installation, and Snakemake refuses every command if a profile names a missing
+plug-in. Snakemake's full log stays in .snakemake/log, and `snakemake --verbose` prints it.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ class Running:
 
 
 class Screen(logging.Handler):
-    """`results` is called when nothing is to be done; after work Snakemake's `onsuccess` does the same."""
+    """Calls `results` if every stage is up to date. After stages have run, `onsuccess` in the Snakefile does the same."""
 
     def __init__(self, results: Callable[[], None], stream: TextIO = sys.stderr) -> None:
         super().__init__(logging.INFO)
@@ -115,7 +115,7 @@ class Screen(logging.Handler):
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Warnings and errors; of the rest only what a person waits for."""
+        """Print warnings and errors. Of the rest, report only that nothing is to do or that stages are being stopped."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.say("Nothing to do: every stage is up to date.")
@@ -149,7 +149,7 @@ class Screen(logging.Handler):
             self.drawn = True
 
     def report_places(self) -> None:
-        """Plain lines: after a minute, at twice that time and so on, and every half hour from then on."""
+        """Print a line for each stage after 1, 2, 4, 8, 16 and 32 minutes, and then every half hour."""
         for job in self.running.values():
             if job.seconds >= job.due:
                 self.say(str(job))

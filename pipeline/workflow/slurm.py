@@ -1,7 +1,7 @@
 """Slurm: what a stage requests, and how a training that stopped at its time limit is queued again.
 
-Slurm sends SIGTERM to all processes of a job step. Without JOB, it would end the shell and DVC while the training saves
-its state, and Slurm kills what is left of a step that has ended.
+Slurm sends SIGTERM to all processes of a job step. JOB makes the shell and DVC ignore the signal. Otherwise they would
+end while the training saves its state, and Slurm would then kill the training.
 """
 
 import re
@@ -29,8 +29,8 @@ def requests(stage: str, needs: Mapping[str, Any], machine: MachineConfig) -> di
     needs = {**needs, "mem_mb": needs["mem_mb"] * machine.processes, "gpu": gpus}
     if machine.nodes == 1:
         return {**needs, "threads": needs["threads"] * machine.processes}
-    # `mpi`: the stage itself calls srun. The plugin refuses one task per node, and asks for as many tasks per GPU as the
-    # job has unless `tasks_per_gpu` is 0.
+    # With `mpi`, the stage itself calls srun. The plugin refuses `tasks_per_node: 1`, so one process per node is stated as
+    # `tasks`. `tasks_per_gpu: 0` stops the plugin from requesting all tasks of the job for each GPU.
     tasks = {"tasks": machine.nodes} if machine.processes == 1 else {"tasks_per_node": machine.processes}
     per_node = {"gres": f"gpu:{gpus}", "tasks_per_gpu": 0} if gpus else {}
     return {**needs, "gpu": 0, "mpi": "srun", "nodes": machine.nodes, **tasks, **per_node}
@@ -52,7 +52,7 @@ def said(*command: str) -> str:
 def requeue(environment: Mapping[str, str]) -> str | None:
     """Queue the job of this stage again, unless it was cancelled. Returns what was done, if anything."""
     job = environment.get("SLURM_JOB_ID")
-    if not job or MARK not in environment or "RANK" in environment:  # a worker, whose starter does it
+    if not job or MARK not in environment or "RANK" in environment:  # with RANK: a worker; its parent requeues
         return None
     try:
         if describe(job)["JobState"] != "RUNNING":

@@ -1,4 +1,7 @@
-"""SIGTERM to Snakemake, whose handler waits for locks that the code it interrupts may hold, and then for ever."""
+"""Makes Snakemake end after SIGTERM.
+
+Snakemake's signal handler waits for locks. If the interrupted code holds one of them, the handler waits for ever.
+"""
 
 import threading
 from typing import TYPE_CHECKING, Any
@@ -8,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def handled_in_a_thread(scheduler: "type[JobScheduler]") -> None:
-    """Let the `scheduler`'s handler run in a thread, which can wait while the interrupted code goes on."""
+    """Run the signal handler of `scheduler` in a thread. The interrupted code then continues and releases its locks."""
     exit_gracefully = scheduler.exit_gracefully
 
     def start(self: Any, *_: Any) -> None:
