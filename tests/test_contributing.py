@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -119,7 +120,7 @@ def commands() -> list[list[str]]:
     text = PAGES["README.md"] + PAGES["commands.md"]
     found = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     found += [line.split("  ")[0] for line in re.findall(r"^(?:make|snakemake|dvc|python) .*", text, re.MULTILINE)]
-    words = [command.split() for command in dict.fromkeys(found)]
+    words = [shlex.split(command) for command in dict.fromkeys(found)]
     return [command for command in words if command[0] in ("make", "snakemake", "dvc", "python") and command[1:]]
 
 
