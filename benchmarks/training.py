@@ -2,17 +2,17 @@
 
     python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile] [--profile]
 
-The first row of the table trains as pipeline.train does on this device. The columns are:
+The first row of the table trains as pipeline.train does on this device with `batching: by_length`. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the time relative to the first row, as the median over the rounds;
 - on a GPU, the model FLOPs utilisation (MFU) and the peak memory;
-- the start-up, from construction to the end of the first step at full speed, including compilation.
+- the start-up, from the construction of the optimiser to the end of the first step at full speed, including compilation.
 
-A library that is not installed (`pip install transformers`, `joeynmt`) has dashes and the reason. A system that has not
-started within --minutes is skipped, so that the benchmark ends within ten minutes. torch caches compiled code for the
-next run. --profile prints where the time of our steps goes. On a GPU the batches are those of the paper, 25,000 +
-25,000 tokens, in bfloat16.
+The row of a library that is not installed (`pip install transformers`, `joeynmt`) shows dashes and the reason. A
+system that has not started within --minutes is skipped, so that the benchmark ends within ten minutes. torch caches compiled code for the
+next run. --profile prints where the time of our steps goes. On a GPU the batches are those of the paper (25,000
+source and 25,000 target tokens), and the precision is bfloat16.
 """
 
 import argparse
@@ -117,7 +117,7 @@ class Entry:
         return torch.compile(self.model.train(), dynamic=True)
 
     def step(self, batch: Batch) -> None:
-        with autocast(self.device, precision_of(self.config.precision, self.device)):
+        with autocast(self.device, precision_of(self.config.precision, self.device, new_shapes=True)):
             loss = self.system.loss(self.forward, batch, self.config.label_smoothing)
         (loss / len(batch.labels_N)).backward()
         self.optimiser.step()

@@ -4,14 +4,14 @@
         --text data/CORPUS/text.json --synthetic data/NAME/synthetic --dev data/sets/CORPUS-dev \\
         --test data/sets/CORPUS-test --out data/NAME --sets data/sets --reports scores/corpora/NAME
 
-Reads params.yaml (back_translations.NAME: tagged, ratio) and what the stages before made. Writes what the stages of a
-run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test, and the
+Reads params.yaml (back_translations.NAME: tagged, ratio) and the outputs of the preceding stages. Writes what the
+stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test, and the
 report binarise.json; and augment.json, with the number of pairs of each kind. All but `binarised` and the reports are
 copies of those of the corpus.
 
 The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
-`ratio` synthetic pairs per real pair. The numbers of copies of two real pairs differ by at most 1. If `tagged`, each
-synthetic source starts with the unknown piece (Caswell et al. 2019). Text that is encoded with byte fallback never
+`ratio` synthetic pairs per real pair. The numbers of copies of any two real pairs differ by at most 1. If `tagged`,
+each synthetic source starts with the unknown piece (Caswell et al. 2019). Text that is encoded with byte fallback never
 contains this piece. With `vocabulary.bpe_dropout`, each segmentation of the training text has all these pairs.
 """
 
@@ -41,7 +41,7 @@ BLOCK = 1 << 16  # pairs in memory at a time
 
 
 def repeated(real: int, synthetic: int, ratio: float) -> int:
-    """Return the number of real pairs in the mixture, of `real` different ones."""
+    """Return the number of real pairs in the mixture, repetitions included. `real` is the number of different pairs."""
     return max(real, math.ceil(synthetic / ratio))
 
 
@@ -85,7 +85,7 @@ class Synthetic:
             return sum(1 for _ in file)
 
     def blocks(self, side: str, bar: tqdm) -> Blocks:
-        """Return the ids of a side, with BPE-dropout of one segmentation after the other."""
+        """Return the ids of a side. With BPE-dropout, all sampled segmentations follow one another."""
         path = self.paths[SIDES.index(side)]
         if self.config.bpe_dropout:
             blocks = sampled(path, self.words.vocabulary, self.config, bar)
@@ -95,7 +95,7 @@ class Synthetic:
 
 
 def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: tqdm) -> Blocks:
-    """Yield `lines` real lines, then the synthetic lines: in each segmentation of the training text."""
+    """For each segmentation of the training text, yield `lines` real lines, then the synthetic lines."""
     made, pairs = synthetic.blocks(side, bar), len(synthetic)
     for segmentation in range(real.segmentations):
         yield from of_set(real, side, lines, segmentation)
@@ -143,7 +143,7 @@ def main(arguments: argparse.Namespace) -> None:
     write_json(arguments.reports / "binarise.json", {**report_of(description), "data_sum": description["sum"]})
     kinds = {"different_real": different, "real": lines, "synthetic": made}
     write_json(arguments.reports / "augment.json", {"corpus": chosen.corpus, "run": chosen.run, "pairs": kinds})
-    print(f"{arguments.out}: {lines:,} real pairs, of {different:,} different ones, and {made:,} synthetic pairs")
+    print(f"{arguments.out}: {lines:,} real pairs ({different:,} different ones) and {made:,} synthetic pairs")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Search for settings: short trainings, chosen by Optuna's TPE. A search that was stopped goes on where it was.
+"""Search for settings: short trainings, chosen by Optuna's TPE. A stopped search resumes where it stopped.
 
     python -m pipeline.search NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --dev data/sets/CORPUS-dev --out scores/searches/NAME.json --times work/times/searches/NAME.json
 
 Reads searches.NAME of params.yaml, the binarised pairs and, for the metric dev_bleu, the dev set. Writes the trials, the
 importance of each setting and the best entry of `runs` to --out, and what depends on the machine to --times. The study
-stays in work/searches/NAME, so that a larger number of trials runs only the new ones. Each trial is a run in MLflow,
+stays in work/searches/NAME, so if `trials` is raised, only the additional trials run. Each trial is a run in MLflow,
 nested in the run of the search.
 """
 
@@ -46,7 +46,7 @@ RESULT = "search.json"
 
 @dataclass(frozen=True)
 class Searcher:
-    """One search in its folder `place`. `stop` is true once a signal or the time limit is to stop it."""
+    """One search in its folder `place`. `stop()` is true after SIGTERM, SIGINT or the time limit."""
 
     name: str
     search: Search
@@ -85,13 +85,13 @@ class Searcher:
         finally:
             training.coming.close()
             if training.device.type == "cuda":
-                torch.compiler.reset()  # torch keeps the compiled code of a few shapes only
+                torch.compiler.reset()  # the shapes of earlier trials would use up torch's limit of compiled variants
 
     def follow(self, trial: Trial, training: Trainer, folder: Path) -> bool:
         state, config = training.state, self.search.config
 
         def used() -> float:
-            """Return the used part of the budget. Time counts in tenths, so that trials are compared at the same parts."""
+            """Return the used part of the budget. Time is rounded down to tenths: all trials report at the same parts."""
             if config.minutes is None:
                 return state.step / training.config.steps
             return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10
@@ -119,7 +119,7 @@ class Searcher:
         return True
 
     def bleu(self, training: Trainer, folder: Path) -> float:
-        """The BLEU on dev of the last weights, by the decoding of the model."""
+        """The BLEU of the last weights on dev, with the decoding settings of the model."""
         settings = section(self.params, "models", self.search.config.model, "decoding", DecodingConfig)
         training.store.save_weights(training.state)
         train.publish(training, describe(self.arguments.data), folder / "model")
@@ -131,7 +131,7 @@ class Searcher:
         return round(measure.score(measure.statistics(hypotheses, dev.lines("raw")[1]).sum(axis=0)), 4)
 
     def write(self) -> None:
-        """Write search.json in the folder, from which MLflow mirrors the trials."""
+        """Write search.json, from which the follower copies the trials to MLflow."""
         write_json(self.place / RESULT, self.content())
 
     def content(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Searcher:
 
 
 def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) -> str:
-    """The digest that a search's folder is named after: of the code, the data and all settings but the number of trials."""
+    """The digest of the code, the data and all settings but the number of trials. The search's folder has its name."""
     config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}
     first = {key: value for dimension in chosen.space for key, value in dimension.samples()[0].items()}
     fixed = [
@@ -158,7 +158,7 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
 
 
 def others(place: Path) -> None:
-    """Say where trials of other settings, data or code are."""
+    """At the first start of a search, name the folders of trials with other settings, data or code."""
     for path in sorted(place.parent.glob(f"*/{RESULT}")):
         if path.parent != place and not (place / RESULT).exists():
             train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")
@@ -177,10 +177,10 @@ def main(arguments: argparse.Namespace) -> int:
         searcher.write()
         with tracking.following_search(name, place / RESULT):
             if not searcher.run():
-                train.tell(f"stopped by {stop.reason}; the same command goes on")
+                train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
         if trials.best() is None:
-            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials came to its end; narrow its space")
+            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; narrow the space of the search")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
         made_on = hardware.hardware(hardware.torch_device(options, 1))
         write_times(arguments.times, arguments.out, {**made_on, "commit": hardware.commit(), "started": started})

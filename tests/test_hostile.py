@@ -68,7 +68,7 @@ def write_params() -> None:
 
 @functools.cache
 def by_kind() -> dict[str, list[str]]:
-    """The command of each stage, which is the only one of its kind."""
+    """The command of each stage by its kind, the name before `@`. Each kind has one stage here."""
     return {name.partition("@")[0]: command for name, command in in_process.commands().items()}
 
 
@@ -114,7 +114,7 @@ def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
     counts = json.loads(Path("scores/corpora/own/normalise.json").read_text())["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 69
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
-    assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, "the long lines"
+    assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, "the long lines are left out"
 
 
 def test_every_line_has_a_translation_and_an_empty_line_an_empty_one(folder):
@@ -232,5 +232,5 @@ def test_a_damaged_file_is_named_in_one_line_and_nothing_is_executed(folder, sta
         f: f.read_bytes() for f in folder.rglob("*") if f.is_file() and f != folder / path and "work" not in f.parts
     }
     assert after == {f: content for f, content in outputs.items() if "work" not in f.parts}, (
-        "no `evil`, and nothing lost"
+        "a file was created, changed or removed"
     )

@@ -45,7 +45,7 @@ def translator(folder):
 
 
 class Slow:
-    """An engine that translates when `go` is set; a text is as long as its words, and is translated as itself."""
+    """An engine that waits for `go`. A text has one piece per word, and its translation is the text itself."""
 
     longest, beam = 12, 4
 
@@ -151,11 +151,11 @@ def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
     with served(slow) as server, ThreadPoolExecutor(8) as clients:
         first = clients.submit(server.post, "translate", {"text": "first"})
         wait_for(lambda: slow.batches)
-        texts = ["a b c", "d e", "f g h", "i j k", "l m"]  # four of three pieces are twelve
+        texts = ["a b c", "d e", "f g h", "i j k", "l m"]  # a batch has room for 12 pieces, padding included
         others = []
         for text in texts:
             others.append(clients.submit(server.post, "translate", {"text": text}))
-            time.sleep(0.05)  # in this order
+            time.sleep(0.05)  # so that they arrive in this order
         slow.go.set()
         assert [other.result()[1]["translations"][0]["text"] for other in others] == texts
         assert first.result()[0] == 200 and slow.batches == [["first"], texts[:4], texts[4:]]
@@ -353,7 +353,7 @@ def test_a_client_that_leaves_frees_its_search(translator):
 
 
 def first_status(request):
-    """The status of an answer of which only a line is read."""
+    """Read one line of the answer, disconnect, and return its status."""
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
             answer.readline()

@@ -114,7 +114,7 @@ def test_a_prefix_that_ends_is_the_translation(model, sources, decoding_settings
 
 def test_a_prefix_without_room_for_a_token_is_refused(model, decoding_settings):
     settings = dataclasses.replace(config(decoding_settings), extra_length=2)
-    with pytest.raises(UserError, match="a prefix of 4 pieces; a translation has at most 4"):
+    with pytest.raises(UserError, match="a prefix of 4 pieces; at most 3 are possible"):
         Trace(model, [5, 6], settings, [7, 7, 7, 7])
     *_, last = Trace(model, [5, 6], settings, [7, 7, 7, EOS]).steps()
     assert last.translation.ids == [7, 7, 7]

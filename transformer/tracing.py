@@ -55,20 +55,20 @@ class Step:
 
 
 class Trace:
-    """One search. `steps` runs it. `alternatives` is for when it has ended."""
+    """One search. `steps` runs it. Call `alternatives` after `steps` has ended."""
 
     def __init__(
         self, model: Transformer, source: Sequence[int], config: DecodingConfig, prefix: Sequence[int] = ()
     ) -> None:
         """`source` has no EOS. The translation begins with `prefix`. A prefix that ends with EOS is a whole translation.
 
-        Raises UserError for a prefix that is as long as the longest translation.
+        Raises UserError if the prefix, without EOS, has as many tokens as the longest translation with EOS, or more.
         """
         self.config, self.prefix = config, list(prefix)
         self.batch = SourceBatch([model], [source], [0], config.extra_length)
         (limit,) = self.batch.limits
         if len(self.prefix) - (self.prefix[-1:] == [EOS]) >= limit:
-            raise UserError(f"a prefix of {len(self.prefix)} pieces; a translation has at most {limit}")
+            raise UserError(f"a prefix of {len(self.prefix)} pieces; at most {limit - 1} are possible for this text")
         self.seen: dict[tuple[int, ...], list[Alternative]] = {}  # by the tokens before
 
     @torch.inference_mode()
@@ -126,7 +126,7 @@ class Trace:
             self.seen[tuple(before)] = [Alternative(token, probability) for token, probability in zip(*row)]
 
     def alternatives(self, ids: Sequence[int]) -> list[list[Alternative]]:
-        """The most probable tokens at each position of a hypothesis of the search, and after it if it was searched."""
+        """The most probable tokens at each position of `ids`, a hypothesis of the search, and at the next one if known."""
         before = (tuple(ids[:length]) for length in range(len(ids) + 1))
         return [self.seen[tokens] for tokens in before if tokens in self.seen]
 
@@ -142,7 +142,7 @@ def force(state: BeamState, log_prob_KV: Tensor, token: int, config: DecodingCon
 
 
 def ranked(found: tuple[Tensor, Tensor, Tensor], live: list[Place]) -> list[Place]:
-    """The continuations that `continuations` found, the most probable first, then those in `live` that are not in them."""
+    """The continuations that `continuations` found, most probable first, then the live ones that are not among them."""
     token_C, parent_C, log_prob_C = (tensor[0] for tensor in found)
     possible_C = log_prob_C > float("-inf")
     places = list(zip(parent_C[possible_C].tolist(), token_C[possible_C].tolist()))

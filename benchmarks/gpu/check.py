@@ -1,4 +1,4 @@
-"""Part `check`, three minutes: what has to hold before speed counts, and the settings to be chosen, side by side."""
+"""Part `check`, three minutes: the correctness checks, then both values of each setting that is still to be chosen."""
 
 import time
 

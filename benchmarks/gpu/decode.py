@@ -1,7 +1,8 @@
-"""Part `decode`: beam search on newstest2014 by precision and batch size; the first row is what the device would choose.
+"""Part `decode`: beam search on newstest2014 by precision and batch size.
 
-The weights are those that `learn` kept, otherwise random. Random weights rarely end a sentence, so that each
-translation is as long as it may be.
+The first row has the precision and the batch size that `auto` and 0 stand for on this device. The weights are those
+that part `learn` saved, or random if there are none. Random weights rarely choose EOS, so nearly every translation
+reaches its maximum length.
 """
 
 import time
@@ -85,7 +86,7 @@ def run(bench: Bench, outcome: Outcome) -> None:
 
 
 def look_inside(bench: Bench, outcome: Outcome, model: Transformer, sources: list[list[int]]) -> None:
-    """The kernels of attention and the waits of the host, in one batch."""
+    """Report the attention kernels and the host waits of one batch, and the peak memory of the whole part."""
     config = next(variations(bench))
     held, some = model_in(config.precision, model), sorted(sources, key=len)[: 4 * 16]
 
