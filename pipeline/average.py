@@ -4,7 +4,7 @@
         --text data/CORPUS/text.json --out models/RUN/average
 
 Writes model.safetensors, settings.json, vocabulary.model, and text.json with the languages and the normalisation of the
-training text. The folder holds no decoding settings and no scores, so a change of these does not change the folder.
+training text. The folder holds no decoding settings and no scores, so a change of either does not change the folder.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from transformer.store import step_files
 
 
 def work(checkpoints: Path, vocabulary: Path, text: Path, out: Path, count: int) -> None:
-    """Average the last `count` of the `checkpoints`."""
+    """Write the average of the last `count` checkpoints in the folder `checkpoints` as a model folder `out`."""
     last = step_files(checkpoints)[-count:]
     if len(last) < count:
         raise UserError(

@@ -3,10 +3,10 @@
     python -m pipeline.back_translate NAME --model models/RUN/average --monolingual data/NAME/monolingual \\
         --out data/NAME/synthetic --report scores/corpora/NAME/back_translate.json --times work/times/corpora/NAME.json
 
-Reads params.yaml (base.decoding and base.decoders with what back_translations.NAME.decoding changes; languages and
-normalise of its corpus), the model folder and the text. Writes train.SOURCE, the translations, and train.TARGET, the
-text. The translations are cleaned and the pairs are filtered with the settings of the corpus. The report has the counts
-and the settings.
+Reads params.yaml (base.decoding and base.decoders, changed by back_translations.NAME.decoding; languages and normalise
+of the corpus of the back-translation), the model folder and the monolingual text. Writes the translations to
+train.SOURCE and the monolingual text to train.TARGET. The translations are cleaned and the pairs are filtered with the
+settings of the corpus. The report has the counts and the settings.
 """
 
 import argparse

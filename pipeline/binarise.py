@@ -1,4 +1,4 @@
-"""Convert text to arrays of ids, which training maps from disk.
+"""Convert text to arrays of ids, which training memory-maps.
 
     python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
         --out data/CORPUS/binarised --report REPORT.json
@@ -27,7 +27,7 @@ from transformer.vocabulary import Vocabulary, WordTable
 
 
 def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks of lines: their ids, and the number of ids of each line."""
+    """Yield, for each block of lines, the ids of the block and the number of ids of each line."""
     for lines in clean_blocks(path, bar):
         block = b"".join(lines)
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
@@ -36,7 +36,7 @@ def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarra
 def sampled(
     path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields `encoded` for each of the segmentations, which BPE-dropout samples."""
+    """Yield the same as `encoded`, once for each segmentation. BPE-dropout samples the segmentations."""
     for segmentation in range(config.segmentations):
         for number, lines in enumerate(clean_blocks(path, bar)):
             (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
@@ -47,7 +47,10 @@ def sampled(
 def binarise_set(
     paths: list[Path], name: str, words: WordTable, config: VocabularyConfig, out: Path, bar: tqdm
 ) -> dict[str, int]:
-    """Write both sides of a set, the training set in several segmentations with BPE-dropout. Returns its counts."""
+    """Write both sides of a set and return its counts.
+
+    With BPE-dropout, the training set is written in several segmentations.
+    """
     counts: dict[str, int] = {}
     dtype, dropout = id_type(words.vocabulary.size), name == "train" and config.bpe_dropout > 0
     for side, path in zip(SIDES, paths):

@@ -5,8 +5,8 @@
         --times work/times/RUN/decoding.json
 
 Dev is translated with the last checkpoint (Table 3) and with the average, test with the average (Table 2). Writes
-SET.WEIGHTS.txt with a translation a line; translations.json with the perplexities; samples.json; and the attention
-weights of a few test sentences as attention.npz and attention.json.
+SET.WEIGHTS.txt with one translation per line; translations.json with the perplexities; samples.json with a few test
+sentences and their translations; and the attention weights of a few test sentences as attention.npz and attention.json.
 """
 
 import argparse
@@ -31,12 +31,12 @@ from transformer.store import step_files
 from transformer.translator import Translator
 
 SAMPLES = 8
-LONGEST_ATTENTION = 24  # pieces; a larger picture cannot be read
+LONGEST_ATTENTION = 24  # pieces; a larger picture is illegible
 
 
 @dataclass
 class EncodedPairs:
-    """Pairs of pieces in memory, as batches want them."""
+    """Encoded sentence pairs in memory, with the methods that batches need."""
 
     sources: list[list[int]]
     targets: list[list[int]]
@@ -52,14 +52,14 @@ class EncodedPairs:
 
 
 def perplexity(translator: Translator, source: list[str], target: list[str]) -> dict[str, float]:
-    """The unsmoothed loss and perplexity a piece of the references, in float32 whatever the precision of decoding."""
+    """The loss per piece of the references, without label smoothing, and its perplexity. Both are always in float32."""
     pairs = EncodedPairs(translator.encode(source), translator.encode(target))
     loss = mean_loss(translator.model, pairs, translator.config.batch_tokens, translator.device)
     return {"loss": round(loss, 6), "perplexity": round(math.exp(loss), 6)}
 
 
 def write_attention(translator: Translator, lines: list[str], translations: list[Translation], out: Path) -> None:
-    """Keep the attention weights of the first few sentences that are short enough to look at."""
+    """Write the attention weights of the first few sentences that are short enough for a picture."""
     sources = translator.encode(lines)
     both = [len(source) and max(len(source), len(t.ids)) for source, t in zip(sources, translations)]
     chosen = [number for number, longest in enumerate(both) if 1 < longest <= LONGEST_ATTENTION]

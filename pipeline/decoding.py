@@ -3,10 +3,10 @@
     python -m pipeline.decoding NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME \\
         --times work/times/decodings/NAME.json
 
-Reads params.yaml (base.decoding and base.decoders with what decodings.NAME changes, base.scoring), the model folder and
-the evaluation set. Writes translation.txt, a line a segment; sentences.json with the log-probability of each;
-search.json with the search tree of one sentence, {} for a decoder without one; decoding.json with the settings;
-score.json; and metrics.json, the few numbers that a person compares. It trains nothing.
+Reads params.yaml (base.decoding and base.decoders, changed by decodings.NAME; base.scoring), the model folder and the
+evaluation set. Writes translation.txt with one segment per line; sentences.json with the log-probability of each
+segment; search.json with the search tree of one sentence, or {} if the decoder has no tree; decoding.json with the
+settings; score.json; and metrics.json with the scores that `dvc metrics show` prints. A decoding causes no training.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class Chosen:
 
 
 def chosen_decoder(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, folder: Path) -> Chosen:
-    """The decoder with what it needs: texts for MBR, the references for an oracle, and the value of the model folder."""
+    """The decoder with its inputs: texts for MBR, the references for an oracle, and the value of the model folder."""
     texts, model, head = partial(texts_of, translator), decoding.model, None
     if (folder / value.VALUE).exists():
         head, said = value.load(folder / value.VALUE, translator.model.config.d_model, translator.device)
@@ -65,13 +65,13 @@ def chosen_decoder(translator: Translator, chosen: EvaluationSet, decoding: Deco
 
 
 def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"]) -> Metric:
-    """The metric of a translation against the reference of its sentence."""
+    """A function that scores a translation, given as ids, against the reference of its sentence."""
     (_, references), score = chosen.lines("raw"), sentence_score(metric)
     return lambda number, ids: score(texts([ids])[0], references[number])
 
 
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, used: Chosen, out: Path) -> dict:
-    """Write the translation and what made it into `out`. Returns the time it took."""
+    """Write the translation and a description of its model and settings into `out`. Returns the time and the speed."""
     lines, _ = chosen.lines("normalised")
     started = time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
@@ -82,7 +82,7 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, u
     write_json(out / "sentences.json", per_sentence(translator, lines, translations))
     pieces = sum(len(translation.ids) + 1 for translation in translations)
     resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}
-    settings = decoding.choice.description() | resolved  # where params.yaml has 0 and `auto`
+    settings = decoding.choice.description() | resolved  # the values in use if params.yaml has 0 or `auto`
     if used.value:
         settings["value"] = used.value
     description = {
@@ -101,26 +101,26 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, u
 
 
 def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> Translator:
-    """The model of a folder, or the ensemble of the models in its folders 1, 2 and so on."""
+    """The translator of a model folder, or of the ensemble of the models in its subfolders 1, 2 and so on."""
     folders = sorted(model.glob("[0-9]")) or [model]
     first, *others = [Translator.load(folder, device, **vars(config)) for folder in folders]
     return dataclasses.replace(first, others=[other.model for other in others]) if others else first
 
 
 def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
-    """What is known of each translation: its log-probability by the model in float32, and whether its search finished."""
+    """The log-probability of each translation by the model, in float32, and whether its search finished."""
     models, targets = (translator.model, *translator.others), [translation.ids for translation in translations]
     found = log_probabilities(models, translator.encode(lines), targets, translator.config.batch_tokens)
     return [{"log_prob": round(score, 4), "finished": t.finished} for score, t in zip(found, translations)]
 
 
 def texts_of(translator: Translator, sentences: Sequence[Sequence[int]]) -> list[str]:
-    """The detokenised lines of the ids of sentences."""
+    """The detokenised text of each sentence. A sentence is given as ids."""
     return translator.text([Translation(list(ids), 0.0) for ids in sentences])
 
 
 def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
-    """What score.json holds: the scores of the set and, if it has one, of its filtered part."""
+    """The content of score.json: the scores of the set and, if the set has a filtered part, of that part."""
     table = {"set": set_scores(translation, chosen, settings)}
     if chosen.is_filtered:
         table["filtered"] = filtered_scores(translation, chosen, settings)

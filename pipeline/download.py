@@ -1,13 +1,13 @@
-"""Stage 1: a corpus as plain text, from files, from archives on the web, or made here.
+"""Collect a corpus as plain text from files, URLs and archives, or generate it.
 
     python -m pipeline.download CORPUS --out data/CORPUS/raw --test data/CORPUS/test
 
 Reads params.yaml (corpora.CORPUS.languages and .download, machine.mirror), the files and archives named there, and
-what was downloaded before (work/downloads). Writes train.LANGUAGE and dev.LANGUAGE into the
-folder --out. Writes test.LANGUAGE and, if the corpus has one, test_filtered.LANGUAGE into the folder --test. The folders
-are separate, so that a change of the test set causes no training. The text is UTF-8, not yet normalised, one segment a
-line. Line n of one language is the translation of line n of the other. If no checksum of a file was published, the
-checksum of its first download is recorded in checksums.json.
+earlier downloads (work/downloads). Writes train.LANGUAGE and dev.LANGUAGE into the folder --out. Writes test.LANGUAGE
+and, if the corpus has a filtered test set, test_filtered.LANGUAGE into the folder --test. The folders are separate, so
+that a change of the test set causes no training. The text is UTF-8, not yet normalised, with one segment per line. Line
+n of one language is the translation of line n of the other. If no checksum of a file was published, the checksum of its
+first download is recorded in checksums.json.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from transformer.files import atomic_folder
 
 
 def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path, test: Path) -> None:
-    """Fill the folders `out` (train and dev) and `test` (the corpus's own test set), each whole or not at all."""
+    """Write train and dev to the folder `out` and the corpus's own test set to `test`, each folder atomically."""
     with atomic_folder(test) as test_folder, atomic_folder(out) as folder:
         if config.generate is not None:
             pairs = make(config.generate, codes, folder)

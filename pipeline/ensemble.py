@@ -2,7 +2,7 @@
 
     python -m pipeline.ensemble NAME --first models/RUN/average --second models/RUN/average --out models/ensembles/NAME
 
-Writes the two model folders as 1 and 2. Their vocabularies must be equal.
+Copies the two model folders to the subfolders 1 and 2 of --out. Their vocabularies must be equal.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python -m pipeline.fetch_set NAME --out data/sets/NAME
 
 Reads params.yaml (sets.NAME; the corpus it names: languages, archives, normalise) and the files or archives named
-there. Writes an evaluation set (pipeline/corpora/evaluation.py). It trains nothing.
+there. Writes an evaluation set (pipeline/corpora/evaluation.py). A set causes no training.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Count the operations of a training (6.1).
+"""Count the operations of a training (section 6.1).
 
     python -m pipeline.flops RUN --training scores/RUN/training.json --corpus scores/corpora/CORPUS/binarise.json \\
         --out scores/RUN/flops.json
 
 Reads the settings and the sums of sentence lengths from training.json, and the vocabulary's size from the corpus's
 report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "per_step", "components"}}. The report adds
-what follows from the training time (pipeline/costs/training_cost.py).
+the estimates that need the training time (pipeline/costs/training_cost.py).
 """
 
 import argparse

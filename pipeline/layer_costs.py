@@ -1,4 +1,4 @@
-"""Measure Table 1: time and memory of its four layers on this machine (4).
+"""Measure the time and memory of the four layers of Table 1 on this machine (section 4).
 
     python -m pipeline.layer_costs --out scores/layer-costs.json --times work/times/layer-costs.json
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[Point]]:
     """The time and the memory of every layer at every n and d.
 
-    Each of the `repeats` rounds measures every layer at every n and d once, and the shortest time of each counts. A
+    Each of the `repeats` rounds measures every layer at every n and d once, and the shortest of the times is kept. A
     short load on the machine therefore affects only a part of one round.
     """
     import torch
@@ -58,7 +58,7 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
 
 
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
-    """The measurements of a layer, how they grow, and what follows from the layer's connectivity."""
+    """The measurements of a layer, their growth with n and d, its sequential operations and its path length."""
     from pipeline.costs.connectivity import path_length, sequential_operations
     from pipeline.costs.measuring import power_law
     from pipeline.costs.table1_layers import COUNTS

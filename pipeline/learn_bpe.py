@@ -3,7 +3,8 @@
     python -m pipeline.learn_bpe CORPUS --text data/CORPUS/normalised --out data/CORPUS/vocabulary.model
 
 Reads both sides of the training set and writes a SentencePiece model. If the set has more pairs than `sample_pairs`
-(params.yaml, base.vocabulary or the `vocabulary` of the corpus), the model is learnt from that many, evenly spaced.
+(params.yaml, base.vocabulary or the `vocabulary` of the corpus), the model is learnt from `sample_pairs` pairs, evenly
+spaced.
 """
 
 import argparse
@@ -23,7 +24,10 @@ from transformer.vocabulary import Vocabulary, learn
 
 
 def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
-    """Yields blocks of whole lines: `pairs` lines, evenly spaced, or all if the file has no more or `pairs` is 0."""
+    """Yield `pairs` evenly spaced lines of a file, as blocks of whole lines.
+
+    Yields all lines if `pairs` is 0 or if the file has at most `pairs` lines.
+    """
     total = count_lines(path) if pairs else 0
     first = 0
     for lines in clean_blocks(path, bar):

@@ -5,12 +5,12 @@
 
 Reads train and dev from the folder `raw` and the corpus's own test set from the folder `test`: one segment a line,
 lines end at "\\n" only. Writes train and dev, cleaned as transformer/cleaning.py says, to `out`, and the
-evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`. `text` has what a
-translator has to know of the text: its languages and its normalisation (transformer/config/text.py).
+evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`. Writes the languages
+and the normalisation of the text, which a translator needs, to `text` (transformer/config/text.py).
 
-Training pairs may be dropped: always if a side is empty, otherwise by the limits in params.yaml (base.normalise and the
-corpus's own). Pairs of other sets are never dropped, so their line numbers stay those of the references. The report
-counts what was read, kept, changed and dropped, and why.
+A training pair is dropped if a side is empty, or by the limits and the de-duplication in params.yaml (base.normalise,
+changed by the corpus). Pairs of other sets are never dropped, so their line numbers stay those of the references. The
+report counts the pairs that were read, kept and, for each reason, dropped, and the changed, empty and invalid lines.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --out reports
 
-Reads the score files and times of the runs that params.yaml selects (others are ignored), the costs of layers on this
-machine, the test sets, the searches for settings, and the records in results/. Missing values become dashes.
+Reads the score files and times of the runs, decodings, values and searches that params.yaml selects (others are
+ignored), the costs of layers on this machine, the test sets, and the records in results/. Missing values become dashes.
 
 Writes into reports/: README.md with its pictures, each table as .csv, Tables 1 to 3 as .tex as well, and index.html.
 Removes the files of an earlier report that this one does not write.
@@ -59,7 +59,7 @@ SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 @dataclass(frozen=True)
 class Searched:
-    """The values of prefixes, and the trees of decodings that have one."""
+    """The calibrations of the values of prefixes, and the search trees of decodings that have one."""
 
     values: Sequence[Calibration] = ()
     trees: Sequence[Trees] = ()
@@ -109,7 +109,7 @@ def content_of(
 
 
 def searched_tables(params: Mapping, decoded: Sequence[Decoding], searched: Searched, recorded: bool) -> list[Table]:
-    """The tables of decodings and values on the page: those of the user, or the recorded ones."""
+    """The tables of decodings and values on the page: the `recorded` ones, or those that params.yaml selects."""
     found = decodings.tables(params, [each for each in decoded if each.recorded == recorded])
     of_values = values.table([each for each in searched.values if each.recorded == recorded])
     return [*found, of_values] if of_values else found
@@ -145,9 +145,9 @@ def report(
     searched: Searched = NO_SEARCH,
     tuned: Sequence[Tuning] = (),
 ) -> dict[str, str]:
-    """Every file of the report, by its path in it.
+    """The text of each file of the report, by its path in the report's folder.
 
-    `machines` are those on which Table 1 was measured. Runs are compared in pairs on the test sets in the folder `sets`.
+    `machines` are those that measured Table 1. Runs are compared in pairs on the test sets in the folder `sets`.
     """
     content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
@@ -157,7 +157,7 @@ def report(
     every += [of_values] if (of_values := values.table(searched.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
-    tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # more than names
+    tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not only a column of names
     pictures = overview(content.figures)
     files["README.md"] = readme([headline_table(content.headlines), summary], pictures)
     for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
@@ -168,7 +168,7 @@ def report(
 
 
 def overview(figures: Sequence[Figure]) -> list[Figure]:
-    """The pictures of README.md. The page embeds all of them."""
+    """The figures that README.md shows. The page embeds all `figures`."""
     kinds = ("deltas", "studies", "runs")
     return [figure for kind in kinds for figure in figures if figure.section == kind and not figure.measured][:PICTURES]
 
@@ -191,7 +191,7 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
 def publish(files: dict[str, str], out: Path) -> None:
     """Write the files, each atomically, and remove those of an earlier report that are not among them."""
     there = [path.name for path in out.glob("*") if path.suffix != ".partial"]
-    if there and not {PAGE, "runs.csv"} & set(there):  # a clone has no page
+    if there and not {PAGE, "runs.csv"} & set(there):  # a clone has no index.html
         raise UserError(f"{out} holds files and no earlier report; a new folder, or that of a report, is expected")
     for name, text in files.items():
         with atomic(out / name, "w") as file:

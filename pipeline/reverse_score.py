@@ -1,10 +1,10 @@
-"""Score the decodings of a set without references: one line of `reverse_scores` in params.yaml.
+"""Score the decodings of a set by a reverse model, without references: one line of `reverse_scores` in params.yaml.
 
     python -m pipeline.reverse_score NAME --model models/RUN/average --set data/sets/SET --decodings scores/decodings \\
         --out scores/reverse_scores/NAME.json
 
 A model of the reverse direction gives log p(source | translation) for each sentence and each decoding of the set, in
-float32. Writes these, and log p(source | reference) for comparison.
+float32. Writes these values, and log p(source | reference) for comparison.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Train the value of a model's prefixes for the probability of the source: one line of `reverse_values` in params.yaml.
+"""Train a value that predicts the probability of the source: one line of `reverse_values` in params.yaml.
 
     python -m pipeline.reverse_value NAME --model models/RUN/average --reverse models/RUN/average \\
         --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\

@@ -7,8 +7,9 @@ Reads params.yaml (base.scoring) and the raw text of the sets, which are the ref
 dev.average.txt and test.average.txt in --translations, one detokenised segment a line, and translations.json there for
 the perplexity.
 
-Writes {set: {checkpoint: {"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}}}; the set
-test_filtered is there if the test set has a filtered part. metrics.json holds the few numbers that a person compares.
+Writes {set: {checkpoint: {"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}}}. The set
+test_filtered is present if the test set has a filtered part. metrics.json holds the scores that `dvc metrics show`
+prints.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from transformer.files import write_json
 
 
 def score(translations: Path, sets: dict[str, EvaluationSet], settings: ScoringConfig) -> dict:
-    """All that score.json holds."""
+    """The content of score.json."""
     table: dict[str, dict] = {"dev": {}, "test": {}}
     for name, checkpoint in [("dev", "last"), ("dev", "average"), ("test", "average")]:
         table[name][checkpoint] = set_scores(translations / f"{name}.{checkpoint}.txt", sets[name], settings)

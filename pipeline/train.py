@@ -3,9 +3,9 @@
     python -m pipeline.train RUN --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --out models/RUN/checkpoints --scores scores/RUN --times work/times/RUN/training.json
 
-Reads the binarised pairs, which have to be of that vocabulary. Writes the last checkpoints for averaging and the
-model's settings to --out; the losses (training.jsonl) and a summary (training.json) to --scores, and what depends
-on the machine to --times. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
+Reads the binarised pairs, which must be encoded with the given vocabulary. Writes the last checkpoints for averaging
+and the model's settings to --out, the losses (training.jsonl) and a summary (training.json) to --scores, and the times
+and the hardware to --times. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
 exits with status 75. If machine.processes is above 1, that many processes share the training, as under
 `torchrun --nproc-per-node N -m pipeline.train`. If machine.nodes is above 1, that many nodes of a Slurm allocation run
 machine.processes processes each.
@@ -57,10 +57,10 @@ def trainer(
     options: MachineConfig,
     group: Workers,
 ) -> Trainer:
-    """The training whose state is in the folder `place`, or a new one.
+    """The training whose state is in the folder `place`, or a new training if the folder has no state.
 
-    Raises UserError if a dev line is longer than micro_batch_tokens, if no training pair is within max_length, or if the
-    data or the saved state do not fit the vocabulary, the settings or the machine.
+    Raises UserError if a dev line is longer than micro_batch_tokens, if no training pair is within max_length, or if
+    the data or the saved state do not fit the vocabulary, the settings or the machine.
     """
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
@@ -102,9 +102,9 @@ def tell(text: str) -> None:
 
 
 class Interruption:
-    """Called without arguments, returns True once SIGTERM, SIGINT or the time limit is to stop the training.
+    """`interruption()` is True after SIGTERM, SIGINT or the time limit.
 
-    `Trainer.run` calls it after every step. Constructing it installs the handlers of both signals.
+    `Trainer.run` calls the object after every step. The constructor installs the handlers of both signals.
     """
 
     def __init__(self, limit_minutes: float | None) -> None:
@@ -123,7 +123,7 @@ class Interruption:
 
 
 def follow(training: Trainer, stop: Interruption) -> bool:
-    """Run the training with a progress bar. False if it was interrupted."""
+    """Run the training with a progress bar. Returns False if it was interrupted."""
     started, state, config = time.monotonic(), training.state, training.config
     bar = Progress(total=config.steps, initial=state.step, unit="step")
     tokens_before = sum(state.sums.get(key, 0) for key in ("source_tokens", "target_tokens"))
@@ -145,7 +145,7 @@ def follow(training: Trainer, stop: Interruption) -> bool:
 
 
 def publish(training: Trainer, binarised: dict, out: Path) -> None:
-    """Write the checkpoints and the model's settings to `out`, all at once."""
+    """Write the checkpoints and the model's settings to the folder `out`, atomically."""
     config = training.state.model.config
     with atomic_folder(out) as folder:
         for _, path in training.store.weights():
@@ -154,7 +154,7 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
 
 
 def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
-    """Train as the first worker, or the only one. It writes all files."""
+    """Train as the first or only worker, which writes all files. Returns the exit status."""
     params, run, started = load(), arguments.run, outcome.now()
     _, model, config = run_settings(params, run)
     binarised = describe(arguments.data)
@@ -178,7 +178,10 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
 
 
 def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
-    """Train as another worker, once the first has the folder. The first reports errors that occur in all workers."""
+    """Train as one of the other workers, after the first worker has claimed the folder. Returns the exit status.
+
+    The first worker reports the errors that occur in all workers.
+    """
     _, model, config = run_settings(load(), arguments.run)
     group.wait()
     _, key = key_of(model, config, describe(arguments.data))
@@ -191,7 +194,7 @@ def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers
 
 
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
-    """The settings of a training, and the digest that its work folder is named after."""
+    """The settings of a training, and the digest of the settings and the data. The digest names the work folder."""
     settings = {"model": vars(model), "training": vars(config)}
     return settings, digest([since_the_first(settings), binarised["sum"]])
 

@@ -3,9 +3,9 @@
     python -m pipeline.value NAME --model models/RUN/average --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\
         --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
 
-The model translates training sentences by sampling. The head learns the final score of each sample, against its reference,
-from the decoder's output at each of its prefixes. Writes a copy of the model folder with the head, value.safetensors, which
-decoders use as the model `values/NAME`; and the calibration on samples of dev.
+The model translates training sentences by sampling. Each sample is scored against its reference. The head learns to
+predict this score from the decoder's output at each prefix of the sample. Writes a copy of the model folder with the
+head, value.safetensors, which decoders use as the model `values/NAME`. Writes the calibration on samples of dev.
 """
 
 import argparse

@@ -43,7 +43,10 @@ def set_of(params: Mapping, system: str) -> str:
 
 
 def same_text(names: Iterable[str]) -> bool:
-    """Whether sets are equal but for their names, as those of a corpus, of its parts and of its back-translations."""
+    """Return whether the sets have the same text, whatever their names.
+
+    The test sets of a corpus, of a part of this corpus and of its back-translation can have the same text.
+    """
     folders = [Path("data/sets") / name for name in names]
     if not all(folder.exists() for folder in folders):
         return False

@@ -1,10 +1,11 @@
-"""Say what would run and what it would take here and on the paper's GPUs, before anything runs.
+"""Print the stages that would run, and their estimated cost here and on the paper's GPUs. Runs no stage.
 
     python -m pipeline.commands.plan            what params.yaml selects
     python -m pipeline.commands.plan STUDY      a study of params.yaml's catalogue instead
 
-Measures for at most half a minute how fast this machine trains models of these sizes, and keeps that in work/speed.json.
-Changes nothing else. A dash is what is not known, such as the time of a download or the energy of a CPU.
+Measures for at most half a minute how fast this machine trains models of these sizes, and keeps the result in
+work/speed.json. Changes nothing else. A dash stands for an unknown value, such as the time of a download or the energy
+of a CPU.
 """
 
 import argparse
@@ -49,17 +50,19 @@ BLOCKS = {  # each stage, and the block of params.yaml whose lines it runs
 }
 OTHERS = ("layer_costs", *BLOCKS, "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
-START = 3.0  # seconds in which a stage starts: DVC, imports
-OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}  # seconds besides, on two cores
-PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}  # seconds; the line of docs/benchmarks.md
-GENERATED = 250e-6  # seconds a pair of the demonstration's grammar
-PER_PIECE = 0.7  # time to decode a piece, per hypothesis of the beam / time to train a token (benchmarks.decoding)
+START = 3.0  # seconds that a stage takes to start: DVC and imports
+# Further seconds that do not depend on the corpus, on two cores.
+OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
+# Seconds. docs/benchmarks.md has the sum of normalise, binarise and the sampling for learn_bpe.
+PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
+GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
+PER_PIECE = 0.7  # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
 HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A row of the plan. None where a value is not known; times in seconds, memory and disk in bytes."""
+    """A row of the plan. Times are in seconds, memory and disk in bytes. An unknown value is None."""
 
     name: str
     tokens: float | None = None
@@ -99,7 +102,7 @@ def models_of_paper(params: Mapping[str, Any]) -> Speed:
 
 
 def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
-    """As measured before on this machine for these models, or measured now."""
+    """Return the speed of this machine for these models: an earlier measurement, or a new one."""
     device = hardware.torch_device(machine(params), threads=max(one.config.threads for one in trainings))
     made_on = hardware.hardware(device)
     key = digest([made_on, sorted(str(one) for one in trainings)])
@@ -114,7 +117,7 @@ def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
 
 @dataclass(frozen=True)
 class Planner:
-    """`todo` are the stages that would run; `known` the seconds that stages took here the last time."""
+    """`todo` holds the stages that would run. `known` holds the seconds that stages took here the last time."""
 
     params: Mapping[str, Any]
     todo: set[str]
@@ -146,12 +149,18 @@ class Planner:
         return [f"{kind}@{name}" for kind in kinds if f"{kind}@{name}" in self.todo]
 
     def seconds(self, stages: list[str], estimate: Callable[[str], float | None]) -> tuple[float | None, bool]:
-        """Return the time of these stages here, and whether a part of it is unknown. Recorded times precede estimates."""
+        """Return the time of these stages here, and whether a part of it is unknown.
+
+        A recorded time takes precedence over an estimate.
+        """
         found = [self.known[name] if name in self.known else estimate(name) for name in stages]
         return total(found), None in found
 
     def least(self, name: str) -> float | None:
-        """The time of a stage that takes about as long with any data. None if it depends on a network or a model."""
+        """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known.
+
+        The time of a search is the budget of all its trials. It is None if the budget is a number of steps.
+        """
         kind, _, key = name.partition("@")
         if kind == "search":
             config = search(self.params, key).config
@@ -204,7 +213,7 @@ def total(values: list[float | None]) -> float | None:
 
 
 def selected(params: Mapping[str, Any]) -> set[str]:
-    """The names of all stages of a selection, as dvc.yaml makes them."""
+    """The names of all stages of a selection, as in dvc.yaml."""
     by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
     by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
     blocks = BLOCKS | dict.fromkeys(AUGMENTATION, "back_translations")

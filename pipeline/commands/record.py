@@ -2,9 +2,10 @@
 
     python -m pipeline.commands.record NAME --scores scores --times work/times --results results   (make record RUN=...)
 
-Reads the entry in params.yaml, its score files and its times, all of which must exist. Writes their contents to
-results/RUN.json or, below results/, decodings/NAME.json, values/NAME.json or searches/NAME.json, with fewer points of the
-loss curves. The file holds no text of the corpus, so it can be committed whatever the licence of the corpus.
+Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist.
+Writes their contents to results/RUN.json or, below results/, to decodings/NAME.json, values/NAME.json or
+searches/NAME.json. The loss curves of a run are written with fewer points. The file holds no text of the corpus, so it
+can be committed whatever the licence of the corpus.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> di
 
 
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
-    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set; scores and facts."""
+    """The content of results/decodings/NAME.json: the names of the decoding, model and set, scores and facts."""
     folder = scores / "decodings" / name
     parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
     parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])
@@ -70,7 +71,7 @@ def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Fa
 
 
 def copied(folder: str, name: str, scores: Path) -> dict[str, Any]:
-    """The content of results/FOLDER/NAME.json: the name, and that of scores/FOLDER/NAME.json."""
+    """The content of results/FOLDER/NAME.json: the name, and the content of scores/FOLDER/NAME.json."""
     path = scores / folder / f"{name}.json"
     content = evidence.read(path)
     if content is None:

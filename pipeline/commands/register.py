@@ -3,9 +3,9 @@
     python -m pipeline.commands.register RUN [--name NAME]
     MLFLOW_TRACKING_URI=sqlite:///mlflow.db mlflow models serve --model-uri models:/RUN/1 --env-manager local
 
-RUN is a run of params.yaml or a model folder. Its input is a column `text`, its output the columns `translation` and
-`score`. The code and the settings are stored with the model. Registering again adds a version. MLFLOW_TRACKING_URI
-names the store; without it, the store is mlflow.db.
+RUN is a run of params.yaml or a model folder. The registered model has the input column `text` and the output columns
+`translation` and `score`. The code and the settings are stored with the model. Registering again adds a version.
+MLFLOW_TRACKING_URI names the store; without it, the store is mlflow.db.
 """
 
 import argparse

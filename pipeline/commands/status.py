@@ -1,4 +1,4 @@
-"""Print the state of every stage (done, running, stale and why) and the scores so far.
+"""Print the state of every stage (running, stale and why, waiting or done) and the scores so far.
 
     python -m pipeline.commands.status
 
@@ -21,7 +21,7 @@ from transformer.config.reading import UserError
 if TYPE_CHECKING:
     from dvc.stage import PipelineStage
 
-SHOWN = 20  # stages in full; of more only the number
+SHOWN = 20  # stages that are listed; of further ones only the number is printed
 KINDS = ("running", "stale", "waiting", "done")
 
 
@@ -35,25 +35,25 @@ class State:
 
 
 def states() -> list[State]:
-    """Of all stages, in the order in which they run."""
+    """Return the states of all stages, in the order in which they run."""
     import networkx
     from dvc.dependency import param
     from dvc.repo import Repo
 
     from pipeline.workflow.rwlock import writing
 
-    param.load_path = functools.cache(param.load_path)  # DVC would read params.yaml once a stage
+    param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
     with Repo() as repo:
         graph, written = repo.index.graph, writing()
         found: dict[str, State] = {}
-        for one in networkx.dfs_postorder_nodes(graph):  # an edge leads to what comes before
+        for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
             before = [found[other.name] for other in graph.successors(one)]
             found[one.name] = state_of(one, before, written)
     return list(found.values())
 
 
 def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str, int]) -> State:
-    """`written` has the paths that DVC's processes write at the moment."""
+    """Return the state of a stage. `written` has the paths that DVC processes are writing, with their process ids."""
     place = place_of(one.name)
     if pids := [written[out.fs_path] for out in one.outs if out.fs_path in written]:
         return State(one.name, "running", str(place) if place and place.when >= begun(pids[0]) else "")
@@ -69,7 +69,10 @@ def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str
 
 
 def why_stale(one: "PipelineStage") -> str:
-    """The dependencies, settings and outputs that differ from dvc.lock. The same as `dvc status`, without its locks."""
+    """Return the dependencies, settings and outputs that differ from dvc.lock.
+
+    The differences are those of `dvc status`, but DVC's locks are not needed.
+    """
     if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
         return "never run"
     changed = {"its command": "another one"} if one.changed_stage() else {}
@@ -80,7 +83,7 @@ def why_stale(one: "PipelineStage") -> str:
 
 
 def begun(pid: int) -> float:
-    """When a process started, in seconds since 1970."""
+    """Return the time at which a process started, in seconds since 1970."""
     import psutil
 
     try:

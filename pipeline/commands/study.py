@@ -32,7 +32,7 @@ def select(text: str, name: str) -> str:
 
 
 def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
-    """Return the text of params.yaml with other content in these blocks. Raises UserError if it is invalid then."""
+    """Return the text of params.yaml with these blocks replaced. Raises UserError if the result is invalid."""
     for key, value in new.items():
         blocks = re.findall(BLOCK.format(key=key), text, re.MULTILINE)
         if len(blocks) != 1:
@@ -45,7 +45,7 @@ def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
 def block(key: str, value: Mapping | list) -> str:
     """Return a block in the style of params.yaml: one line per run, and a list on the line of its key."""
     yaml, out = YAML(typ="safe"), io.StringIO()
-    yaml.default_flow_style = None  # only what is innermost stands on one line
+    yaml.default_flow_style = None  # only the innermost mappings and lists are written on one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
     yaml.width = 10_000
     yaml.representer.ignore_aliases = lambda _: True  # a block does not refer to another place of the file

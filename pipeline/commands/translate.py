@@ -38,7 +38,10 @@ def lines_in_block(translator: Translator) -> int:
 
 
 def decoded(block: list[bytes], before: int) -> tuple[list[str], UserError | None]:
-    """The lines of a block up to the first that is not UTF-8, and the error of that one. `before` lines precede it."""
+    """The lines of a block before the first line that is not UTF-8, and the error for that line.
+
+    `before` is the number of lines before the block.
+    """
     lines: list[str] = []
     for number, line in enumerate(block, before + 1):
         try:
@@ -52,9 +55,10 @@ def decoded(block: list[bytes], before: int) -> tuple[list[str], UserError | Non
 def fitting(
     translator: Translator, lines: list[str], before: int, split: bool
 ) -> tuple[list[list[str]], UserError | None]:
-    """The parts of each line, up to the first line that is too long for a batch, and the error of that one.
+    """The parts of each line before the first line that cannot be translated, and the error for that line.
 
-    A line is one part. If `split`, a line that is too long is as many parts as it has sentences.
+    A line is one part. If `split`, a line that is too long for a batch has one part for each sentence. A line cannot be
+    translated if one of its parts is too long for a batch.
     """
     parts: list[list[str]] = []
     for number, (line, pieces) in enumerate(zip(lines, translator.encode(lines)), before + 1):
@@ -99,7 +103,7 @@ def row(number: int, hypothesis: Hypothesis, arguments: argparse.Namespace) -> s
 
 
 def progress() -> Progress | None:
-    """A bar over the bytes of standard input, if it is a file and standard output is not the bar's terminal."""
+    """A bar over the bytes of standard input. None if this is not a file, or if standard output is a terminal."""
     status = os.fstat(sys.stdin.fileno())
     if not stat.S_ISREG(status.st_mode) or sys.stdout.isatty():
         return None

@@ -18,8 +18,8 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 
-# Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). params.yaml takes a part of Europarl and the
-# first half of Multi30k.
+# Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). params.yaml takes a part of Europarl and
+# the first half of Multi30k.
 PAIRS = {
     "wmt14-en-de": 4_500_000,
     "wmt14-en-fr": 36_000_000,
@@ -29,11 +29,11 @@ PAIRS = {
 }
 TYPICAL = (27.0, 29.0)  # pieces of a WMT14 pair (benchmarks/workload.py)
 EVALUATED = 3000  # pairs of a dev or test set, as of newstest2013
-FULL = 0.97  # tokens of a batch's longer side, as a part of batch_tokens: 0.96 to 0.985 in results/
+FULL = 0.97  # tokens of a batch's longer side, as a fraction of batch_tokens: 0.96 to 0.985 in results/
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
-BYTES_OF_PAIR = 850  # text and ids: the plan for WMT14 in docs
-COPIES = 2  # DVC's cache holds outputs once more where the file system cannot share blocks
-WEIGHT = 4  # bytes
+BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/benchmarks.md
+COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
+WEIGHT = 4  # bytes of a weight
 PROCESS = 330e6  # bytes of a training of a small model (benchmarks.long_run)
 TRAINED_WEIGHT = 16  # bytes: a weight, its gradient and Adam's two moments
 
@@ -86,7 +86,7 @@ class Training:
 
     @property
     def lengths(self) -> Lengths:
-        """The sums over all steps."""
+        """The sums of the lengths over all steps."""
         longer = self.config.steps * self.config.batch_tokens * FULL
         scale = longer / max(self.corpus.source, self.corpus.target)
         n, m = scale * self.corpus.source, scale * self.corpus.target
@@ -115,5 +115,5 @@ class Training:
 
     @property
     def tokens_per_longer(self) -> float:
-        """The tokens of both sides for one token of the longer side."""
+        """The tokens of both sides per token of the longer side."""
         return (self.corpus.source + self.corpus.target) / max(self.corpus.source, self.corpus.target)

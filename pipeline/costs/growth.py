@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 
 def upper(sizes: Sequence[int]) -> Sequence[int]:
-    """Return the upper half of the sizes, for the fits of power laws. At small sizes, constant costs hide the growth."""
+    """Return the upper half of the sizes, for fits of power laws. At small sizes, constant costs hide the growth."""
     return sizes[len(sizes) // 2 :]
 
 

@@ -1,4 +1,7 @@
-"""The training speed of this machine: a few models are trained for seconds on random pieces; others are interpolated."""
+"""The training speed of this machine.
+
+A few models are trained for a few seconds on random pieces. The speed of other models is interpolated.
+"""
 
 import itertools
 import time
@@ -18,19 +21,19 @@ from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast, precision_of
 
-MODELS = 3  # measured at most
-SECONDS = 6.0  # of timed steps for all of them together; making them and warming up come to about as much
-LIMIT = 20.0  # seconds for all; a larger model is left out where it would take longer
+MODELS = 3  # the largest number of measured models
+SECONDS = 6.0  # of timed steps for all models together; creating the models and warming up takes about as long
+LIMIT = 20.0  # seconds for all models; the larger models are left out if they would take longer
 FIRST = (
     256,
     4e10,
-)  # target tokens and operations of the first batch at most; from its time the size of the others follows
+)  # upper limits for the first batch: target tokens, operations. Its time determines the size of the second batch
 PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on 8 P100 (5.2)
 
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured of one model. `work` is its operations a token."""
+    """The measurements of one model. `work` is the number of operations per token."""
 
     work: float
     seconds_per_token: float  # forward and backward pass
@@ -42,14 +45,18 @@ class Point:
 class Speed:
     """The measured models of a machine, by rising work.
 
-    For other models three rates are interpolated: operations a second, seconds for the update of a weight, and the bytes
-    kept for the backward pass relative to the width of a layer (operations grow with the square of the width).
+    For other models, three rates are interpolated: the operations per second, the seconds for the update of a weight,
+    and the bytes kept for the backward pass divided by the square root of `work`. This root grows with the width of a
+    layer.
     """
 
     points: Sequence[Point]
 
     def at(self, training: Training) -> Point:
-        """The point of a training's model: rates between those of two points, or outside the nearest one's."""
+        """The estimated point of a training's model.
+
+        Its rates are interpolated between two measured models. Outside their range, they are those of the nearest one.
+        """
         work = training.flops / training.tokens
         places = np.log([point.work for point in self.points])
 
@@ -64,14 +71,14 @@ class Speed:
         )
 
     def seconds(self, training: Training) -> float:
-        """Of all steps, without evaluations."""
+        """The time of all steps, without evaluations."""
         point = self.at(training)
         updates = training.config.steps * training.parameters
         return training.tokens * point.seconds_per_token + updates * point.seconds_per_weight
 
 
 def of_paper(base: Training, big: Training) -> Speed:
-    """The paper's 8 P100, which took PAPER_STEPS for its two models."""
+    """The speed of the paper's 8 P100, whose steps took PAPER_STEPS seconds for its two models."""
     points = []
     for training, seconds in ((base, PAPER_STEPS["base"]), (big, PAPER_STEPS["big"])):
         whole = training.config.steps * seconds
@@ -80,7 +87,10 @@ def of_paper(base: Training, big: Training) -> Speed:
 
 
 def measured(trainings: Sequence[Training], device: torch.device) -> Speed | None:
-    """The speed of the smallest, the middle and the largest model that fit into half the memory. None without trainings."""
+    """The speed, measured with the smallest, the middle and the largest model that fit into half the free memory.
+
+    None if there is no such model.
+    """
     limit = psutil.virtual_memory().available / 2
     by_work = {one.flops / one.tokens: one for one in trainings if one.parameters * TRAINED_WEIGHT < limit}
     if not by_work:
@@ -98,7 +108,7 @@ def measured(trainings: Sequence[Training], device: torch.device) -> Speed | Non
 
 
 class RandomPairs:
-    """Pairs of random pieces, of a corpus's mean lengths."""
+    """Pairs of random pieces with the mean lengths of a corpus."""
 
     def __init__(self, training: Training, target_tokens: int) -> None:
         random, corpus = np.random.default_rng(1), training.corpus
@@ -110,7 +120,7 @@ class RandomPairs:
 
     @staticmethod
     def sizes(random: np.random.Generator, mean: float, number: int) -> np.ndarray:
-        """A batch holds sentences of similar length."""
+        """Random lengths within 5% of the mean, because a batch holds sentences of similar length."""
         return np.rint(mean * random.uniform(0.95, 1.05, number)).astype(int)
 
     def __len__(self) -> int:
@@ -128,7 +138,7 @@ class RandomPairs:
 
 
 class Loss(nn.Module):
-    """A batch's loss by a model, as a layer that `kept_bytes` can look at."""
+    """The loss of a batch by a model, as a layer that `kept_bytes` can measure."""
 
     def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
         super().__init__()
@@ -141,7 +151,10 @@ class Loss(nn.Module):
 
 
 def point(training: Training, device: torch.device, seconds: float) -> Point:
-    """Train for so many seconds, on parts of the real size where one takes less than a quarter of them."""
+    """Train for `seconds` seconds and return the measurements.
+
+    The batch has `micro_batch_tokens` tokens, or fewer if these would take more than a quarter of `seconds`.
+    """
     loss = Loss(Transformer(training.model, training.corpus.vocabulary).to(device).train(), training, device)
     optimiser = adam(loss.model.parameters(), training.config)
 

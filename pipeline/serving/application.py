@@ -34,7 +34,7 @@ HEADERS = {
 
 
 def unicode(text: str) -> str:
-    """`text`. Raises ValueError for half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    """Return `text`. Raises ValueError for half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("half of a surrogate pair, which is not valid Unicode")
     return text
@@ -60,7 +60,7 @@ class Search(BaseModel):
 
 
 def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAPI:
-    """The server. Without a `viewer` it has no page and no /trace."""
+    """The server. Without a `viewer`, it has no page, no /model and no /trace."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -80,7 +80,7 @@ def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAP
 
 
 async def invalid(_: Request, error: Any) -> Response:
-    """The answer to a wrong body. It repeats at most the beginning of an unknown key."""
+    """The answer to an invalid body. Of the body, it repeats at most the beginning of an unknown key."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
     return refusal(422, f"{place[:80]}: {first['msg']}")
@@ -128,7 +128,7 @@ def submit(batcher: Batcher, texts: list[str], lengths: list[int], n_best: int) 
 
 
 async def within(seconds: float, results: "asyncio.Future[list]") -> list:
-    """The results. After `seconds`, texts that still wait are not translated."""
+    """Return the results. Raises HTTPException after `seconds`; texts that still wait are then not translated."""
     try:
         return await asyncio.wait_for(results, seconds)
     except TimeoutError:
@@ -142,7 +142,7 @@ async def within(seconds: float, results: "asyncio.Future[list]") -> list:
 
 
 def add_page(app: FastAPI) -> None:
-    """A route for each file of the page. The files are read once, and no other file is ever opened."""
+    """Add a route for each file of the page. The files are read once, and no other file is ever opened."""
 
     def serve(path: str, content: bytes, kind: str) -> None:
         @app.get(path, include_in_schema=False)
@@ -199,7 +199,7 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
 
 
 class Counted(StreamingResponse):
-    """A response that calls `release` when it ends, also if the client has left before its first line."""
+    """A response that calls `release` when it ends, even if the client disconnects before the first line."""
 
     def __init__(self, release: Callable[[], None], *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

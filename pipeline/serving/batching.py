@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from transformer.translator import Hypothesis, Translator
 
-GATHER = 0.01  # seconds to wait, after a batch, for as many texts as it had
+GATHER = 0.01  # seconds to wait after a batch, at most, until as many texts wait as the batch had
 log = logging.getLogger(__name__)
 
 
@@ -17,7 +17,7 @@ class Engine(Protocol):
     """Translates texts. `translations` is called by the worker thread only, `lengths` by any thread."""
 
     longest: int  # pieces that a batch has room for, padding included
-    beam: int  # the most hypotheses of a text
+    beam: int  # the largest number of hypotheses of a text
 
     def lengths(self, texts: list[str]) -> list[int]:
         """The number of pieces of each text."""
@@ -60,7 +60,7 @@ class Batcher:
     """The queue and its worker."""
 
     def __init__(self, engine: Engine, waiting: int) -> None:
-        """`waiting` is the most texts in the queue."""
+        """`waiting` is the largest number of texts in the queue."""
         self.engine, self.most, self.last = engine, waiting, 1
         self.jobs: deque[Job] = deque()
         self.changed = threading.Condition()
@@ -69,7 +69,7 @@ class Batcher:
         self.worker.start()
 
     def submit(self, texts: list[str], lengths: list[int], n_best: int) -> "list[Future[Any]]":
-        """A future for the hypotheses of each text. A cancelled future is not translated.
+        """Return a future for the hypotheses of each text. The text of a cancelled future is not translated.
 
         `lengths` are the numbers of pieces, each at most `engine.longest`. Raises QueueFull, and then queues no text.
         """
@@ -82,7 +82,7 @@ class Batcher:
         return [job.result for job in jobs]
 
     def stop(self) -> None:
-        """Cancel what waits, and end the worker after its batch."""
+        """Cancel the waiting texts, and end the worker after its current batch."""
         with self.changed:
             self.stopped = True
             for job in self.jobs:
@@ -104,15 +104,15 @@ class Batcher:
                     job.result.set_result(result)
 
     def next_batch(self) -> list[Job]:
-        """Return the texts of the next batch, in order of arrival, all with the same `n_best`. After `stop`, return []."""
+        """Return the texts of the next batch, in order of arrival, all with one `n_best`. After `stop`, return []."""
         with self.changed:
             batch: list[Job] = []
             while not batch:
                 self.changed.wait_for(lambda: self.stopped or self.jobs)
                 if self.stopped:
                     return []
-                # Clients of one batch send their next requests at about the same time. Without this wait, the first request
-                # would become a batch of its own.
+                # Clients of one batch send their next requests at about the same time. Without this wait, the first
+                # request would become a batch of its own.
                 self.changed.wait_for(lambda: self.stopped or len(self.jobs) >= self.last, GATHER)
                 longest = 0
                 while self.jobs and (not batch or self.jobs[0].n_best == batch[0].n_best):

@@ -1,6 +1,6 @@
-"""The code of a registered model. MLflow stores this file and transformer/ with the model and runs it to load the model.
+"""The code of a registered model. MLflow stores this file and transformer/ with the model.
 
-It imports nothing of pipeline, which is not stored with the model.
+MLflow runs this file to load the model. The file imports nothing of pipeline, which is not stored with the model.
 """
 
 from typing import Any

@@ -9,12 +9,13 @@ from typing import Any
 from pipeline.tracking.client import ROOT
 from pipeline.tracking.store import opened, uri
 
-# What transformer/ imports, and what MLflow loads the model with. MLflow would otherwise load the model to find out.
+# The packages that transformer/ imports or that MLflow needs to load the model. Without this list, MLflow would load
+# the model to find them.
 REQUIREMENTS = ("mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors")
 
 
 def requirements() -> list[str]:
-    """The installed versions, without the name of torch's build, which package indexes do not list."""
+    """The installed versions, without the suffix of torch's build, such as +cpu, which package indexes do not list."""
     return [f"{name}=={version(name).partition('+')[0]}" for name in REQUIREMENTS]
 
 

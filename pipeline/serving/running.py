@@ -13,7 +13,7 @@ from transformer.config.reading import UserError
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. Port 0 is any free port. Raises UserError if the address cannot be used."""
+    """Return a listening socket. Port 0 selects any free port. Raises UserError if the address cannot be used."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:

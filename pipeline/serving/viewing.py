@@ -17,7 +17,7 @@ EXAMPLES = 3
 
 
 def examples(run: str) -> list[str]:
-    """A few short sentences of the test set of a run, or none where it has not been translated."""
+    """A few short sentences of the test set of a run, or [] if the set has not been translated."""
     path = Path("scores") / run / "translations/samples.json"
     return sorted((each["source"] for each in read_json(path)), key=len)[:EXAMPLES] if path.exists() else []
 
@@ -28,11 +28,11 @@ class Viewer:
     def __init__(self, translator: Translator, name: str, examples: list[str]) -> None:
         """`name` and `examples`, source sentences, are for the page."""
         self.translator, self.name, self.examples = translator, name, examples
-        # Single pieces are asked for thousands of times.
+        # All pieces are looked up once, because a search asks for thousands of single pieces.
         self.pieces = translator.vocabulary.pieces(range(translator.vocabulary.size))
 
     def about(self) -> dict[str, Any]:
-        """The model, for the head of the page."""
+        """Return the name, the sizes and the examples of the model, for the head of the page."""
         model, text = self.translator.model, self.translator.text_config
         return {
             "name": self.name,

@@ -25,7 +25,7 @@ class Monolingual:
     text: str  # a URL or a path below text/; .gz, .xz and .sgm are decoded
     sha256: str | None  # of the decompressed file
     skip: int | None  # leave out this many lines at the start
-    first: int | None  # use only this many lines, from there
+    first: int | None  # use only this many lines, after the skipped lines
 
     def __post_init__(self) -> None:
         require_address(self.text)

@@ -203,7 +203,10 @@ def check_set(params: Mapping, name: str) -> None:
 
 
 def check_value(params: Mapping, block: str, name: str) -> None:
-    """Check a value. Its runs must be selected, and its corpus must be that of the run's real text."""
+    """Check a value. Its runs must be selected, and its corpus must be that of its run.
+
+    If the run is trained on a back-translation, the corpus must be the one that the back-translation extends.
+    """
     where, value = f"params.yaml: {block}.{name}", value_run(params, name)
     others = [other for other in BLOCKS_OF_VALUES if other != block]
     require_own_name(params, block, name, ("runs", "decodings", *others))
@@ -248,7 +251,10 @@ def corpora_of_sets(params: Mapping) -> dict[str, str]:
 
 
 def check_reverse_score(params: Mapping, name: str) -> None:
-    """Check a line of `reverse_scores`. Its run must be selected and must translate in the reverse direction of its set."""
+    """Check a line of `reverse_scores`.
+
+    Its run must be selected and must translate from the target language to the source language of its set.
+    """
     where, chosen = f"params.yaml: reverse_scores.{name}", reverse_score(params, name)
     models = corpora_of_runs(params)
     require_model(chosen.model, models, f"{where}.model")
@@ -272,7 +278,10 @@ def require_reverse(params: Mapping, run: str, corpus_of_run: str, corpus: str, 
 
 
 def require_own_name(params: Mapping, block: str, name: str, others: Iterable[str]) -> None:
-    """`make record` and the results in the terminal know runs, decodings and values by their names alone."""
+    """Raise UserError if `name` is also a name in one of the blocks `others`.
+
+    `make record` and the results in the terminal identify runs, decodings and values by their names alone.
+    """
     for other in others:
         if name in params[other]:
             raise UserError(f"params.yaml: {block}: {name!r} is also a name in `{other}`; another name is expected")

@@ -87,7 +87,7 @@ def require_keys(values: Mapping[str, Any], valid: list[str], where: str) -> Non
 
 
 def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingConfig) -> Choice:
-    """Return the decoder of one of PARTS. It has the common settings of the decoder that uses it, which is `config`."""
+    """Return the decoder under a key of PARTS. Its common settings are those of the decoder that uses it: `config`."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; {{decoder: NAME, number: N}} is expected")
     name, simple = values.get("decoder"), [name for name, cls in DECODERS.items() if not cls.PARTS]

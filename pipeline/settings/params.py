@@ -54,7 +54,7 @@ def require_shallow(text: str) -> None:
 
 
 class Constructor(SafeConstructor):
-    """ruamel.yaml's constructor, with the line of every value that it refuses."""
+    """ruamel.yaml's constructor. Its errors state the line of the refused value."""
 
     def construct_document(self, node: Node) -> Any:
         if size(node, {}) > MOST_VALUES:

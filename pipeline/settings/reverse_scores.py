@@ -1,4 +1,4 @@
-"""The block `reverse_scores`: the decodings of a set, scored by a run of the reverse direction. It causes no training."""
+"""The block `reverse_scores`: a run of the reverse direction scores the decodings of a set. It causes no training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from transformer.config.reading import UserError, keys, read, require, shown
 from transformer.config.training import TrainingConfig
 
 NOT_SEARCHED = {"steps": "it is the budget of a trial", "seed": "a setting is not chosen by luck"}
-DIGITS = 4  # significant digits of a sampled number; the line in params.yaml then has exactly this number
+DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml states the number exactly
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,10 @@ class Search:
 
 
 def search(params: Mapping[str, Any], name: str) -> Search:
-    """Return the search `name` of params.yaml. Raises UserError if it is invalid, or if a setting in its space is."""
+    """Return the search `name` of params.yaml.
+
+    Raises UserError if the search is invalid, or if one of the settings of `combinations_of` is.
+    """
     where, values = f"params.yaml: searches.{name}", entry(params, "searches", name)
     require_known(values, [*keys(SearchConfig), "space"], params, where)
     config = read(SearchConfig, {key: value for key, value in values.items() if key != "space"}, where)
@@ -125,7 +128,7 @@ def line(name: str, run: Mapping[str, Any]) -> str:
 
 
 def require_different(space: tuple[Dimension, ...], where: str) -> None:
-    """Raise UserError if two dimensions give the same setting, or if a setting is not to be searched for."""
+    """Raise UserError if two dimensions give the same setting, or if a dimension gives a setting of NOT_SEARCHED."""
     owners: dict[str, str] = {}
     for one in space:
         for key in one.samples()[0]:
@@ -139,8 +142,8 @@ def require_different(space: tuple[Dimension, ...], where: str) -> None:
 def combinations_of(space: tuple[Dimension, ...]) -> Iterator[dict[str, Any]]:
     """Yield settings that together contain every pair of samples of every two dimensions.
 
-    A setting limits at most one other setting (d_model and h, for example), so all settings of the space are valid if
-    these are.
+    A setting limits at most one other setting (d_model and h, for example). If the yielded settings are
+    valid, all combinations of choices and ends of ranges are therefore valid. Numbers between the ends are not tested.
     """
     first = {key: value for one in space for key, value in one.samples()[0].items()}
     if len(space) == 1:

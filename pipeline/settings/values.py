@@ -22,7 +22,7 @@ OF_SOURCE = "source_probability"
 
 @dataclass(frozen=True)
 class ValueRun:
-    """A value: the model folder below models/, the corpus whose training text is sampled, the settings, the sampling.
+    """A value: the model folder below models/, the corpus of the translated sentences, the settings, the sampling.
 
     `reverse` is the model folder of the reverse direction, which gives the probability of the source.
     """

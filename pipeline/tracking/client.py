@@ -2,7 +2,7 @@
 
     with tracking.following(run, log, description):     a training, live
     tracking.following_search(name, file)               a search for settings, live
-    tracking.mirror_scores(run, Path("scores") / run)   the files of a run, of its training and its decodings
+    tracking.mirror_scores(run, Path("scores") / run)   the files of a run: its training and its decoding
 
 MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process,
 pipeline/tracking/follower.py, writes to the store, because importing MLflow takes seconds and a store can hang.
@@ -33,7 +33,7 @@ def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib
 
 
 def following_search(name: str, file: Path) -> contextlib.AbstractContextManager[None]:
-    """Mirror `file`, the search.json of the search `name`, and what is added to it while the block runs. Never raises."""
+    """Mirror `file`, the search.json of the search `name`, and its changes while the block runs. Never raises."""
     return follower("search", name, str(file))
 
 

@@ -56,7 +56,7 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of `error` in one line. If an OSError or SQLite error is the root cause, return its message."""
+    """Return the message of `error` in one line, or that of its root cause if this is an OSError or SQLite error."""
     origin = error
     while cause := origin.__cause__ or origin.__context__:
         origin = cause

@@ -13,7 +13,7 @@ ENDED = ("complete", "pruned")
 
 
 def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> None:
-    """Mirror the search.json at `path`. Trials in `written` are skipped. Trials that have ended are added to `written`."""
+    """Mirror the search.json at `path`. Skips the trials in `written`, and adds the trials that have ended to it."""
     if not path.exists():
         return
     content = read_json(path)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-# MLflow reads these variables at import. They turn telemetry off. They limit the time that MLflow waits for a server that
-# does not answer; the default is minutes. They close a database after use, so that a removed file is noticed.
+# MLflow reads these variables at import. They turn telemetry off. They limit the time that MLflow waits for a server
+# that does not answer; the default is minutes. They close a database after use, so that a removed file is noticed.
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
 for name, value in {"TIMEOUT": "5", "MAX_RETRIES": "1", "BACKOFF_FACTOR": "1"}.items():
     os.environ.setdefault(f"MLFLOW_HTTP_REQUEST_{name}", value)
@@ -61,7 +61,8 @@ class Store:
         there, run_id, now = run.data, run.info.run_id, int(time.time() * 1000)
         metrics = [Metric(k, v, now, step) for (k, step), v in sorted(entry.curve.items()) if (k, step) not in curve]
         metrics += [Metric(k, v, now, 0) for k, v in entry.metrics.items() if there.metrics.get(k) != v]
-        params = [Param(k, str(v)) for k, v in entry.params.items() if k not in there.params]  # MLflow changes none
+        # MLflow refuses to change the value of a parameter.
+        params = [Param(k, str(v)) for k, v in entry.params.items() if k not in there.params]
         tags = [RunTag(k, v) for k, v in entry.tags.items() if there.tags.get(k) != v]
         for start in range(0, len(metrics), METRICS_AT_ONCE):
             self.client.log_batch(run_id, metrics=metrics[start : start + METRICS_AT_ONCE])
@@ -96,7 +97,7 @@ class Store:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Store]:
-    """The store that MLFLOW_TRACKING_URI names, created if it does not exist. One process at a time has it open.
+    """Yield the store that MLFLOW_TRACKING_URI names. Creates a missing store. One process at a time has it open.
 
     Raises any error of MLflow, SQLite or the system.
     """

@@ -64,7 +64,7 @@ class Sources:
 
 
 def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
-    """Mirror a training that is described by `training`, as far as its log goes. An empty log makes no run."""
+    """Mirror a training that is described by `training`, as far as its log goes. An empty log creates no run."""
     if curve := read_curve(log):
         finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
         status = "RUNNING" if not last else "FINISHED" if finished else "KILLED"

@@ -42,7 +42,7 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, forward)
-    # In a session of its own, because srun kills the workers at Ctrl-C and at SIGTERM.
+    # srun runs in its own session, because it kills the workers when it receives SIGINT (Ctrl-C) or SIGTERM.
     srun = subprocess.Popen(
         [*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, start_new_session=True
     )

@@ -1,8 +1,8 @@
-"""The trials of a search for settings: Optuna's study in an SQLite file, which a killed search continues.
+"""The trials of a search for settings: Optuna's study in an SQLite file. A killed search continues its study.
 
-The samples of trial n depend on the seed, on n and on the trials before it, and not on how often the search was started.
-Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
-median of the completed trials at the same part of the budget, or if its training diverged.
+The samples of trial n depend on the seed, on n and on the trials before it, and not on how often the search was
+started. Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was
+above the median of the completed trials at the same fraction of the budget, or if its training diverged.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from pipeline.settings.searches import Dimension, Search
 
 STARTUP = 5  # completed trials before one is pruned
-WARMUP = 30  # percent of the budget before a trial is pruned; the warm-up of the learning rate is over then
+WARMUP = 30  # percent of the budget before a trial is pruned; the warm-up of the learning rate should be over then
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -70,7 +70,10 @@ class Trials:
 
 
 class Trial:
-    """A trial that is running. `curve` has the step and the dev loss of each evaluation; `hopeless` says to prune it."""
+    """A running trial.
+
+    `curve` has the step and the dev loss of each evaluation. `hopeless` is True if the trial is to be pruned.
+    """
 
     def __init__(self, trial: optuna.trial.Trial, settings: Mapping[str, Any], sign: float) -> None:
         self.trial, self.number, self.settings, self.sign = trial, trial.number, settings, sign
@@ -79,7 +82,7 @@ class Trial:
         self.hopeless = bool(self.reported) and trial.should_prune()  # a resumed trial may have to be pruned at once
 
     def report(self, step: int, dev_loss: float, part: float) -> None:
-        """Add an evaluation, unless the trial had it before it was resumed. `part` of the budget is used."""
+        """Add an evaluation, unless the trial already has it. `part` is the used fraction of the budget."""
         if not self.curve or step > self.curve[-1][0]:
             self.curve.append([step, dev_loss])
             self.trial.set_user_attr("curve", self.curve)
@@ -102,7 +105,7 @@ def seed_of(seed: int, number: int) -> int:
 
 
 def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
-    """Return the sample of a dimension. A trial that is resumed has its sample already."""
+    """Return the sample of a dimension. A resumed trial returns the sample of its first start."""
     bounds = dimension.range
     if bounds is None:
         return trial.suggest_categorical(dimension.name, tuple(range(len(dimension.choices))))

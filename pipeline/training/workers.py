@@ -22,7 +22,7 @@ from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS, ProcessGroup, Workers
 
 LOST = 74  # exit status of a worker that ended because another worker had ended
-GRACE = 10  # seconds the other workers have to exit once one has failed
+GRACE = 10  # seconds in which the other workers must exit after one has failed
 
 
 def launched() -> bool:

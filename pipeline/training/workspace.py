@@ -19,7 +19,7 @@ WORK = Path("work")
 
 
 def code_digest(modules: list[str]) -> str:
-    """Return a digest of these source files, of which two may have the same name in different folders."""
+    """Return a digest of these source files. Two files in different folders may have the same name."""
     places = {"/".join(Path(path).parts[-2:]): Path(path) for path in sorted(modules)}
     return digest({name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in places.items()})
 
@@ -77,7 +77,8 @@ def adopt(run: str) -> None:
 def release(run: str) -> None:
     """Remove the folders of the run's trainings.
 
-    A training that is published is removed here, so that a later edit does not resume a finished training.
+    `train` calls this after it has published a training, so that a later edit does not resume a finished training.
+    `adopt --anew` calls it to remove an unfinished training.
     """
     for path in (WORK / run).iterdir():
         if path.is_dir():

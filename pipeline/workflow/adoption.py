@@ -34,7 +34,7 @@ ABSENT = {
     "training": TrainingConfig.ABSENT,
     "vocabulary": VocabularyConfig.ABSENT,
 }
-ALIKE = 0.5  # at this similarity of its lines a module counts as renamed, as in git
+ALIKE = 0.5  # the similarity of lines from which a module counts as renamed, as in git
 
 
 def entry(stage: PipelineStage) -> Mapping[str, Any] | None:

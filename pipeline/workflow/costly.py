@@ -42,7 +42,10 @@ def seconds_of(stage: str) -> float:
 
 
 def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:
-    """Return the long trainings that are stale only because of code. `stale` is the result of DVC's status."""
+    """Return the long trainings that are stale only because of code. `stale` is the result of DVC's status.
+
+    A training is left out if DVC can restore its outputs for the current code.
+    """
     found = []
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0

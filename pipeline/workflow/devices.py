@@ -1,8 +1,8 @@
 """The GPUs of this machine, and those that a stage uses.
 
-Every process numbers the GPUs that it sees from 0 and computes on the first. Two stages at the same time would share that
-GPU. A stage that needs GPUs therefore claims free ones and hides the others from itself by CUDA_VISIBLE_DEVICES. A claim
-is a lock on a file, which ends with the process.
+Every process numbers the GPUs that it sees from 0 and computes on the first. Two stages at the same time would share
+that GPU. A stage that needs GPUs therefore claims free ones and hides the others from itself by CUDA_VISIBLE_DEVICES.
+A claim is a lock on a file, which ends with the process.
 """
 
 import fcntl
@@ -31,7 +31,8 @@ def visible() -> list[str]:
     if named is None:
         return [str(number) for number, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
     entries = (entry.strip() for entry in named.split(","))
-    return list(takewhile(lambda entry: re.fullmatch(r"\d+|(GPU|MIG)-\S+", entry), entries))  # CUDA stops there, too
+    # CUDA, too, ignores an invalid entry and all entries after it.
+    return list(takewhile(lambda entry: re.fullmatch(r"\d+|(GPU|MIG)-\S+", entry), entries))
 
 
 def limit() -> int:
@@ -40,13 +41,13 @@ def limit() -> int:
 
 
 def claim_for(stage: str, params: Mapping[str, Any]) -> None:
-    """Claim the GPUs that dvc.yaml states for a stage. A worker of a training has those of the process that started it."""
+    """Claim the GPUs that dvc.yaml states for a stage. A worker of a training inherits the GPUs of its parent."""
     if visible() and machine(params).device != "cpu" and "LOCAL_RANK" not in os.environ:
         claim(needed(stage, params))
 
 
 def needed(stage: str, params: Mapping[str, Any]) -> int:
-    """Return the GPUs that dvc.yaml states for a stage, or 0 for what is not a stage."""
+    """Return the number of GPUs that dvc.yaml states for a stage, or 0 if dvc.yaml has no such stage."""
     stages = YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"] if STAGES.exists() else {}
     if stage not in stages:
         return 0
@@ -55,7 +56,10 @@ def needed(stage: str, params: Mapping[str, Any]) -> int:
 
 
 def claim(number: int) -> None:
-    """Show this process and its children `number` of the visible GPUs: free ones, or shared ones if too few are free."""
+    """Restrict this process and its children to `number` of the visible GPUs. 0 restricts nothing.
+
+    Takes free GPUs first. If too few are free, it also takes GPUs that another stage uses.
+    """
     gpus = visible()
     free: list[str] = []
     for gpu in gpus:

@@ -1,4 +1,4 @@
-"""Keeps a copy of dvc.lock and restores it. DVC does not write dvc.lock atomically, so a kill can leave a part of it.
+"""Keeps a copy of dvc.lock and restores it. DVC writes dvc.lock non-atomically, so a killed process can truncate it.
 
 The copy may lack the stages that finished last. DVC restores them from its run cache, or else runs them again.
 """

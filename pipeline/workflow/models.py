@@ -33,7 +33,7 @@ def folder_of(name: str) -> Path:
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """How the model is loaded: with the device and the decoding settings of a run; none for a folder."""
+    """Return the settings for loading the model: the device and decoding settings of a run, or {} for a folder."""
     if is_folder(name):
         return {}
     params = load()
@@ -42,5 +42,8 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 def translator_of(name: str, **settings: Any) -> Translator:
-    """Return the translator of a run, with its decoding settings, or of a folder, with the paper's. `settings` override."""
+    """Return the translator of a run with its decoding settings, or of a folder with the paper's decoding settings.
+
+    `settings` take precedence over these settings.
+    """
     return Translator.load(folder_of(name), **{**settings_of(name), **settings})

@@ -1,8 +1,8 @@
-"""The place that a running stage has reached: a bar on a terminal, and a file that other processes read.
+"""The progress of a running stage, as a bar on a terminal and as a file that other processes read.
 
-Under DVC, which names the stage in DVC_STAGE, the bar writes work/progress/STAGE.json about once a second. Snakemake's
-live line (screen.py) and `make status` read the file. A completed bar removes its file. The file of a stopped stage
-remains and shows where the stage stopped.
+DVC sets DVC_STAGE to the name of the stage. The bar then writes work/progress/STAGE.json about once a second.
+Snakemake's live line (screen.py) and `make status` read the file. A completed bar removes its file. The file of a
+stopped stage remains and shows where the stage stopped.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ PLACES = Path("work/progress")
 
 @dataclass(frozen=True)
 class Place:
-    """How far a task of a stage is. `total` and `left`, the seconds to its end, are None where they are not known."""
+    """The progress of a task of a stage. `left` is the remaining time in seconds. `total` and `left` may be unknown."""
 
     pid: int
     when: float  # seconds since 1970 at which it was written
@@ -36,7 +36,7 @@ class Place:
     note: str
 
     def reached(self) -> str:
-        """`step 420 of 1,200`, or `12.0 of 40.0 MB`."""
+        """Return a text such as `step 420 of 1,200` or `12.0 of 40.0 MB`."""
         if self.unit == "B":
             numbers = [self.done / 1e6, *([] if self.total is None else [self.total / 1e6])]
             return " of ".join(f"{number:,.1f}" for number in numbers) + " MB"
@@ -48,7 +48,7 @@ class Place:
 
 
 def place_of(stage: str) -> Place | None:
-    """Where the stage is, or where it stopped; None if it has no bar, or has come to its end."""
+    """Return the progress of a running or stopped stage. None if the stage has no bar or has completed its bar."""
     try:
         return Place(**json.loads((PLACES / f"{stage}.json").read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -56,14 +56,14 @@ def place_of(stage: str) -> Place | None:
 
 
 class Nowhere(io.TextIOBase):
-    """A file that keeps nothing."""
+    """A file that discards what is written to it."""
 
     def write(self, text: str) -> int:
         return len(text)
 
 
 class Progress(tqdm):
-    """A bar that is drawn on a terminal only, and that writes the stage's place. The arguments are those of tqdm."""
+    """A bar that is drawn on a terminal only and writes the stage's progress file. The arguments are those of tqdm."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         stage = os.environ.get("DVC_STAGE")
@@ -73,7 +73,7 @@ class Progress(tqdm):
         super().__init__(*arguments, **options)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Called by tqdm about once a second."""
+        """Draw the bar and write the progress file. tqdm calls this about once a second."""
         if self.drawn:
             super().display(msg, pos)
         if self.place and msg is None:

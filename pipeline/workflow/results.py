@@ -1,4 +1,4 @@
-"""The results that a workflow ends with: the scores and time of each run, and what changed since the last time."""
+"""The results that a workflow prints at its end: the scores and training times, and their changes since last time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -11,14 +11,14 @@ from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import duration
 from transformer.files import write_json
 
-KEPT = Path("work/results.json")  # what was shown the last time
+KEPT = Path("work/results.json")  # the results that were shown last
 PAGE = Path("reports/index.html")
 SHOWN = 10  # runs; the page has all
 
 
 @dataclass(frozen=True)
 class Result:
-    """The scores of a run or a decoding on its test set. None where a number is not there."""
+    """The scores of a run or a decoding on its test set. A value is None if it is not known."""
 
     name: str
     bleu: float | None
@@ -48,7 +48,7 @@ class Result:
 
 
 def results(params: Mapping[str, Any]) -> Iterator[Result]:
-    """Of the runs and decodings that params.yaml selects."""
+    """Yield the results of the runs and decodings that params.yaml selects."""
     for run in params["runs"]:
         scores = Path("scores", run)
         bleu = within(content(scores / "score.json"), "test", "average", "metrics", "bleu-13a")
@@ -61,7 +61,7 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
 
 
 def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
-    """An entry of score.json: the score and the ends of its interval."""
+    """Return the score and the ends of its interval from an entry of score.json."""
     return within(measure, "score"), within(measure, "low"), within(measure, "high")
 
 
@@ -77,7 +77,7 @@ def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[
 
 
 def show() -> None:
-    """Print the results and the page to open, and keep them for the next time."""
+    """Print the results and the path of the page. Keep the results for the next comparison."""
     found = list(results(load()))
     print("", *table(found, content(KEPT) or {}), sep="\n")
     if PAGE.is_file():

@@ -44,7 +44,7 @@ def remove_damaged(path: Path) -> None:
 def content(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):  # the latter where another process is writing it just now
+    except (FileNotFoundError, ValueError):  # ValueError: another process may be writing the list
         return {}
 
 
@@ -56,7 +56,7 @@ def holders(path: Path) -> set[int]:
 
 
 def writing(path: Path = RWLOCK) -> dict[str, int]:
-    """The paths that living processes of DVC are writing, each with its process."""
+    """Return the paths that running DVC processes are writing, each with the id of its process."""
     write = content(path).get("write", {})
     return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
 

@@ -1,4 +1,4 @@
-"""What a person sees of a workflow: one line a stage, and one live line of what is running.
+"""The terminal output of a workflow: one line for each finished stage, and a live line with the running stages.
 
 `Screen` replaces Snakemake's own handler on its logger. A logger plug-in is not possible, because `snakemake --logger`
 does not find plug-ins in an editable installation, and Snakemake refuses every command if a profile names a missing
@@ -30,9 +30,9 @@ LOGS = Path("work/logs")
 LAST = 15  # lines of a log that are shown when its stage fails
 BETWEEN = (60, 1800)  # without a terminal: seconds between two lines of one stage, at first and at most
 REDRAW = 0.5  # seconds
-IN_SHORT = r"ERROR: failed to reproduce '.*': failed to run: "  # DVC, after what the stage itself says
+IN_SHORT = r"ERROR: failed to reproduce '.*': failed to run: "  # DVC's message, which follows the message of the stage
 ALL = "all"  # the rule that only names all stages
-# Snakemake's words for a failed job, whose log says more
+# Snakemake's messages about a failed job. The log of the job states the cause.
 IMPLIED = ("CalledProcessError in file", "Exiting because a job execution failed", "At least one job did not complete")
 
 
@@ -41,7 +41,7 @@ class Running:
     stage: str
     started: float = field(default_factory=time.monotonic)
     since: float = field(default_factory=time.time)
-    due: float = BETWEEN[0]  # seconds after the start at which a plain line tells where the stage is
+    due: float = BETWEEN[0]  # seconds after the start at which the next line about the stage is printed
 
     @property
     def seconds(self) -> float:
@@ -49,12 +49,16 @@ class Running:
 
     def __str__(self) -> str:
         place = place_of(self.stage)
-        here = place and place.when >= self.since  # and not of an earlier start
+        here = place and place.when >= self.since  # not the place of an earlier start
         return f"{self.stage}: {place if here else duration(self.seconds)}"
 
 
 class Screen(logging.Handler):
-    """Calls `results` if every stage is up to date. After stages have run, `onsuccess` in the Snakefile does the same."""
+    """The logging handler that writes to the terminal.
+
+    It calls `results` if every stage is up to date. After stages have run, `onsuccess` in the Snakefile calls the same
+    function.
+    """
 
     def __init__(self, results: Callable[[], None], stream: TextIO = sys.stderr) -> None:
         super().__init__(logging.INFO)
@@ -66,7 +70,7 @@ class Screen(logging.Handler):
         self.ticker: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """By the record's event, which names the attributes that Snakemake adds to it."""
+        """Call the method for the record's event, which determines the attributes that Snakemake adds to the record."""
         handlers: dict[Any, Callable[[logging.LogRecord], None]] = {
             LogEvent.RUN_INFO: self.planned,
             LogEvent.JOB_INFO: self.begun,
@@ -106,7 +110,7 @@ class Screen(logging.Handler):
         job = self.running.pop(record.jobid, None)
         if job:
             said = f"{job.stage} failed after {duration(job.seconds)}."
-            if record.rule_msg:  # the executor's, such as sbatch's
+            if record.rule_msg:  # a message of the executor, for example of sbatch
                 said = f"{said}\n{record.rule_msg.strip()}"
             path, lines = LOGS / f"{job.stage}.log", list[str]()
             if path.exists() and path.stat().st_mtime >= job.since:  # not the log of an earlier start
@@ -115,7 +119,7 @@ class Screen(logging.Handler):
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Print warnings and errors. Of the rest, report only that nothing is to do or that stages are being stopped."""
+        """Print warnings and errors. Of other records, report only that nothing is to do or that stages are stopped."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.say("Nothing to do: every stage is up to date.")
@@ -126,7 +130,7 @@ class Screen(logging.Handler):
             self.say(text)
 
     def say(self, text: str) -> None:
-        """Write lines in the place of the live line, which is drawn again with the next tick."""
+        """Write `text` in place of the live line. The next tick draws the live line again."""
         if self.drawn:
             self.stream.write("\r\x1b[2K")
             self.drawn = False
@@ -167,13 +171,13 @@ def text_of(stage: str) -> str:
 
 
 def note_duration(stage: str, seconds: float) -> None:
-    """Keep how long the stage took, for `make plan`."""
-    with contextlib.suppress(OSError, ValueError):  # no result needs it
+    """Record the duration of the stage for `make plan`."""
+    with contextlib.suppress(OSError, ValueError):  # no result depends on it
         write_json(DURATIONS, {**(content(DURATIONS) or {}), stage: round(seconds, 1)})
 
 
 def take_over(logger: logging.Logger, results: Callable[[], None]) -> None:
-    """Replace the handler by which Snakemake writes to the terminal. Another logger that the user has named stays."""
+    """Replace Snakemake's handler for the terminal. A logger plug-in that the user has chosen is not replaced."""
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)

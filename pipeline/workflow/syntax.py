@@ -1,4 +1,4 @@
-"""Whether two versions of a module have the same syntax tree."""
+"""Compares the syntax trees of two versions of a module."""
 
 import ast
 from collections.abc import Mapping

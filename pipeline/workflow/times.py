@@ -28,7 +28,7 @@ def read_times(path: Path, output: Path) -> dict[str, Any] | None:
 
 
 def duration(seconds: float) -> str:
-    """`2 d 3 h`, `1 h 23 min` or `4 min 5 s`: the two largest units."""
+    """Return a time in its two largest units, for example `2 d 3 h`, `1 h 23 min` or `4 min 5 s`."""
     whole = round(seconds)
     units = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
     first = next((place for place, (number, _) in enumerate(units) if number), 3)
