@@ -36,7 +36,7 @@ from tests.shortened import OUTPUTS, RUN, TRAIN, content, shortened
 PATIENCE = 1800  # seconds for one run of the workflow
 TOLERANCE = 1e-4  # relative, of a loss: as in tests/test_parallel.py
 COMPARED = 40  # steps; the difference in rounding grows with the steps
-STEPS = 4000  # some 90 seconds: Slurm looks at time limits every 30
+STEPS = 4100  # some 90 seconds: Slurm looks at time limits every 30
 STAGES = [name for name in OUTPUTS if name.partition("@")[0] not in ("decoding", "ensemble", "value")]
 # Without an accounting database. The first check of a job is 2 seconds after its submission.
 OPTIONS = ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "2")
