@@ -167,12 +167,11 @@ def without_dropout(project: Project, root: Path, nodes: int) -> Project:
 
 
 def check(slurm: Slurm, folder: Path) -> None:
+    plain, through = demonstration(folder / "plain"), demonstration(folder / "slurm")
     print("1. the demonstration without Slurm")
-    plain = demonstration(folder / "plain")
     plain.run("snakemake", "--cores", "2")
 
     print("2. the demonstration through Slurm")
-    through = demonstration(folder / "slurm")
     workflow = Workflow(slurm, through)
     job = reach_the_time_limit(slurm, workflow)
     workflow.trains(beyond=workflow.step())
