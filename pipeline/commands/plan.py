@@ -51,8 +51,9 @@ BLOCKS = {  # each stage, and the block of params.yaml whose lines it runs
 OTHERS = ("layer_costs", *BLOCKS, "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds that a stage takes to start: DVC and imports
-# Further seconds that do not depend on the corpus, on two cores.
-OWN = {"layer_costs": 40.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
+# Further seconds that do not depend on the corpus, on two cores. The average of large checkpoints takes longer, but little
+# beside their training.
+OWN = {"layer_costs": 40.0, "average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
 # Seconds. docs/benchmarks.md has the sum of normalise, binarise and the sampling for learn_bpe.
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
 GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
