@@ -31,10 +31,11 @@ class Headline:
 def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Comparison) -> list[Headline]:
     """One for each study: those of selected runs first, those that lack trainings and are shown nowhere last."""
     found, known = {}, catalogue(params)
+    trained = {run.run for study in studies for run in study.runs if run.scores}
     for study in studies:
         if any(run.scores for run in study.runs):
-            found[study.name] = headline(study, len(known.get(study.name, study.runs)), compared)
-    trained = {run.run for study in studies for run in study.runs if run.scores}
+            runs = {run.run for run in study.runs} | set(known.get(study.name, ()))  # also those on other corpora
+            found[study.name] = headline(study, len(trained & runs), len(runs), compared)
     missing = {name: runs for name, runs in known.items() if name not in found and not set(runs) <= trained}
     whole = [name for name, runs in missing.items() if not any(set(runs) < set(others) for others in missing.values())]
     whole.sort(key=lambda name: -len(missing[name]))
@@ -57,7 +58,7 @@ def not_done(name: str, trained: int, runs: int) -> Headline:
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 
-def headline(study: Study, runs: int, compared: Comparison) -> Headline:
+def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Headline:
     scored = [run for run in study.best_first() if run.scores]
     figure, says, note = best(scored, study.corpus)
     agreeing, changes = compared.agreeing
@@ -70,10 +71,7 @@ def headline(study: Study, runs: int, compared: Comparison) -> Headline:
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"Published: {study.claim()}"
-    total = max(runs, len(study.runs))
-    return Headline(
-        study.name, len(scored), total, figure, says, note, origin="recorded" if study.recorded else "selected"
-    )
+    return Headline(study.name, trained, runs, figure, says, note, origin="recorded" if study.recorded else "selected")
 
 
 def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
