@@ -85,7 +85,7 @@ def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[s
     """Names, corpora and runs of studies. Each run is in one: the study that has most of the runs left on its corpus.
 
     The runs on a corpus are the study `selection` if one of them is in no study. A study of several corpora becomes as
-    many.
+    many. The runs on a corpus that help a study of another corpus have the name of their corpus.
     """
     known = catalogue(params)
     others = {run.corpus for run in runs if not any(run.run in members for members in known.values())}
@@ -100,8 +100,13 @@ def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[s
             chosen.append((name, corpus, [run for run in left if run.run in known[name]]))
             left = [run for run in left if run.run not in known[name]]
     of_name = Counter(name for name, *_ in chosen)
-    found = [
-        (name if of_name[name] == 1 else f"{name}-{corpus}", corpus, tuple(members)) for name, corpus, members in chosen
-    ]
+
+    def shown(name: str, corpus: str) -> str:
+        if of_name[name] > 1:
+            return f"{name}-{corpus}"
+        main = next(iter(params["studies"][name]["runs"].values()))["corpus"] if name in known else corpus
+        return name if corpus == main else corpus
+
+    found = [(shown(name, corpus), corpus, tuple(members)) for name, corpus, members in chosen]
     order = [run.run for run in runs]
     return sorted(found, key=lambda study: order.index(study[2][0].run))
