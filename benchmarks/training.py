@@ -10,9 +10,9 @@ The first row of the table trains as pipeline.train does on this device with `ba
 - the start-up, from the construction of the optimiser to the end of the first step at full speed, including compilation.
 
 The row of a library that is not installed (`pip install transformers`, `joeynmt`) shows dashes and the reason. A
-system that has not started within --minutes is skipped, so that the benchmark ends within ten minutes. torch caches compiled code for the
-next run. --profile prints where the time of our steps goes. On a GPU the batches are those of the paper (25,000
-source and 25,000 target tokens), and the precision is bfloat16.
+system that has not started within --minutes is skipped, so that the benchmark ends within ten minutes. torch caches
+compiled code for the next run. --profile prints where the time of our steps goes. On a GPU the batches are those of the
+paper (25,000 source and 25,000 target tokens), and the precision is bfloat16.
 """
 
 import argparse

@@ -5,9 +5,9 @@
         --test data/sets/CORPUS-test --out data/NAME --sets data/sets --reports scores/corpora/NAME
 
 Reads params.yaml (back_translations.NAME: tagged, ratio) and the outputs of the preceding stages. Writes what the
-stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test, and the
-report binarise.json; and augment.json, with the number of pairs of each kind. All but `binarised` and the reports are
-copies of those of the corpus.
+stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test,
+and the report binarise.json. Also writes augment.json, with the number of pairs of each kind. All but `binarised` and
+the reports are copies of those of the corpus.
 
 The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
 `ratio` synthetic pairs per real pair. The numbers of copies of any two real pairs differ by at most 1. If `tagged`,

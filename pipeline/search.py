@@ -180,7 +180,7 @@ def main(arguments: argparse.Namespace) -> int:
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
         if trials.best() is None:
-            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; narrow the space of the search")
+            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; narrow its space")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
         made_on = hardware.hardware(hardware.torch_device(options, 1))
         write_times(arguments.times, arguments.out, {**made_on, "commit": hardware.commit(), "started": started})

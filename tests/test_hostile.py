@@ -114,7 +114,9 @@ def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
     counts = json.loads(Path("scores/corpora/own/normalise.json").read_text())["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 69
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
-    assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, "the long lines are left out"
+    assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, (
+        "the long lines are left out"
+    )
 
 
 def test_every_line_has_a_translation_and_an_empty_line_an_empty_one(folder):
