@@ -286,6 +286,22 @@ def test_a_study_that_is_both_selected_and_recorded_has_two_tables(project, tmp_
     assert [{run.recorded for run in study.runs} for study in found] == [{False}, {True}]
 
 
+def test_a_run_that_helps_a_study_of_another_corpus_counts_there_and_has_its_corpus_as_name(project, tmp_path):
+    whole = project("multi30k-decoding")
+    for run in whole["runs"]:
+        write_scores(whole, run, tmp_path / "scores")
+        recorded(whole, run, tmp_path)
+    shutil.rmtree(tmp_path / "scores")
+    params = {**whole, "runs": {}}
+    kept = studies(params, known(params, tmp_path))
+    assert {study.name: study.corpus for study in kept} == {
+        "multi30k-decoding": "multi30k",
+        "multi30k-reverse": "multi30k-reverse",
+    }
+    cards = {each.study: each.progress for each in headlines(params, kept, comparison(kept))}
+    assert (cards["multi30k-decoding"], cards["multi30k-reverse"]) == ("3 of 3", "1 of 1")
+
+
 def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):
     params = project("demo-warmup")
     for run in params["runs"]:
