@@ -30,7 +30,7 @@ def write_corpus(paths: list[Path], pairs: int, folder: Path) -> None:
 
 
 def extended(paths: list[Path]) -> Iterator[Pair]:
-    """Yields the corpus, and then variations of it without end."""
+    """Yields the corpus, and then endless variations of it."""
     for turn in count():
         yield from retold(opened(paths), turn) if turn else opened(paths)
 

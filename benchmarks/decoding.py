@@ -5,15 +5,15 @@
 
 The beam is 4, without a length penalty. The precisions are float32 and the one that `decoding.precision: auto` chooses
 on this machine; CTranslate2 also computes in int8. The systems take turns. For each system and precision, the table has
-the median of target tokens per second over the rounds, the speed of ours in `auto` divided by this speed, the share of
-translations equal to ours in float32, and sacreBLEU if there is a reference. A system that cannot translate on this
-machine has dashes and the reason.
+the median of target tokens per second over the rounds, the speed of ours in the same precision (for int8, that of
+`auto`) divided by this speed, the share of translations equal to ours in float32, and sacreBLEU if there is a
+reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
 All systems get the same batches, which are sorted by length. On a CPU, our decoder and CTranslate2 translate one batch
-per thread. generate has no such mode, so it is also measured when as many threads call it. It does not sort sentences
-itself, so it is also measured on batches of 32 lines in the order of the text.
+per thread. generate has no such mode, so it is also measured with calls from as many threads. It does not sort
+sentences itself, so it is also measured on batches of 32 lines in the order of the text.
 
-The second form uses random weights. They almost never choose EOS, so translations reach the length limit. It is set to
+The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
 """
 
@@ -53,7 +53,7 @@ System = tuple[str, str]
 def available(
     chosen: Iterable[System], model: Transformer, config: DecodingConfig, sources: Batch
 ) -> tuple[dict[System, Translate], dict[System, str]]:
-    """The systems that can translate `sources` on this machine, and for each other system the reason."""
+    """The systems that can translate `sources` on this machine, and the reason why each of the others cannot."""
     systems, reasons = {}, {}
     for system in chosen:
         name, precision = system
@@ -91,7 +91,7 @@ class Task:
     bleu: Callable[[Batch], str]  # takes translations in the order of `sources`
 
     def compare(self, names: list[str], model: Transformer, config: DecodingConfig) -> list[str]:
-        """The rows of the table for these systems. `config.precision` is what `auto` is on this machine."""
+        """The rows of the table for these systems. `config.precision` is the one that `auto` chooses here."""
         precisions = dict.fromkeys((config.precision, "float32"))
         chosen = [(name, precision) for precision in precisions for name in names] + [("CTranslate2", "int8")]
         systems, reasons = available(chosen, model, config, self.sources[:1])

@@ -2,13 +2,13 @@
 
     python -m benchmarks.epoch BINARISED [--model tiny] [--batches 200] [--turn 10] [--threads 2]
 
-BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, whose shapes are soon known;
-in a training on a CPU with batches by length every shape is new. Here each system takes consecutive batches, prepared by
-a prefetch thread as in training, a turn of them at a time. The columns are:
+BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, whose shapes are soon
+known. In a training on a CPU with batches by length, every shape is new. Here the systems take turns of --turn
+consecutive batches, which a prefetch thread prepares as in training. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;
-- the same by CPU time, which depends less on what else the machine does.
+- the same by CPU time, which depends less on other work of the machine.
 """
 
 import argparse
@@ -106,9 +106,9 @@ class System:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.epoch", description=__doc__.split("\n\n")[0])
     parser.add_argument("binarised", type=Path)
-    parser.add_argument("--model", default="tiny", help="of params.yaml")
+    parser.add_argument("--model", default="tiny", help="a model of params.yaml")
     parser.add_argument("--batches", type=int, default=200)
-    parser.add_argument("--turn", type=int, default=10, help="batches of a turn")
+    parser.add_argument("--turn", type=int, default=10, help="batches per turn")
     parser.add_argument("--threads", type=int, default=2)
     return parser
 

@@ -3,8 +3,9 @@
     python -m benchmarks.learning DATA [--model base] [--minutes 3] [--every 250] [--out learning.svg]
                                        [--test SOURCE REFERENCE] [--keep FOLDER]
 
-DATA is a folder written by binarise, such as data/CORPUS/binarised. Each trainer runs for --minutes, one after the
-other. The time includes compilation, which happens on a GPU only, and excludes the dev losses, one every --every steps.
+DATA is a folder written by binarise, such as data/CORPUS/binarised. The trainers run one after the other, each for
+--minutes. The time includes compilation, which happens on a GPU only, and excludes the dev losses, which are computed
+every --every steps.
 
 Prints the losses and the time that our trainer took to reach the last loss of the other, and draws both curves. --test
 translates SOURCE with the last weights of our model and prints BLEU. --keep writes them as a model folder, in the
@@ -88,7 +89,7 @@ class Study(NamedTuple):
         return precision_of(self.config.precision, self.device, new_shapes=True)
 
     def over(self, seconds: float) -> bool:
-        """Whether the time is up, given the seconds at the last dev loss. Asked after every step of ours."""
+        """Whether the time is up, given the seconds at the last dev loss. Called after every step of our trainer."""
         return seconds > 60 * self.minutes
 
     def batches(self) -> Batches:

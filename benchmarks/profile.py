@@ -25,7 +25,7 @@ GROUPS = {
 
 # Operators that copy a tensor's value, or a size that depends on it, to the host.
 READ_BY_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"}
-# On a CPU its kernel reads the number of steps; on a GPU the kernel does so without the host.
+# On a CPU, this operator's kernel reads the number of steps. On a GPU, the kernel does so without the host.
 READS_ITSELF = "aten::_fused_adamw_"
 
 
@@ -84,7 +84,7 @@ def print_profile(run: Callable[[], object], steps: int, device: torch.device) -
     groups: Counter[str] = Counter()
     for name, microseconds in kernels.items():
         groups[group_of(name)] += microseconds
-    for title, rows in (("where ours spends it", groups.most_common()), ("longest", kernels.most_common(12))):
+    for title, rows in (("group of operations", groups.most_common()), ("longest kernels", kernels.most_common(12))):
         print(f"| {title} | ms a step | share |\n|---|---:|---:|")
         for name, microseconds in rows:
             print(f"| {name[:80]} | {microseconds / 1e3 / steps:.2f} | {microseconds / kernels.total():.1%} |")

@@ -12,7 +12,7 @@ MEASURED = ("transformer/**/*.py", "benchmarks/gpu/*.py", "benchmarks/profile.py
 
 
 class Table(TypedDict):
-    """All cells are texts. A figure that was not taken is a dash."""
+    """All cells are strings. A figure that was not taken is a dash."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -33,7 +33,7 @@ def write_record(
 
 
 def code_digest() -> str:
-    """The sha256 of the code that benchmarks.gpu measures and of its own."""
+    """The sha256 of the code of benchmarks.gpu and of the code that it measures."""
     total = hashlib.sha256()
     for path in sorted(path for pattern in MEASURED for path in ROOT.glob(pattern)):
         total.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())

@@ -3,9 +3,9 @@
     python -m benchmarks.record [--into NAME] BENCHMARK [ARGUMENTS ...]
     python -m benchmarks.record FILE.json ...
 
-BENCHMARK is a module of this folder, and ARGUMENTS are its own. Prints what it prints. Writes
+BENCHMARK is a module of this folder, and ARGUMENTS are its arguments. Prints its output. Writes
 benchmarks/results/NAME.json (default: BENCHMARK.json), from which `python -m tests.pages` writes docs/benchmarks.md.
-The arguments may also be JSON files that benchmarks.gpu wrote on another machine. They are copied to benchmarks/results/.
+The second form copies JSON files that benchmarks.gpu wrote on another machine to benchmarks/results/.
 """
 
 import argparse
@@ -64,10 +64,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def take(path: Path) -> None:
-    """Take a file of benchmarks.gpu, with the commit of the code that it measured."""
+    """Copy a file of benchmarks.gpu to the results, with the commit of the code that it measured."""
     record = read_json(path)
     if not isinstance(record, dict) or "code" not in record:
-        raise UserError(f"{path} is no file of benchmarks.gpu")
+        raise UserError(f"{path} is not a file that benchmarks.gpu wrote")
     if record["device"] != "cuda":
         raise UserError(f"{path} was made on a {record['device']}; only a GPU's figures are taken")
     if record["code"] != code_digest():

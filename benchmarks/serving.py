@@ -2,9 +2,9 @@
 
     python -m benchmarks.serving models/multi30k-small/average data/sets/multi30k-test/normalised.en
 
-Each client sends one sentence, waits for its translation and sends the next. The server is a process of its own; the
-clients are threads of this one, on the same machine. Prints sentences per second, their ratio to one client, and the
-50th and 99th percentile of the time of a request. Both systems compute in the same precision and with as many threads.
+Each client sends one sentence, waits for its translation and sends the next. The server is a process of its own. The
+clients are threads of this process, on the same machine. Prints sentences per second, their ratio to one client, and
+the 50th and 99th percentile of the time of a request. Both systems use the same precision and number of threads.
 """
 
 import argparse
@@ -75,7 +75,7 @@ SYSTEMS = ("ours", "CTranslate2")
 
 
 def run_server(system: str, folder: Path, precision: str, threads: int, port: Connection) -> None:
-    """Serve, in a process of its own. The port is sent through `port`."""
+    """Serve in this process, and send the port's number through `port`."""
     translator = Translator.load(folder, "cpu", precision, threads=threads)
     engine: Engine = TranslatorEngine(translator) if system == "ours" else CTranslate2Engine(translator, folder)
     engine.translations(["a"], 1)

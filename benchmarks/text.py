@@ -172,7 +172,7 @@ def growth(results: dict[int, Result]) -> str:
     exponent, _ = np.polyfit(np.log(pairs), np.log(seconds - start), 1)
     plan = ", ".join(f"{name} {(start + slope * size) / 60:.1f} minutes" for name, size in WMT14.items())
     return (
-        f"Processor time of the three: {', '.join(f'{s:.1f}' for s in seconds)} s; {start:.2f} s and "
+        f"CPU time of normalise, sampling and binarise: {', '.join(f'{s:.1f}' for s in seconds)} s; {start:.2f} s and "
         f"{slope * 1e6:.1f} microseconds a pair (R^2 {fit:.5f}, no point more than {abs(seconds / line - 1).max():.1%} "
         f"off); above the start-up it grows as pairs^{exponent:.3f}. WMT14 by this line: {plan}."
     )

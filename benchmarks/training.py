@@ -250,7 +250,7 @@ def main(arguments: argparse.Namespace) -> None:
     print(f"{name}, torch {torch.__version__}\n")
     if cuda and not compiles("cuda"):
         print(f"torch.compile is not available: {hindrance()}.\n")
-    print(table_row(["shape", "trainer", "real tokens/s", "time, ours = 1", "MFU", "memory, GB", "start-up, s"]))
+    print(table_row(["shape", "trainer", "real tokens/s", "time, ours = 1", "MFU", "memory, GiB", "start-up, s"]))
     print("|---|---|---:|---:|---:|---:|---:|", flush=True)
     for shape in arguments.shape:
         chosen = systems(cuda, arguments.compile)

@@ -2,10 +2,11 @@
 
     python -m benchmarks.workflow [--rounds 3]
 
-Prints a table of times and goals, as medians over the rounds. The CPU time is an estimate of the time on an idle
-machine. The commands run in a copy of the project with the same DAG, whose stages do almost nothing (tests/stubs.py).
-The time of a stage is that of the whole command, including the start of the tools, divided by the number of stages that
-ran. The last two rows use the DAG of all trainings of the paper, in which DVC reads ten times as many stages.
+Prints a table of goals and times. The times are medians over the rounds. The CPU time is an estimate of the time on an
+idle machine. The commands run in a copy of the project with the same DAG, whose stages do almost nothing
+(tests/stubs.py). The time of a stage is that of the whole command, including the start of the tools, divided by the
+number of stages that ran. The last four rows use the DAG of all trainings of the paper, in which DVC reads ten times as
+many stages.
 """
 
 import argparse
@@ -34,7 +35,7 @@ def timed(project: StubProject, command: list[str]) -> tuple[float, float]:
 
 
 def per_stage(project: StubProject, command: list[str], scratch: Path) -> tuple[float, float]:
-    """The same times per stage that the command runs, in a copy of the project."""
+    """The times of `timed` per stage that the command runs, in a copy of the project."""
     copy = project.copy(scratch)
     (copy.root / "work").mkdir(exist_ok=True)  # for the list of stages that ran
     seconds = timed(copy, command)

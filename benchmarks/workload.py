@@ -30,7 +30,7 @@ class LogNormalPairs:
 
 
 class Repeated:
-    """A corpus, repeated until it has as many pairs as WMT14 EN-DE: an epoch then has as many different batches."""
+    """A corpus, repeated to `pairs` pairs. By default, an epoch has as many different batches as one of WMT14 EN-DE."""
 
     def __init__(self, corpus: Pairs, pairs: int = WMT14_EN_DE) -> None:
         self.corpus, self.pairs = corpus, pairs

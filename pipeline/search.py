@@ -44,6 +44,10 @@ from transformer.translator import Translator
 RESULT = "search.json"
 
 
+class RefusedTrial(Exception):
+    """A whole number between the ends of its range is not a valid setting. An odd `d_model` is an example."""
+
+
 @dataclass(frozen=True)
 class Searcher:
     """One search in its folder `place`. `stop()` is true after SIGTERM, SIGINT or the time limit."""
@@ -66,7 +70,7 @@ class Searcher:
                 folder = self.place / f"trial-{trial.number}"
                 try:
                     done = self.attempt(trial, folder)
-                except Diverged as error:
+                except (Diverged, RefusedTrial) as error:
                     trial.prune(str(error).partition(";")[0])
                     done = True
                 self.write()
@@ -78,7 +82,10 @@ class Searcher:
 
     def attempt(self, trial: Trial, folder: Path) -> bool:
         """Train a trial in its folder, and tell Optuna how it ended. False if it was interrupted."""
-        model, config = trial_settings(self.params, self.name, self.search, trial.settings)
+        try:
+            model, config = trial_settings(self.params, self.name, self.search, trial.settings)
+        except UserError as error:
+            raise RefusedTrial(str(error)) from None
         training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
         try:
             return self.follow(trial, training, folder)

@@ -4,11 +4,14 @@
         --out models/RUN/checkpoints --scores scores/RUN --times work/times/RUN/training.json
 
 Reads the binarised pairs, which must be encoded with the given vocabulary. Writes the last checkpoints for averaging
-and the model's settings to --out, the losses (training.jsonl) and a summary (training.json) to --scores, and the times
-and the hardware to --times. SIGTERM, SIGINT and machine.time_limit_minutes stop the training: it saves its state and
-exits with status 75. If machine.processes is above 1, that many processes share the training, as under
-`torchrun --nproc-per-node N -m pipeline.train`. If machine.nodes is above 1, that many nodes of a Slurm allocation run
-machine.processes processes each.
+and the model's settings to --out. Writes the losses (training.jsonl) and a summary (training.json) to --scores. Writes
+the times and the hardware to --times.
+
+SIGTERM, SIGINT and machine.time_limit_minutes stop the training. It then saves its state and exits with status 75.
+
+If machine.processes is above 1, that many processes share the training. `torchrun --nproc-per-node N -m pipeline.train`
+has the same effect. If machine.nodes is above 1, each of that many nodes of a Slurm allocation runs machine.processes
+processes.
 """
 
 import argparse
@@ -44,8 +47,8 @@ from transformer.precision import precision_of
 from transformer.store import Reader, Store
 from transformer.training import Trainer, batches_of, new_state
 
-# The modules that compute the result. They are listed at import, because the modules that are imported later differ
-# between `pipeline.train` and `pipeline.search`.
+# The source files of the modules that compute the result. They are listed at import, because `pipeline.train` and
+# `pipeline.search` import different modules later.
 CODE = [module.__file__ for name, module in sys.modules.items() if name.startswith("transformer.") and module.__file__]
 
 
@@ -57,10 +60,14 @@ def trainer(
     options: MachineConfig,
     group: Workers,
 ) -> Trainer:
-    """The training whose state is in the folder `place`, or a new training if the folder has no state.
+    """Return the training whose state is in the folder `place`, or a new training if the folder has no state.
 
-    Raises UserError if a dev line is longer than micro_batch_tokens, if no training pair is within max_length, or if
-    the data or the saved state do not fit the vocabulary, the settings or the machine.
+    Raises UserError in these cases:
+
+    - A dev line has more than micro_batch_tokens pieces.
+    - No training pair is within max_length.
+    - The data are damaged, or were encoded with another vocabulary.
+    - The saved state is damaged, or was made with other settings, other data or other hardware.
     """
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
@@ -180,7 +187,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
 def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
     """Train as one of the other workers, after the first worker has claimed the folder. Returns the exit status.
 
-    The first worker reports the errors that occur in all workers.
+    If an error occurs in all workers, only the first worker reports it.
     """
     _, model, config = run_settings(load(), arguments.run)
     group.wait()
@@ -194,15 +201,16 @@ def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers
 
 
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
-    """The settings of a training, and the digest of the settings and the data. The digest names the work folder."""
+    """Return the settings of a training, and a digest of settings and data. The digest names the work folder."""
     settings = {"model": vars(model), "training": vars(config)}
     return settings, digest([since_the_first(settings), binarised["sum"]])
 
 
 def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
-    """Return the settings without those that are off and did not exist when the first work folders were made.
+    """Return the settings without those that `ABSENT` lists with the same value.
 
-    A new setting therefore does not change the key of an unfinished training. `schedule` is always kept, because the
+    `ABSENT` lists the settings that were added later, with the values that mean the earlier behaviour. A new setting
+    with this value therefore does not change the key of an unfinished training. `schedule` is always kept, because the
     keys of the first work folders include it.
     """
     off = {"model": ModelConfig.ABSENT, "training": {**TrainingConfig.ABSENT, "schedule": None}}

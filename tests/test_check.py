@@ -20,7 +20,7 @@ from pipeline.settings.params import parse
 from tests.imports import ROOT
 from transformer.config.reading import UserError
 
-# 10^30 references to one text: printing, copying or comparing all of it never ends
+# A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.
 ENDLESS = functools.reduce(lambda inner, _: [inner] * 10, range(30), "x")
 
 # Blocks whose keys are names chosen by the user
@@ -120,7 +120,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
     for path in leaves(params):
         kind, optional = type(inside(params, path)), may_be_left_out(params, path)
         if kind is type(None):
-            kinds = {bool, list, dict}  # the types accepted beside null are unknown here
+            kinds = {bool, list, dict}  # the types that are accepted besides null are unknown here
         else:
             takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
             kinds = (
@@ -242,9 +242,9 @@ def test_every_key_of_base_must_be_there(params):
             "the corpus demo has a set of this name",
         ),
         ("sets.new", {"corpus": "dmo", "source": "text/a", "target": "text/b"}, "did you mean 'demo'?"),
-        ("sets.new", {"source": "text/a", "target": "text/b"}, "sets.new.corpus: None is not possible"),
-        ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: not possible for a set"),
-        ("sets.new", {"corpus": "demo", "archive": "dev", "source": "text/a", "target": "text/b"}, "dev: unknown key"),
+        ("sets.new", {"source": "text/a", "target": "text/b"}, "sets.new.corpus is missing"),
+        ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: this is not a setting of a set"),
+        ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev is not an archive of"),
         ("ensembles.e", {"first": "demo-tiny/average"}, "ensembles.e.second is missing"),
         ("ensembles.e", {"first": "demo-tiny/average", "second": "x/average"}, "the models are demo-tiny/average"),
         ("decodings.d", {"model": "ensembles/e", "set": "demo-test"}, "the models are demo-tiny/average"),
@@ -395,7 +395,7 @@ def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
 
 
 def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
-    """The limit is for params.yaml only: a counted number, as the tokens of a training, may be larger."""
+    """The limit holds only for params.yaml. A count, such as the tokens of a training, may be larger."""
     lines = (ROOT / "params.yaml").read_text(encoding="utf-8").split("\n")
     places = [n for n in range(lines.index("base:"), lines.index("corpora:")) if re.match(r" +\w+: \d+( |$)", lines[n])]
     assert len(places) > 30

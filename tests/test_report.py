@@ -1,4 +1,4 @@
-"""The report: what it shows of which runs, that every number is where it belongs, and the page as a browser gets it."""
+"""The report: the runs that it shows, the places of all numbers, and the page as a browser gets it."""
 
 import argparse
 import base64
@@ -42,7 +42,7 @@ from transformer.flops import Lengths, forward_flops
 SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]
 MEASURES = tuple(run_tables.MEASURES)
 COMMIT = "abc123" * 6 + "abcd-dirty"
-ESTIMATE = 5025.2 * 8 * 9.5e12  # by the paper's formula, of the times that write_all_times writes
+ESTIMATE = 5025.2 * 8 * 9.5e12  # by the paper's formula, from the times that write_all_times writes
 
 
 def metrics(bleu: float) -> dict:
@@ -55,7 +55,7 @@ def metrics(bleu: float) -> dict:
 
 
 def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> None:
-    """All score files and times of a run, invented. Dev is 2 BLEU below test with the last checkpoint, 1 averaged."""
+    """Write invented scores and times of a run. Dev is 2 BLEU below test for the last checkpoint, 1 for the average."""
     corpus, model, training = run_settings(params, run)
     settings = {"model": vars(model), "training": vars(training)}
     sums = {"settings": settings, "settings_sha256": digest(settings), "data_sum": "d0" * 32}
@@ -263,7 +263,7 @@ def test_recorded_runs_come_after_the_selected_ones_and_never_among_them(project
     runs = known(params, tmp_path)
     own, kept = studies(params, runs)
     assert (own.name, [run.name for run in own.runs]) == ("demo", ["demo-tiny"])
-    # a study of records has the selected run that they differ from
+    # a study of records also has the selected run from which they differ
     assert kept.name == "demo-table3" and [run.recorded for run in kept.runs] == [False] + [True] * 7
     content = report.content_of(params, runs, figures=False)
     assert [table.name for table in content.selected] == ["study-demo"]
@@ -325,7 +325,7 @@ def test_an_interval_is_drawn_where_it_lies_between_the_ends_of_all(project, tmp
     text = page(report.content_of(params, known(params, tmp_path), figures=False))
     table = text[text.index('id="study-demo-warmup"') :].split("</table>")[0]
     drawn = re.findall(r'<i style="left:([\d.]+)%;right:([\d.]+)%"></i><b style="left:([\d.]+)%"', table)[::2]
-    # 9 to 41.5: the best first
+    # The scale is from 9 to 41.5. The best run is first.
     ends = [(39, 41.5, 40), (29, 31.5, 30), (19, 21.5, 20), (9, 11.5, 10)]
     at = [[(low - 9) / 0.325, (41.5 - high) / 0.325, (score - 9) / 0.325] for low, high, score in ends]
     assert [list(map(float, values)) for values in drawn] == [pytest.approx(place, abs=0.06) for place in at]
@@ -481,7 +481,7 @@ def test_a_damaged_record_is_refused_by_name(project, tmp_path, damage):
 
 
 def test_the_records_in_git_load_with_an_estimate_or_the_reason_for_none(params):
-    """Some were made when flops.json still held the estimate."""
+    """Some records were made when flops.json still held the estimate."""
     records = evidence.records(params, ROOT / "results")
     assert records and all(run.cost.reason or run.cost.flops for run in records)
     assert all(row["total"] > 1e12 for row in rows_of(cost_tables.operations(records)))
@@ -491,7 +491,7 @@ MISSING = "nothing at all"
 
 
 def places(value, *before):
-    """Where something stands in what a JSON file holds, as keys and numbers from the outside in."""
+    """Yield the path of each value in the content of a JSON file, as keys and indices from the outside in."""
     yield before
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
@@ -499,7 +499,7 @@ def places(value, *before):
 
 
 def spoilt(value, place, new):
-    """`value` with something else at a place of it, or nothing."""
+    """A copy of `value` with `new` at a place in it, or without that entry if `new` is MISSING."""
     if not place:
         return new
     value = copy.copy(value)
@@ -511,7 +511,7 @@ def spoilt(value, place, new):
 
 
 def show(params: dict, folder: Path) -> None:
-    """All of the report but the curves, which take longest to draw."""
+    """Make all of the report but the curves, which take longest to draw."""
     runs = known(params, folder)
     content = report.content_of(params, runs, figures=False)
     tables = [*content.selected, *content.recorded, *content.paper, *content.costs]
@@ -533,7 +533,7 @@ def test_whatever_stands_anywhere_in_a_file_is_shown_or_refused_by_the_file_s_na
     refused = 0
     for path in tmp_path.rglob("*.json"):
         text = path.read_text()
-        # settings are held by their sum, each of them
+        # a digest protects all settings
         for place in [place for place in places(json.loads(text)) if "settings" not in place[:-1]]:
             path.write_text(json.dumps(spoilt(json.loads(text), place, new)))
             try:
@@ -560,7 +560,7 @@ def test_a_line_that_is_no_point_of_a_curve_is_refused_by_its_number(project, tm
 
 
 class Page(HTMLParser):
-    """What the checks below ask of a page."""
+    """The parts of a page that the tests below check."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -774,7 +774,7 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     assert round(compared.deltas[6].perplexity, 1) == 24.2  # 6.11 against 4.92
     ours = {delta.change: own for delta in compared.deltas for own in delta.ours}
     assert {change: (own.run, own.bleu.score) for change, own in ours.items()} == {
-        "h 8 → 1": ("demo-tiny-h1", -5),  # arrives at as many heads
+        "h 8 → 1": ("demo-tiny-h1", -5),  # ends at the same number of heads
         "d_k 64 → 16": ("demo-tiny-dk8", 1),  # by the same factor
         "N 6 → 4": ("demo-tiny-N1", -1),  # by the nearest factor
         "d_ff 2048 → 1024": ("demo-tiny-dff128", -10),
@@ -792,6 +792,19 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     write_json(path, read_json(path) | {"data_sum": "d1" * 32})
     (mixed, *_) = studies(params, known(params, tmp_path))
     assert "Not all runs were trained on the same data" in mixed.caveat()
+
+
+def test_a_change_from_zero_has_no_factor_and_is_in_no_row(project, tmp_path):
+    params = project(
+        {
+            "base": {"corpus": "demo", "model": "tiny", "dropout": 0.0},
+            "more": {"corpus": "demo", "model": "tiny", "dropout": 0.3},
+        }
+    )
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    compared = comparison(studies(params, known(params, tmp_path)))
+    assert not any(delta.ours for delta in compared.deltas)
 
 
 def test_the_paper_s_corpus_is_compared_before_a_study_with_more_rows(project, params, tmp_path):
@@ -857,7 +870,7 @@ def test_a_colour_is_a_factor(project, tmp_path):
         write_scores(params, run, tmp_path / "scores")
     (study,) = studies(params, known(params, tmp_path))
     (post, _), (no_warmup, _), (pre, _), (both, _) = styles = looks(study, study.runs)
-    assert post == no_warmup != pre == both  # a colour is the place of the normalisation, dashes are the schedule
+    assert post == no_warmup != pre == both  # colours show the place of the normalisation, dashes the schedule
     assert styles[0][1] == styles[2][1] != styles[1][1] == styles[3][1]
     assert short([run.run for run in study.runs]) == ["base", "no-warmup", "pre", "pre-no-warmup"]
 
@@ -866,7 +879,7 @@ def test_a_colour_is_a_factor(project, tmp_path):
 
 
 def write_test_set(folder: Path, translations: dict[str, list[str]], references: list[str]) -> None:
-    """The demonstration's test set, and the translations of runs."""
+    """Write the demonstration's test set and the translations of runs."""
     test = folder / "sets/demo-test"
     test.mkdir(parents=True)
     write_json(test / "set.json", {"corpus": "demo", "languages": ["en", "de"]})
@@ -916,7 +929,7 @@ def write_decoding(folder: Path, name: str, bleu: float, **settings) -> None:
 
 
 def test_decodings_stand_side_by_side_with_the_settings_in_which_they_differ(params, tmp_path):
-    """An earlier version wrote no name of the decoder and no sentences.json."""
+    """The files are those of an earlier version, which wrote neither the decoder's name nor sentences.json."""
     entries = {"beam-1": {"beam": 1}, "beam-4": {"beam": 4}, "not-made": {"beam": 8}}
     for name, bleu in (("beam-1", 30.0), ("beam-4", 31.5)):
         write_decoding(tmp_path, name, bleu, alpha=0.6, threads=2, **entries[name])
@@ -960,7 +973,7 @@ def test_each_change_of_table_3_stands_beside_ours(params, tmp_path):
 
 
 def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path):
-    """Exact search is more probable on a third of the sentences, finished on two thirds, and leaves a third empty."""
+    """Exact search is more probable on a third of the sentences, finishes two thirds and leaves a third empty."""
     references = [f"der Mann sieht {n} Hunde im Haus" for n in range(30)]
     write_test_set(tmp_path, {}, references)
     lines = {

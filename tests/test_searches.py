@@ -1,4 +1,4 @@
-"""The search for settings: the spaces that are refused, the trials, a kill, and what is made of the result."""
+"""The search for settings: refused spaces, trials, a killed search and the uses of the result."""
 
 import argparse
 import copy
@@ -126,7 +126,7 @@ def test_a_wrong_search_of_a_study_is_named_with_the_study(params):
 
 
 def tried(path: Path, chosen, restarts: bool) -> list[dict]:
-    """Run all trials with a dev loss that depends on the settings alone, in one study or one a trial."""
+    """Run all trials with a dev loss that depends only on the settings. `restarts` reopens the study for each trial."""
     trials, left = Trials(path, chosen), True
     while left:
         left = False
@@ -304,6 +304,18 @@ def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_
 
 
 @pytest.mark.slow
+def test_a_trial_with_a_refused_whole_number_is_pruned_and_the_search_goes_on(corpus, tmp_path):
+    folder = Folder(corpus, tmp_path, steps=2, space={"d_model": {"low": 32, "high": 36, "scale": "linear"}})
+    folder.run()
+    trials = json.loads(folder.out.read_text())["trials"]
+    odd = {trial["trial"]: trial["settings"]["d_model"] % 2 == 1 for trial in trials}
+    assert set(odd.values()) == {False, True}, "another seed is needed, to have valid and refused trials"
+    for trial in trials:
+        assert trial["state"] == ("pruned" if odd[trial["trial"]] else "complete")
+        assert ("searches.small.space.d_model" in trial["why"]) == odd[trial["trial"]]
+
+
+@pytest.mark.slow
 def test_a_stopped_search_saves_its_trial_and_exits_with_75(corpus, tmp_path):
     folder = Folder(corpus, tmp_path, trials=1, steps=100_000)
     process = folder.start()
@@ -340,11 +352,11 @@ def test_a_trial_of_minutes_ends_in_time_and_its_dev_bleu_is_that_of_its_weights
     assert trial["value"] == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [dev.lines("raw")[1]]).score, abs=1e-4)
 
 
-# What is made of the result
+# Uses of the result
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    """A search.json of four trials, of which one was pruned."""
+    """The result of a search of four trials, of which one was pruned."""
     trials = []
     for number, (value, dropout) in enumerate([(3.0, 0.1), (2.5, 0.2), (None, 0.3), (2.75, 0.4)]):
         settings = {"lr_scale": 0.1 * 4**number, "dropout": dropout, "norm": "pre" if number % 2 else "post", "N": 2}

@@ -1,4 +1,4 @@
-"""The Transformer of Vaswani et al. 2017, by its sections, and a translator.
+"""The Transformer of Vaswani et al. 2017, with references to the paper's sections, and a translator.
 
 >>> from transformer import Translator
 >>> translate = Translator.load("models/demo-tiny/average")

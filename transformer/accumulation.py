@@ -29,7 +29,7 @@ class Parts:
 
 
 class Accumulation:
-    """Divides batches into parts of at most `state.micro_batch_tokens` on either side, and lowers that if need be."""
+    """Divides batches into parts of at most `state.micro_batch_tokens` on either side. Lowers it if memory runs out."""
 
     def __init__(
         self,
@@ -51,9 +51,10 @@ class Accumulation:
         return Parts(numbers, limit, parts)
 
     def run(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> None:
-        """Call `begin`, then `add` with each part and whether it is the last; with smaller parts if memory runs out.
+        """Call `begin`, then `add` with each part and whether it is the last.
 
-        `begin` has to discard what `add` has added up. Raises UserError if memory does not suffice for a single pair.
+        If memory runs out, repeat this with smaller parts. `begin` must discard the sums of earlier calls of `add`.
+        Raises UserError if memory does not suffice for a single pair.
         """
         before = self.limit
         parts = given if given.limit == before else self.divide(given.numbers)
@@ -65,8 +66,8 @@ class Accumulation:
     def without_gradients(self, work: Callable[[int], Result]) -> Result:
         """Return `work(limit)`, called again with half the limit each time memory runs out.
 
-        This is rare, because a training step needs more memory than `work`. Raises UserError if memory runs out at a
-        limit of 1.
+        Memory rarely runs out here, because a training step needs more than `work`. Raises UserError if memory runs out
+        at a limit of 1.
         """
         before = self.limit
         while True:

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer.vocabulary import SPACE, Vocabulary
 
 Links = list[tuple[int, int]]
-"""Pairs of a source word and a target word, numbered from 0. Words are what whitespace separates."""
+"""Pairs of a source word and a target word, numbered from 0. Words are separated by whitespace."""
 
 
 def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequence[int]) -> Links:

@@ -36,10 +36,10 @@ def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
-    """The softmax over the keys, computed in float32, in the dtype of the scores.
+    """The softmax over the keys, computed in float32 and returned in the dtype of the scores.
 
     A query at padding may have no allowed key. With a boolean mask, the weights of this query are then equal: the mask
-    adds the least float32 number to the scores, because -inf would make the weights NaN.
+    adds the lowest float32 number to the scores, because -inf would make the weights NaN.
     """
     dtype = scores_BHQK.dtype
     if mask is not None:

@@ -107,7 +107,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
 
 def segmentations_of(counts: dict[str, int]) -> int:
-    """The segmentations of a set with these counts. Sets without BPE-dropout have one and lack the key."""
+    """The number of segmentations of a set with these counts. Sets without BPE-dropout have one and lack the key."""
     return counts.get("segmentations", 1)
 
 

@@ -6,7 +6,7 @@ Each step works on the result of the step before:
 2. control characters, the soft hyphen, the zero-width space and the byte order mark are removed;
 3. tabs, carriage returns, the Unicode line separators and every other Unicode space become a plain space;
 4. Unicode normalisation form C;
-5. Moses' normalize-punctuation, which needs the no-break spaces; after it they become plain spaces;
+5. Moses' normalize-punctuation, which needs the no-break spaces; these then become plain spaces;
 6. runs of spaces become one space, and spaces at both ends of a line are removed.
 
 Joiners, direction marks and other characters that change the rendering of a script are kept. Only "\\n" ends a line.
@@ -34,7 +34,7 @@ Step = Callable[[str], str]
 
 
 def cleaner(*, entities: bool, nfc: bool, punctuation: bool, language: str) -> Step:
-    """Return a function from text to clean text. Both consist of the same number of lines, each ended by "\\n"."""
+    """Return a function from text to clean text with the same number of lines. Each line ends with "\\n"."""
     steps: list[Step] = [resolve_references] if entities else []
     # A hundred searches for rare characters take a tenth of the time that one regular expression takes.
     steps.append(replacing({**dict.fromkeys(REMOVED, ""), **dict.fromkeys(LINE_ENDS + SPACES, " ")}))
@@ -76,7 +76,7 @@ def character(reference: re.Match) -> str:
 def replacing(characters: dict[str, str]) -> Step:
     def replace(text: str) -> str:
         for old, new in characters.items():
-            if old in text:  # uses memchr; replace() counts first, which is twenty times slower
+            if old in text:  # `in` uses memchr; replace() counts first, which is twenty times slower
                 text = text.replace(old, new)
         return text
 
@@ -94,7 +94,7 @@ def moses_punctuation(language: str) -> Step:
         raise UserError("normalise.punctuation needs the package sacremoses: pip install sacremoses") from None
 
     normalise = MosesPunctNormalizer(language, perl_parity=True).normalize
-    # As in perl, a line includes its line feed, which a rule on quotes uses; `squeeze` removes the spaces around it.
+    # As in perl, a line includes its line feed, which a rule on quotes uses. `squeeze` strips spaces at line ends.
     return lambda text: "".join(normalise(line + "\n") + "\n" for line in text[:-1].split("\n"))
 
 

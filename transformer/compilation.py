@@ -12,9 +12,9 @@ import torch
 
 @functools.cache
 def hindrance() -> str | None:
-    """The reason why torch.compile cannot be used on this machine's GPU; None where it can.
+    """The reason why torch.compile cannot be used on this machine's GPU, or None if it can.
 
-    Results without it are the same up to rounding, and training is slower.
+    Without torch.compile, results are the same up to rounding, and training is slower.
     """
     if importlib.util.find_spec("triton") is None:
         return "Triton is not installed"
@@ -28,7 +28,7 @@ def hindrance() -> str | None:
 
 
 def compiles(device_type: str) -> bool:
-    """Whether training on this type of device uses torch.compile: on a GPU where nothing hinders it.
+    """Whether training on this type of device uses torch.compile: true for a GPU without a `hindrance`.
 
     Kernels for a CPU would need a C++ compiler and gain little.
     """

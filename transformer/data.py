@@ -39,7 +39,7 @@ class Batches:
         self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
         ends = np.arange(segmentations + 1) * (len(pairs) // segmentations)
         self.segmentations = [self.used[slice(*self.used.searchsorted(ends[i : i + 2]))] for i in range(segmentations)]
-        self.cuts: list[tuple[np.ndarray, np.ndarray]] = []  # of each segmentation, what `cut` returns
+        self.cuts: list[tuple[np.ndarray, np.ndarray]] = []  # the result of `cut` for each segmentation
         if len(self.used):
             self.measure(self.source[self.used], self.target[self.used], batch_tokens)
             for used in self.segmentations:
@@ -84,8 +84,9 @@ class Batches:
         return order, random.permutation(len(starts) - 1)
 
     def by_length(self, used: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
-        """The order of the pairs `used` by source length in bands of 10%, then by target length, so that both sides need
-        little padding.
+        """The order of the pairs `used`: by source length in bands of 10%, then by target length.
+
+        Both sides then need little padding.
         """
         source, target = self.source[used], self.target[used]
         bands = np.floor(np.log(source) / np.log(1.1))
@@ -113,9 +114,9 @@ class Batches:
 
 
 class MixedBatches(Batches):
-    """The batches of a training, one a step, of pairs of all lengths: every batch is a table of the same shape.
+    """The batches of a training, one a step, of pairs of all lengths: most batches are tables of one shape.
 
-    On a CPU in bfloat16, each new shape costs time, as oneDNN plans its kernels for it.
+    On a CPU in bfloat16, each new shape costs time, because oneDNN plans its kernels for each shape.
 
     The rows are composed once: first-fit decreasing puts pairs that are drawn at random into rows, and rows that are
     drawn at random form a batch. In every epoch other pairs of the same lengths take the places in these rows. The few
@@ -142,7 +143,7 @@ class MixedBatches(Batches):
             row_P = random.permutation(count)[row_P]
             ends = np.cumsum(np.bincount(row_P, minlength=1))
             batches = -(-count // self.rows[width])
-            last_rows = count * np.arange(1, batches + 1) // max(1, batches) - 1  # as many rows in each, or one less
+            last_rows = count * np.arange(1, batches + 1) // max(1, batches) - 1  # batches differ by at most one row
             starts = np.append(starts, len(arrangement) + ends[last_rows])
             arrangement = np.append(arrangement, places[np.argsort(row_P, kind="stable")])
         return arrangement, starts
@@ -175,7 +176,7 @@ def filled(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray
 
 
 def first_fit(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray:
-    """The row of each pair: the longest first, each goes into the first row in which both of its sides have room."""
+    """The row of each pair. Each pair, the longest first, goes into the first row with room for both of its sides."""
     row_P = np.empty(len(source_P), np.int64)
     source_room, target_room = np.full((2, len(source_P)), width)
     for pair in np.argsort(-np.maximum(source_P, target_P), kind="stable"):
@@ -193,7 +194,7 @@ def in_order(
 ) -> Iterator[np.ndarray]:
     """Each pair once, longest last, in batches of at most `batch_tokens` on either side; for dev losses.
 
-    Each of several workers divides its share of the pairs, because `batch_tokens` may differ between workers.
+    Each worker divides its own share of the pairs, because `batch_tokens` may differ between workers.
     """
     source, target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
     order = np.lexsort((source, target))

@@ -1,4 +1,4 @@
-"""Detects a training that has diverged. It stops before its state is saved over the last good one.
+"""Detects a training that has diverged, and stops it before its state replaces the last good one.
 
 The checks run at records and before saves only, because each waits for the device.
 """

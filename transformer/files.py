@@ -17,7 +17,7 @@ from transformer.config.reading import UserError
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
     """A temporary file, open for writing, that replaces `path` at the end of the `with` block.
 
-    An exception in the block removes it. What a killed process left is removed by the next call for the same `path`.
+    An exception in the block removes the file. The next call for the same `path` removes what a killed process left.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises UserError where it is not JSON, and FileNotFoundError."""
+    """The content of a JSON file. Raises UserError if it is not JSON, and FileNotFoundError."""
     with open(path, encoding="utf-8") as file:
         try:
             return json.load(file)
@@ -76,8 +76,8 @@ def sha256(path: Path) -> str:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A new, empty folder that replaces `path` at the end of the `with` block.
 
-    An exception in the block removes it. A process killed meanwhile leaves the old folder, the new one or none, never a
-    part of one; what else it left is removed by the next call for the same `path`.
+    An exception in the block removes the new folder. A process killed meanwhile leaves the old folder, the new one or
+    none, never a part of one. The next call for the same `path` removes what else the process left.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

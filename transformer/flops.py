@@ -1,9 +1,9 @@
-"""The number of parameters of a model and of operations of a training, computed from the settings alone.
+"""The number of parameters of a model and of operations of a training, from the settings and the sentence lengths.
 
 The operations of the matrix products are counted, two for each multiply-add, as by torch.utils.flop_counter. A training
 step counts as three forward passes, since the backward pass computes two products of the same size for each product of
-the forward pass. Operations whose number is only linear in the tokens and small beside these are not counted: look-ups,
-biases, softmax, norms, dropout, residual sums and the optimiser.
+the forward pass. Operations that are few beside these are not counted: look-ups, biases, softmax, norms, dropout,
+residual sums and the optimiser.
 
 Restricted self-attention (`neighbourhood`) counts as full attention, since the model computes all scores and masks
 them. Additive attention has no product of queries and keys. Its addition, tanh and multiply-add on the d_k numbers of a

@@ -96,8 +96,8 @@ Layout = Callable[[Pairs, np.ndarray], Batch]
 def layout_for(device: torch.device) -> Layout:
     """The layout of batches by length: `packed` on a GPU, `padded` on a CPU.
 
-    On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is no setting: it
-    follows from the device, which a resumed training has to keep.
+    On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
+    setting. It follows from the device, which a resumed training must keep.
     """
     return packed if device.type == "cuda" else padded
 
@@ -231,7 +231,7 @@ def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
 
 
 def rows_of(starts: np.ndarray) -> np.ndarray:
-    """The row of each pair, where `starts` has the first pair of each row and the number of pairs."""
+    """The row of each pair. `starts` has the first pair of each row, followed by the number of pairs."""
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 

@@ -14,7 +14,7 @@ from transformer.compilation import compiles, specialise_floats
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 # Even, so that no pair of rows of R-Drop is divided.
 ROWS = {"cpu": 512, "cuda": 4096}
-BLOCK = 64  # of these, the rows that `in_blocks` computes with at a time
+BLOCK = 64  # the rows of these that `in_blocks` processes at a time
 
 
 def cross_entropy(
@@ -22,7 +22,8 @@ def cross_entropy(
 ) -> Tensor:
     """The summed loss, in nats, of the labels under softmax(hidden embedding^T).
 
-    Without smoothing, the exponential of its mean is the perplexity. The logits of all tokens are never in memory at once.
+    Without smoothing, the exponential of the mean loss is the perplexity. The logits of all tokens are never in memory
+    at once.
 
     With `r_drop` (alpha of R-Drop, Wu et al. 2021), rows 2i and 2i + 1 are the same token in two passes with different
     dropout masks. The loss of a token is then half of equation 4 of that paper: the mean cross-entropy of its two rows,

@@ -41,7 +41,7 @@ def connected() -> Iterator[None]:
 
 
 def connection_failed(error: RuntimeError) -> bool:
-    """NCCL and the store raise subclasses of DistError. Gloo raises RuntimeError with the path of its source file."""
+    """Whether a connection failed. NCCL and the store raise DistError; gloo's RuntimeError names a gloo source file."""
     return isinstance(error, dist.DistError) or "gloo/" in str(error)
 
 
@@ -159,7 +159,7 @@ class GradientSum:
     """Sums gradients over the workers in buckets. Each bucket is sent during the backward pass when it is complete.
 
     The first bucket holds the parameters of the last layers, whose gradients are computed first. All workers send their
-    buckets in the same fixed order, so that equal buckets are summed.
+    buckets in the same fixed order, so that corresponding buckets are summed.
     """
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:

@@ -8,8 +8,8 @@ UNITS = ("amx_bf16", "avx512_bf16")  # instructions of a CPU for products in bfl
 def precision_of(config_precision: str, device: torch.device, new_shapes: bool = False) -> str:
     """The precision of a setting. `auto` is bfloat16 where the device has units for it, otherwise float32.
 
-    GPUs have them since 2020. On a CPU, `auto` is float32 if every batch has a new shape (`new_shapes`): oneDNN plans
-    its kernels for bfloat16 anew for each shape. With AMX, a small model then trains more slowly than in float32.
+    GPUs since 2020 have such units. On a CPU, `auto` is float32 if every batch has a new shape (`new_shapes`): oneDNN
+    plans its kernels for bfloat16 anew for each shape. With AMX, a small model then trains more slowly than in float32.
     """
     if config_precision != "auto":
         return config_precision

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 class Prefetch(Generic[Item]):
     """Calling it with a step returns `make(step)`, and starts `make` for the next `depth` steps in one thread.
 
-    Any step may be asked for next. An exception of `make` is raised by the call for its step. At exit the process waits
+    Any step may be requested next. An exception of `make` is raised by the call for its step. At exit the process waits
     until the calls of `make` that have been submitted end.
     """
 

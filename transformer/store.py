@@ -156,7 +156,7 @@ class Store:
             file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:
-        """Save the weights for averaging. Only the last `keep` files of weights are kept."""
+        """Save the weights for averaging. Then remove old weights (see `prune`)."""
         path = self.checkpoints / f"step-{state.step:08d}.safetensors"
         write_tensors(path, state.model.state_dict(), {"step": state.step})
         self.prune()

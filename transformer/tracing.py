@@ -73,7 +73,7 @@ class Trace:
 
     @torch.inference_mode()
     def steps(self) -> Iterator[Step]:
-        """Runs the search. A step is computed when it is asked for."""
+        """Run the search. Each step is computed when the caller requests it."""
         state, result = start(self.batch.limits, self.batch.device), None
         with self.backends():
             step = self.batch.start()

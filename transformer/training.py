@@ -70,7 +70,7 @@ class Trainer:
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
         """Train to the end and return True. If `stop()` is true after a step, save the state and return False.
 
-        `tick` is called after each step, with the record of the loss or None, and with the record of each evaluation.
+        `tick` is called after each step with the record of the loss or None, and after each evaluation with its record.
         """
         state, config = self.state, self.config
         state.model.train()
@@ -95,7 +95,7 @@ class Trainer:
         return True
 
     def at_checkpoint(self) -> bool:
-        """Whether this step is a checkpoint. The steps are counted back from the last one."""
+        """Whether this step is a checkpoint. Checkpoints are counted back from the last step."""
         return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0
 
     def averaged(self) -> bool:

@@ -51,7 +51,7 @@ PAPER = DecodingConfig(
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation of a line. What was not asked for is None. An empty line has no pieces and no attention."""
+    """A translation of a line. A field that was not requested is None. An empty line has no pieces and no attention."""
 
     text: str
     score: float  # log-probability divided by the length penalty
@@ -68,11 +68,11 @@ class Translator:
     model: Transformer  # in float32
     vocabulary: Vocabulary
     config: DecodingConfig  # with the values for the model's device
-    description: dict[str, Any]  # what the file of the weights says of them, for example the averaged steps
+    description: dict[str, Any]  # from the file of the weights, for example the averaged steps
     others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
     text_config: TextConfig | None = None
-    copies: list[tuple[Transformer, str, Transformer]] = field(default_factory=list)  # model, precision, its copy in it
-    decoders: list[Transformer] = field(init=False)  # the models that translate: these, or their copies in bfloat16
+    copies: list[tuple[Transformer, str, Transformer]] = field(default_factory=list)  # model, precision, converted copy
+    decoders: list[Transformer] = field(init=False)  # `model` and `others`, or their copies in bfloat16
     calls: int = field(init=False, default=0)  # the prefixes that the latest call of `n_best` scored
 
     def __post_init__(self) -> None:
@@ -91,8 +91,8 @@ class Translator:
         """The model of a folder that average wrote: weights, settings, vocabulary, languages and normalisation.
 
         `device` is auto (a GPU where there is one), cpu or cuda. `precision` is auto, float32 or bfloat16. `settings`
-        are those of `DecodingConfig` that differ from PAPER. A folder without text.json, written by earlier code,
-        loads; its input is not normalised. Raises UserError for a missing or damaged file and for an invalid setting.
+        are those of `DecodingConfig` that differ from PAPER. A folder that earlier code wrote may lack text.json;
+        its input is then not normalised. Raises UserError for a missing or damaged file and for an invalid setting.
         """
         folder = Path(folder)
         if not folder.is_dir():
@@ -134,9 +134,9 @@ class Translator:
         """The translation of a line, or of each line of a list, in order.
 
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
-        of at most so many Hypothesis, best first; those beyond the beam are poor. `settings` are those of
+        of at most `n_best` Hypothesis objects, best first. Those beyond the beam are poor. `settings` are those of
         `DecodingConfig` that differ in this call. Line breaks in a line become spaces. Raises UserError as `normalise`,
-        `finished` and `using` do.
+        `hypotheses` and `using` do.
         """
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         results: list[Any] = list(
@@ -170,11 +170,11 @@ class Translator:
 
     @property
     def longest(self) -> int:
-        """The number of pieces that a line may have: what a batch leaves to each hypothesis of beam search."""
+        """The maximum number of pieces of a line: the share of a batch for each hypothesis of beam search."""
         return max(1, self.config.batch_tokens // self.config.beam)
 
     def normalise(self, lines: Sequence[str]) -> list[str]:
-        """The lines as the pipeline normalised the training text. Line breaks become spaces.
+        """The lines, normalised like the training text. Line breaks become spaces.
 
         Raises UserError for half of a surrogate pair, which is no character.
         """
@@ -204,8 +204,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """At most `count` translations of each normalised line, best first. An empty line has one empty translation.
 
-        `tick` is called with the number of sentences of each finished batch. `calls` is then the number of prefixes that
-        were scored. Raises UserError as `finished` does.
+        `tick` is called with the number of sentences of each finished batch. Sets `calls` to the number of scored
+        prefixes. Raises UserError as `finished` does.
         """
         self.calls = 0
         results = [[Translation([], 0.0)]] * len(lines)
@@ -221,14 +221,14 @@ class Translator:
     ) -> Iterator[tuple[Job, Searched]]:
         """The batches with at most `count` translations of each sentence, as they are finished, longest first.
 
-        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. `name` is what
-        errors call the lines. Raises UserError for a line longer than a batch, and if memory runs out.
+        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. Errors call the
+        lines `name`. Raises UserError for a line longer than a batch, and if memory runs out.
         """
         decoder = decoder or Beam(self.config)
         width = decoder.width(count)
         longest = max(1, self.config.batch_tokens // width)
         for number, source in enumerate(sources):
-            if len(source) > longest:  # it would take hours, and memory by the square of its length
+            if len(source) > longest:  # it would take hours, and its memory grows with the square of its length
                 raise UserError(
                     f"{name}: line {number + 1} is {len(source):,} pieces long, and decoding.batch_tokens "
                     f"{self.config.batch_tokens} leaves {longest:,} to each of beam {width}; split the line"
@@ -243,7 +243,7 @@ class Translator:
     def hypotheses(
         self, lines: list[str], name: str, n_best: int = 1, attention: bool = False, alignment: bool = False
     ) -> Iterator[list[Hypothesis]]:
-        """At most `n_best` hypotheses of each normalised line, in order, as soon as the lines before are translated.
+        """At most `n_best` hypotheses of each normalised line, in order, as soon as all earlier lines are translated.
 
         Raises UserError as `finished` does, and for `n_best` below 1.
         """
@@ -272,20 +272,20 @@ class Translator:
 
     @torch.inference_mode()
     def attention(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
-        """The weights of translating `source` as `target`, in float32, on the CPU: [layers, heads, queries, keys].
+        """The attention weights for `source` and `target`, in float32, on the CPU: [layers, heads, queries, keys].
 
         The keys of the result are those of `attention_weights_of`. A source ends with EOS. Target positions are BOS and
         the pieces of `target`; position t predicts piece t, and the last one EOS.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
-        # The hooks of `attention_weights_of` would also see the calls of threads that decode with `model`.
+        # A copy, because hooks on `model` itself would also see the calls of threads that decode with it.
         shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
         own = copy.deepcopy(self.model, shared)
         weights = attention_weights_of(own, *map(Rows, ids))
         return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:
-        """Detokenised lines. A line break, which can come of byte pieces, becomes a space."""
+        """Detokenised lines. A line break, which byte pieces can give, becomes a space."""
         texts = self.vocabulary.decode([translation.ids for translation in translations])
         return [text.replace("\n", " ").replace("\r", " ") for text in texts]
 

@@ -38,7 +38,7 @@ class ValueHead(nn.Module):
         self.register_buffer("centre_W", torch.linspace(0, 1, config.bins), persistent=False)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Of the distribution over the bins, [..., W], in float32."""
+        """The logits of the distribution over the bins, [..., W], in float32."""
         return self.outer(F.relu(self.inner(hidden.float())))
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class ValueHead(nn.Module):
 
 
 def trained(hidden_MD: Tensor, score_M: Tensor, config: ValueConfig) -> ValueHead:
-    """A head trained by Adam on prefixes with the final scores of their translations. The seed decides all of it."""
+    """A head trained by Adam on prefixes and the final scores of their translations. The seed fixes its weights."""
     generator = torch.Generator().manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -70,14 +70,14 @@ def trained(hidden_MD: Tensor, score_M: Tensor, config: ValueConfig) -> ValueHea
 
 
 def save(head: ValueHead, path: Path, description: dict[str, Any]) -> None:
-    """Write the head with its settings. `description` is what else the file says of it."""
+    """Write the head with its settings. The file also holds `description`."""
     write_tensors(path, head.state_dict(), {**description, "settings": asdict(head.config)})
 
 
 def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dict[str, Any]]:
-    """The head in a file, and what the file says of it.
+    """The head in a file, and the description in the file.
 
-    Raises UserError for a file that is damaged or of a model of another width.
+    Raises UserError for a file that is damaged or belongs to a model of another width.
     """
     tensors, description = read_tensors(path)
     if not isinstance(description, dict) or "settings" not in description:

@@ -45,7 +45,7 @@ class Vocabulary:
         return vocabulary
 
     def load(self, model: bytes, name: str) -> None:
-        """Raises UserError if `model` is not a SentencePiece model or its special pieces have other ids."""
+        """Load `model`. Raises UserError if it is not a SentencePiece model or its special pieces have other ids."""
         processor = sentencepiece.SentencePieceProcessor()
         try:
             processor.LoadFromSerializedProto(model)

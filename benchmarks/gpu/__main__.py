@@ -1,12 +1,12 @@
-"""All that is to be measured on a GPU, in parts of at most nine minutes, in the order of their worth.
+"""All measurements that need a GPU, in parts of at most nine minutes, the most valuable first.
 
     python -m benchmarks.gpu [--part check|train|big|learn|decode ...] [--data work/gpu/data] [--out work/gpu/results]
                              [--batching by_length|mixed] [--attention default|cudnn-first|cudnn-last]
 
-Needs Python 3.11, torch 2.11 (or newer), numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare` makes
-the data. Each part runs in a process of its own, prints its tables and writes one JSON file, also if it fails or its
-time is up. `python -m benchmarks.record FILE.json` takes such a file into the documentation. On a CPU all parts run with
-a small model, to show that they work.
+Needs Python 3.11 or 3.12, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
+makes the data. Each part runs in a process of its own, prints its tables and writes one JSON file, even if it fails or
+its time is up. `python -m benchmarks.record FILE.json` adds such a file to the documentation. On a CPU all parts run
+with a small model, to show that they work.
 """
 
 import argparse
@@ -96,16 +96,18 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, default=Path("work/gpu/data"))
     parser.add_argument("--out", type=Path, default=Path("work/gpu/results"))
     parser.add_argument(
-        "--batching", choices=("by_length", "mixed"), default="by_length", help="of train, big and learn"
+        "--batching", choices=("by_length", "mixed"), default="by_length", help="batching of train, big and learn"
     )
-    parser.add_argument("--attention", choices=ORDERS, default="default", help="its kernels in train, big and learn")
+    parser.add_argument(
+        "--attention", choices=ORDERS, default="default", help="order of the attention kernels in train, big and learn"
+    )
     return parser
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit status 1 if a part failed."""
     bench = Bench(device_of("auto"), arguments.data, arguments.out, arguments.batching, arguments.attention)
-    _ = bench.settings  # if the data is missing, this is an error before anything is written
+    _ = bench.settings  # raises UserError for missing data before anything is written
     if len(arguments.part) > 1:
         shared = ["--data", arguments.data, "--out", arguments.out]
         shared += ["--batching", arguments.batching, "--attention", arguments.attention]

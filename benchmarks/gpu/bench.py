@@ -42,7 +42,7 @@ PACKAGES = ("torch", "triton", "numpy", "safetensors", "sentencepiece")
 
 @dataclass(frozen=True)
 class Scale:
-    """How much the parts do. On a CPU they only show that they work."""
+    """The amount of work of each part. On a CPU, the parts only show that they work."""
 
     base: str  # the model of params.yaml that stands for base
     big: str
@@ -61,7 +61,7 @@ CPU = Scale("tiny", "tiny", 2000, steps=6, compared=2, learning=6, sentences=6, 
 
 
 class PackedBatches(Batches):
-    """Batches of pairs of similar length, packed on a CPU too: what a GPU trains on."""
+    """Batches of pairs of similar length, packed as on a GPU, even on a CPU."""
 
     def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
         return packed(self.pairs, numbers)
@@ -109,7 +109,7 @@ class Bench:
         return open_binarised(self.data, name, verify=False)
 
     def epoch(self, most: int = WMT14_EN_DE) -> Repeated:
-        """The training pairs, repeated to as many as WMT14 has, or to `most`."""
+        """The training pairs, repeated to `most` pairs, or to `scale.pairs` if that is fewer."""
         return Repeated(self.pairs("train"), min(most, self.scale.pairs))
 
     def batches(self, pairs: Pairs, config: TrainingConfig) -> Batches:
@@ -125,7 +125,7 @@ class Bench:
         return Transformer(config, self.vocabulary).to(self.device).train()
 
     def compile(self, model: Transformer) -> None:
-        """Compile the layers as in training. On a CPU only the tracing is compiled, not the kernels."""
+        """Compile the layers as in training. On a CPU, torch.compile only traces them and makes no kernels."""
         if self.device.type == "cuda" and not compiles("cuda"):
             raise UserError(f"torch.compile cannot be used: {hindrance()}")
         model.compile_layers("inductor" if self.device.type == "cuda" else "aot_eager")
@@ -137,7 +137,7 @@ class Bench:
         return Trainer(state, batches, self.pairs("dev"), config, store, self.device, self.precision(config), 3600.0)
 
     def attending(self, order: str | None = None) -> AbstractContextManager:
-        """Attention tries its kernels in this order, by default in the order that the command line names."""
+        """A context in which attention tries its kernels in this order (default: that of the command line)."""
         backends = ORDERS[order or self.attention]
         return sdpa_kernel(backends, set_priority=True) if backends else nullcontext()
 
@@ -163,7 +163,7 @@ def versions() -> dict[str, str]:
 
 @dataclass
 class Outcome:
-    """What a part has found so far. It is written even if the part fails or its time is up."""
+    """The results of a part so far. They are written even if the part fails or its time is up."""
 
     tables: list[Table] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
@@ -189,7 +189,7 @@ def kernels_of(calls: dict[str, int]) -> dict[str, int]:
 
 
 def programs() -> tuple[int, float]:
-    """The programs that torch.compile has made in this process, and the seconds that it took."""
+    """The number of programs that torch.compile has made in this process, and the seconds that this took."""
     from torch._dynamo.utils import calculate_time_spent, counters
 
     return counters["stats"]["unique_graphs"], calculate_time_spent().get("total_wall_time", 0.0)

@@ -1,4 +1,4 @@
-"""Claims about training and decoding on a device, each a function that raises AssertionError where it does not hold.
+"""Checks of training and decoding on a device. Each is a function that raises AssertionError if its claim is false.
 
 They return the figures that they found. tests/test_gpu.py runs them in pytest.
 """
@@ -58,7 +58,7 @@ def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
 
 
 def compared(ours: Measured, theirs: Measured, precision: str) -> str:
-    """The differences of loss and gradients. Raises AssertionError where they are not near."""
+    """The differences of loss and gradients. Raises AssertionError if one is larger than NEAR allows."""
     loss = abs(ours[0] / theirs[0] - 1)
     gradients = float((ours[1] - theirs[1]).norm() / theirs[1].norm())
     said = f"{precision}: loss {loss:.1e}, gradients {gradients:.1e}"

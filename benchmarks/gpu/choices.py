@@ -1,7 +1,8 @@
-"""Both settings of what could not be decided without a GPU, side by side, on the batches of a real epoch.
+"""Both values of each setting that could not be decided without a GPU, side by side.
 
-Each runs without torch.compile, so that a setting takes seconds. `first use` is the first pass over the batches, whose
-shapes are new. `again` is the second pass. The difference is the cost of new shapes.
+The batches are those of a real epoch. They run without torch.compile, so that a setting takes seconds. `first use` is
+the first pass over the batches, whose shapes are new. `again` is the second pass. The difference is the cost of new
+shapes.
 """
 
 import itertools
@@ -46,7 +47,7 @@ def train(bench: Bench, model: Transformer, batch: Batch) -> None:
 
 
 def passed(bench: Bench, model: Transformer, chosen: list[Batch]) -> tuple[int, float]:
-    """Forward and backward pass over the batches. Returns how many there was time for, and the seconds."""
+    """Run forward and backward passes over the batches. Returns the number of batches done and the seconds."""
     bench.synchronise()
     began, done = time.perf_counter(), 0
     for batch in chosen:
@@ -59,13 +60,13 @@ def passed(bench: Bench, model: Transformer, chosen: list[Batch]) -> tuple[int, 
 
 
 def compare_batches(bench: Bench, outcome: Outcome) -> None:
-    """Batching by length or mixed, and cuDNN's attention first or last."""
+    """Compare batching by length with mixed, and cuDNN's attention first with last."""
     columns = ("batching", "attention", "steps", "shapes", "tokens/s, first use", "tokens/s, again")
     rows = outcome.table(*columns, "ms a new shape", "kernels")
     model = bench.network(bench.model(bench.scale.base))
     for batching in ("by_length", "mixed"):
         chosen, tokens = batches(bench, batching)
-        train(bench, model, chosen[-1])  # the kernels of all but attention are loaded
+        train(bench, model, chosen[-1])  # loads all kernels but those of attention
         for order in ("cudnn-first", "cudnn-last"):
             with bench.attending(order):
                 done, first = passed(bench, model, chosen)
@@ -110,8 +111,8 @@ def loss_of(bench: Bench, target: str) -> Callable[[], tuple[Tensor, ...]]:
 
 
 def compare_losses(bench: Bench, outcome: Outcome) -> None:
-    """The target subtracted by `scatter_add_` or by `where`. The kernels are compiled as in training."""
-    rows, results = outcome.table("the loss subtracts its target by", "ms", "peak memory, MB"), []
+    """Compare subtracting the target by `scatter_add_` and by `where`. The kernels are compiled as in training."""
+    rows, results = outcome.table("the loss subtracts its target by", "ms", "peak memory, MiB"), []
     for target in TARGETS:
         computed = loss_of(bench, target)
         loss.of_logits.cache_clear()

@@ -55,8 +55,8 @@ def write_set(name: str, pairs: list[Pair], words: WordTable, folder: Path) -> d
 def bigram_loss(train: BinarisedSet, dev: BinarisedSet, vocabulary: int) -> float:
     """The mean loss in nats of the dev set's target pieces and EOS, each given the piece before it.
 
-    A bigram has its discounted relative frequency, and the remaining probability is that of the piece alone, with one
-    added to each count (absolute discounting).
+    The probability of a bigram is its discounted relative frequency. The remaining probability follows the counts of
+    single pieces, with one added to each count (absolute discounting).
     """
     before, after = bigrams(train)
     keys, counts = np.unique(before * vocabulary + after, return_counts=True)
@@ -72,7 +72,7 @@ def bigram_loss(train: BinarisedSet, dev: BinarisedSet, vocabulary: int) -> floa
 
 
 def bigrams(pairs: BinarisedSet) -> tuple[np.ndarray, np.ndarray]:
-    """Each target piece, EOS for the start of a sentence, and the piece or EOS that follows it."""
+    """All target pieces, with EOS for the start of a sentence, and the piece or EOS that follows each."""
     ends = pairs.target_offsets[1:]
     ids = np.insert(pairs.target_ids.astype(np.int64), ends, EOS)
     return np.concatenate([[EOS], ids[:-1]]), ids

@@ -1,7 +1,7 @@
 """Parts `train` and `big`: the first 2,000 steps of a training from a cold start, and the same steps again.
 
 Nothing is compiled at the start, and no kernel has a plan. In the second pass over the same batches all shapes are
-known. So the difference between the passes is the cost of a cold start. Both are the training of pipeline.train, with
+known. So the difference between the passes is the cost of a cold start. Both passes train as pipeline.train does, with
 its prefetch thread, copies, optimiser and learning rate.
 """
 
@@ -27,7 +27,7 @@ PROFILED = 10  # steps
 
 
 class TimedPrefetch:
-    """The prepared batches of a training, with the time that it waited for them and the shapes of attention."""
+    """The prepared batches of a training, the seconds that the training waited for them, and their attention shapes."""
 
     def __init__(self, coming: Prefetch) -> None:
         self.coming, self.waited, self.shapes = coming, 0.0, set[tuple[int, int, int]]()
@@ -50,7 +50,7 @@ class Pass:
     waited: float  # seconds, for batches
     compiling: float  # seconds
     programs: int  # compiled
-    tflops: float  # operations of the model per second, without padding and masked scores
+    tflops: float  # 10^12 operations of the model per second, without padding and masked scores
 
     @property
     def speed(self) -> float:
@@ -78,7 +78,7 @@ def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int, sec
 def run(bench: Bench, outcome: Outcome, part: str) -> None:
     name = bench.scale.big if part == "big" else bench.scale.base
     with tempfile.TemporaryDirectory() as folder, bench.attending():
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "compiled"))  # of an earlier run nothing is used
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "compiled"))  # nothing of an earlier run is used
         began = time.perf_counter()
         trainer = bench.trainer(bench.model(name), bench.training(name), bench.epoch(), Path(folder))
         trainer.state.model.train()

@@ -1,4 +1,4 @@
-"""The differences that Table 3 reports between its rows and the base model, beside ours between the runs of a study."""
+"""The differences of Table 3's rows from the base model, beside the differences of our runs from their study's base."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,17 @@ from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
 
 NOTES = [
-    "Of the last checkpoint on the dev set: BLEU as the paper computes it, and perplexity in per cent of the base model's. "
-    "The interval is that of the run's own score, one seed."
+    "Differences from the base model on dev, last checkpoint: BLEU as the paper computes it; perplexity in per cent of the "
+    "base model's. The interval is that of the run's own score, not of the difference; one seed."
 ]
 
 
 @dataclass(frozen=True)
 class Own:
-    """A run of ours against the base of its study. BLEU as the paper computes it; perplexity in per cent."""
+    """The differences of one of our runs from the base of its study.
+
+    `bleu` is in points of BLEU as the paper computes it. `perplexity` is in per cent of the base's perplexity.
+    """
 
     run: str
     change: str
@@ -30,7 +33,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Delta:
-    """A row of Table 3 against the paper's base model, and our runs with the same kind of change."""
+    """The differences of a row of Table 3 from the paper's base model, and those of our runs with a similar change."""
 
     row: Table3Row
     ours: tuple[Own, ...]
@@ -50,7 +53,10 @@ class Delta:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows A to E of Table 3 beside one study; `interval` is that of the score of the study's base."""
+    """The rows A to E of Table 3, beside one study.
+
+    `interval` is the 95% interval of the BLEU of the study's base, relative to that BLEU.
+    """
 
     study: Study | None
     interval: Score | None
@@ -58,13 +64,20 @@ class Comparison:
 
     @property
     def agreeing(self) -> tuple[int, int]:
-        """How many of our changes move BLEU in the paper's direction, and how many there are."""
+        """The number of our changes that move BLEU in the paper's direction, and the number of changes compared.
+
+        Changes that leave the paper's BLEU as it is are not compared, because they have no direction.
+        """
         signs = [delta.bleu * own.bleu.score > 0 for delta in self.deltas for own in delta.ours if delta.bleu]
         return sum(signs), len(signs)
 
 
 def comparison(studies: Sequence[Study]) -> Comparison:
-    """With the study on the paper's corpus if it has rows of Table 3, otherwise with the study that has most rows."""
+    """Compare Table 3 with one study: the study whose runs match the most rows.
+
+    A study on the paper's corpus with a run for any row takes precedence. Without a suitable study, the paper's
+    differences stand alone.
+    """
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
     of_study = {study.name: (study, own_rows(study, rows)) for study in studies}
     study, ours = max(
@@ -80,7 +93,7 @@ def comparison(studies: Sequence[Study]) -> Comparison:
 
 
 def own_rows(study: Study, rows: Sequence[Table3Row]) -> dict[int, list[Own]]:
-    """The runs of a study by the number of the row whose change is nearest to theirs."""
+    """Return the runs of a study, by the index in `rows` of the row with the nearest change."""
     base, base_score = study.base, result(study.base)
     found: dict[int, list[Own]] = {}
     if not base.settings or not base_score:
@@ -97,38 +110,44 @@ def own_rows(study: Study, rows: Sequence[Table3Row]) -> dict[int, list[Own]]:
 
 
 def result(run: Evidence) -> Score | None:
-    """The score that Table 3 reports."""
+    """Return the score of a run that Table 3 reports: the paper's BLEU of the last checkpoint, on dev."""
     return run.measure("bleu-paper", "dev", "last")
 
 
 def against(score: Score, base: Score) -> Score:
-    """The score of a run and the ends of its interval, less the base's score."""
+    """Return the score of a run and the ends of its interval, with the base's score subtracted from each."""
     low, high = (bound if bound is None else bound - base.score for bound in (score.low, score.high))
     return Score(score.score - base.score, low, high, score.signature)
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
-    """The number of the row that changes the same settings: to an equal value, or else by the nearest factor."""
+    """Return the index in `rows` of the row with the nearest change of the same settings, or None.
+
+    A row with an equal new value is the nearest one. Otherwise, rows are compared by the factor of the change.
+    """
     changed = differing(settings, base)
     distances = {}
     for number, row in enumerate(rows):
         if changed and changed == differing(row.settings, BASE):
-            key = changed[0]  # the others follow from it
+            key = changed[0]  # in Table 3, the other settings of a row change with the first one
             if settings[key] == row.settings[key]:
                 distances[number] = 0.0
-            elif all(isinstance(value, (int, float)) and value > 0 for value in (settings[key], row.settings[key])):
-                distances[number] = abs(math.log(settings[key] / base[key]) - math.log(row.settings[key] / BASE[key]))
+                continue
+            values = settings[key], base[key], row.settings[key], BASE[key]
+            if all(isinstance(value, (int, float)) and value > 0 for value in values):
+                ours, our_base, paper, paper_base = map(math.log, values)
+                distances[number] = abs(ours - our_base - (paper - paper_base))
     return min(distances, key=distances.__getitem__, default=None)
 
 
 def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
-    """The settings that differ, in the order of Table 3's columns and then the others."""
+    """Return the settings that differ: first those of Table 3's columns, in their order, then the others."""
     order = [*SETTINGS.values(), *(key for key in settings if key not in SETTINGS.values())]
     return [key for key in order if settings[key] != base[key]]
 
 
 def table(compared: Comparison) -> Table:
-    """A line for each change of Table 3, and for each run of ours that makes it."""
+    """Return a table with a line for each of our runs, beside its row of Table 3. A row without a run has one line."""
     columns = [Column("the paper's change"), Column("BLEU, ours", "score"), Column("BLEU, paper", "number", 1)]
     columns += [Column("PPL %, ours", "number", 1), Column("PPL %, paper", "number", 1)]
     columns += [Column("run", "run"), Column("our change")]
@@ -141,7 +160,7 @@ def table(compared: Comparison) -> Table:
 
 
 def described(settings: Mapping[str, Any], base: Mapping[str, Any]) -> str:
-    """The leading change, as `h 8 → 1`."""
+    """Return the first change as text, for example `h 8 → 1`."""
     labels = {key: label for label, key in SETTINGS.items()}
     key = differing(settings, base)[0]
     return f"{labels.get(key, key)} {base[key]} → {settings[key]}".replace("sinusoidal → ", "")

@@ -1,4 +1,4 @@
-"""The headline of each study of params.yaml: what came of it, or how many trainings it still lacks."""
+"""The headlines of studies: the result of a study, or the number of its runs that have been trained."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pipeline.reporting.tables import Column, Table, interval
 
 @dataclass(frozen=True)
 class Headline:
-    """`figure` is what a card prints large; `says` is what it is; `note` follows."""
+    """The text of a card of the report. `figure` is printed large, `says` explains it, and `note` adds details."""
 
     study: str
     trained: int
@@ -29,12 +29,16 @@ class Headline:
 
 
 def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Comparison) -> list[Headline]:
-    """One for each study: those of selected runs first, those that lack trainings and are shown nowhere last."""
+    """Return the headlines of the studies with results, then those of the studies of params.yaml that are not done.
+
+    A study without results is not done if one of its runs has no scores. It gets no headline if a larger study that is
+    not done contains all its runs.
+    """
     found, known = {}, catalogue(params)
     trained = {run.run for study in studies for run in study.runs if run.scores}
     for study in studies:
         if any(run.scores for run in study.runs):
-            runs = {run.run for run in study.runs} | set(known.get(study.name, ()))  # also those on other corpora
+            runs = {run.run for run in study.runs} | set(known.get(study.name, ()))  # also its runs on other corpora
             found[study.name] = headline(study, len(trained & runs), len(runs), compared)
     missing = {name: runs for name, runs in known.items() if name not in found and not set(runs) <= trained}
     whole = [name for name, runs in missing.items() if not any(set(runs) < set(others) for others in missing.values())]
@@ -42,7 +46,7 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
     return [*found.values(), *(not_done(name, len(trained & set(missing[name])), len(missing[name])) for name in whole)]
 
 
-ASKS = {  # what the studies of params.yaml are about
+ASKS = {  # the topics of studies of params.yaml; a study that is not listed is shown by its name
     "paper": "the paper: Tables 2 and 3 on WMT14",
     "multi30k-claims": "the paper's claims on Multi30k: Table 3 in small, warm-up, pre-norm, scaling",
     "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
@@ -54,7 +58,7 @@ ASKS = {  # what the studies of params.yaml are about
 
 
 def not_done(name: str, trained: int, runs: int) -> Headline:
-    says = f"training{'s' * (runs > 1)}: {ASKS.get(name, name)}"
+    says = f"training{'s' * (runs > 1)} done: {ASKS.get(name, name)}"
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 
@@ -90,7 +94,10 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
 
 
 def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:
-    """The lowest and the highest dev perplexity of a study, whose BLEU says little."""
+    """Return the `figure` and `says` of a headline that states the lowest and the highest dev perplexity, or None.
+
+    Studies of a published claim use it, because their BLEU says little about the claim.
+    """
     of_run = {run.run: run.at("translations", "dev", "last", "perplexity") for run in scored}
     known = {run: value for run, value in of_run.items() if value}
     if not known:

@@ -1,7 +1,7 @@
-"""The report's plots, as SVG that follows the reader's light or dark scheme. The same scores give the same bytes.
+"""The report's plots, as SVG that follows the reader's light or dark colour scheme. Equal data give equal bytes.
 
-Backgrounds are transparent and weights are the opacity of one colour, so that a dark page needs no second version.
-Only the colour of text and axes changes there.
+Backgrounds are transparent, and attention weights are drawn as the opacity of one colour. The same file therefore suits
+light and dark pages. On a dark page, only the colour of text and axes changes.
 """
 
 import contextlib
@@ -55,25 +55,29 @@ SCHEME = (
 
 @dataclass(frozen=True)
 class Figure:
-    """`name` is the file's name; `alt` describes the picture in words; `section` is its place on the page."""
+    """A picture of the report.
+
+    `name` is the file name without its suffix. `section` is the part of the page that shows the picture. `alt`
+    describes the picture in words.
+    """
 
     name: str
     section: Literal["deltas", "studies", "searches", "runs", "layers", "schedules", "search", "attention"]
     svg: str
     caption: str
     alt: str
-    run: str = ""  # the run's name, for an attention map
-    text: str = ""  # the sentence, for an attention map
-    measured: bool = False  # shows times: the page embeds it, and no file is written
+    run: str = ""  # of an attention map: the name of the run
+    text: str = ""  # of an attention map: the sentence
+    measured: bool = False  # the picture shows times, so it is on the page and in no other file
 
 
 def style() -> contextlib.AbstractContextManager:
-    """The style of the figures, for the time in which they are drawn."""
+    """Return a context manager in which figures are drawn in the report's style."""
     return matplotlib.rc_context(STYLE)
 
 
 def svg(canvas: Canvas) -> str:
-    """The picture as text, without a date and with the rules for dark pages."""
+    """Return the picture as SVG text. The text has CSS rules for dark pages and states no date."""
     text = io.StringIO()
     FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
     return re.sub(r"(<svg [^>]*>)", rf"\1{SCHEME}", text.getvalue(), count=1)
@@ -85,7 +89,7 @@ def axes(width: float = 5.2, height: float = 3.3) -> tuple[Canvas, Axes]:
 
 
 def values(run: Evidence, key: str) -> tuple[list[float], list[float]]:
-    """Steps and values of one of a run's curves."""
+    """Return the steps and the values of the curve `key` of a run."""
     records = [record for record in run.curve if key in record]
     return [record["step"] for record in records], [record[key] for record in records]
 
@@ -102,13 +106,13 @@ def loss(run: Evidence) -> Figure:
         f"loss-{run.slug}",
         "runs",
         svg(canvas),
-        f"{run.name}: loss on the training set, labels smoothed, and on the dev set.",
+        f"{run.name}: loss on the training set (with label smoothing) and on the dev set.",
         f"{alt}.",
     )
 
 
 def dev_losses(study: Study) -> Figure:
-    """The dev losses of a study's runs. A colour is a factor or a value of it: see `looks`."""
+    """The dev losses of a study's runs. `looks` explains the colours and the dashes."""
     canvas, plot = axes(height=3.3 + 0.1 * len(study.runs))
     runs = [run for run in study.runs if run.curve]
     styles, names = looks(study, runs), short([run.run for run in runs])
@@ -120,7 +124,7 @@ def dev_losses(study: Study) -> Figure:
 
 
 def learning_rates(runs: Sequence[Evidence]) -> Figure:
-    """The learning rates that the runs logged; equal ones share a line."""
+    """The learning rates that the runs logged. Runs with equal learning rates share a line."""
     lines: dict[str, list[Evidence]] = {}
     for run in runs:
         lines.setdefault(repr(values(run, "learning_rate")), []).append(run)
@@ -133,13 +137,15 @@ def learning_rates(runs: Sequence[Evidence]) -> Figure:
         shown.append(Line(same[0].run + more, steps, thousandths, COLOURS[number % len(COLOURS)]))
     draw(plot, shown, logarithmic=False)
     plot.set(xlabel="step", ylabel="learning rate, in thousandths")
-    caption = "Learning rates (5.3): a linear warm-up, then the inverse square root of the step."
-    alt = "The learning rate rises linearly to its peak and then falls as the inverse square root of the step."
+    caption = (
+        "Learning rates. The paper's (5.3) has a linear warm-up and then falls as the inverse square root of the step."
+    )
+    alt = f"Learning rates against steps of {len(runs)} runs: {', '.join(run.name for run in runs)}."
     return Figure("learning-rate", "schedules", svg(canvas), caption, alt)
 
 
 def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
-    """RGBA pixels of one colour with the weights (0 to 1) as opacity; NaN is transparent."""
+    """Return RGBA pixels of one colour. The weights (0 to 1) are their opacity, and NaN is transparent."""
     pixels = np.empty((*weights.shape, 4), np.uint8)
     pixels[..., :3] = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
     pixels[..., 3] = np.round(255 * np.clip(np.nan_to_num(weights), 0, 1))
@@ -147,14 +153,14 @@ def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """RGBA pixels as a PNG without metadata on the software."""
+    """Return RGBA pixels as a PNG file. Its metadata do not name the software."""
     file = io.BytesIO()
     imsave(file, pixels, format="png", metadata={"Software": None})  # type: ignore[dict-item]  # None omits the entry
     return file.getvalue()
 
 
 def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
-    """The sinusoids as a picture, with few enough dimensions that each can be seen."""
+    """The sinusoidal encoding as a picture. It has few dimensions, so that each of them is visible."""
     table = sinusoids(positions, d_model).numpy()
     pixels = np.where((table > 0)[..., None], opacity(table, COLOURS[0]), opacity(-table, COLOURS[1]))
     canvas, plot = axes()
@@ -164,12 +170,15 @@ def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
     caption = (
         f"Sinusoidal positional encoding (3.5), here of {d_model} dimensions: blue from 0 to 1, orange from 0 to −1."
     )
-    alt = "Waves along the positions that are short in the first dimensions and longer and longer in the later ones."
+    alt = "Waves along the positions. Their wavelength increases with the dimension."
     return Figure("positions", "schedules", svg(canvas), caption, alt)
 
 
 def curves(runs: Sequence[Evidence], studies: Sequence[Study]) -> list[Figure]:
-    """The loss of each run, the dev losses of each study, and the learning rates. A control is in its study's only."""
+    """Return plots of the loss of each run, the dev losses of each study, and the learning rates.
+
+    Only the plot of its study shows a control run (see `is_control`).
+    """
     trained = [run for run in runs if run.curve and not is_control(run)]
     compared = [study for study in studies if sum(bool(run.curve) for run in study.runs) > 1]
     figures = [*map(loss, trained), *map(dev_losses, compared)]

@@ -1,4 +1,4 @@
-"""Whether the difference of two systems' scores on one set is significant: sacreBLEU's paired bootstrap resampling."""
+"""Tests whether the scores of systems on one set differ significantly, by sacreBLEU's paired bootstrap resampling."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,20 @@ from transformer.config.reading import UserError
 def paired(
     systems: Mapping[str, list[str]], references: list[str], measure: Measure, settings: ScoringConfig
 ) -> tuple[str, list]:
-    """sacreBLEU's signature and its result (score, mean, ci, p_value) for each system, the first being the baseline."""
+    """Return sacreBLEU's signature, and the result (score, mean, ci, p_value) of each system.
+
+    The first system is the baseline of the test. Raises UserError if the first two have equal translations.
+    """
     from sacrebleu.significance import PairedTest
 
     prepared: list[tuple[str, Sequence[str]]] = [
         (system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()
     ]
-    if prepared[0][1] == prepared[1][1]:  # sacreBLEU would report its smallest p-value: no resample differs by more
+    # For equal translations sacreBLEU would report its smallest p-value, because no resample has a difference above 0.
+    if prepared[0][1] == prepared[1][1]:
         raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
     answers = [[measure.reference(line) for line in references]]
-    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # the only way in that PairedTest has
+    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # PairedTest has no argument for the seed
     test = PairedTest(prepared, {"": measure.metric}, answers, test_type="bs", n_samples=settings.bootstrap)
     signatures, results = test()
     (metric,) = signatures

@@ -10,12 +10,12 @@ from transformer.config.reading import read, require
 
 @dataclass(frozen=True)
 class LayerCostsConfig:
-    """params.yaml's block `layer_costs`: the grid of n and d, and how it is measured."""
+    """The block `layer_costs` of params.yaml: the sizes n, d, k and r, and the settings of the measurement."""
 
-    lengths: tuple[int, ...]  # n
-    widths: tuple[int, ...]  # d
-    kernel: int  # k
-    neighbourhood: int  # r
+    lengths: tuple[int, ...]  # n, the positions
+    widths: tuple[int, ...]  # d, the dimensions
+    kernel: int  # k, of the convolution
+    neighbourhood: int  # r, of restricted self-attention
     batch: int
     repeats: int
     seed: int

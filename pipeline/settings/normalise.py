@@ -1,4 +1,7 @@
-"""How text is cleaned and training pairs are filtered: `base.normalise` and a corpus's own block of that name."""
+"""The settings for cleaning text and filtering training pairs: `base.normalise`, and `normalise` of each corpus.
+
+params.yaml explains each setting.
+"""
 
 from dataclasses import dataclass
 from typing import Literal

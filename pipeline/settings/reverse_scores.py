@@ -1,4 +1,7 @@
-"""The block `reverse_scores`: a run of the reverse direction scores the decodings of a set. It causes no training."""
+"""The block `reverse_scores`: the decodings of a set are scored by a run of the reverse direction.
+
+A line of the block causes no training.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from transformer.config.reading import read
 
 @dataclass(frozen=True)
 class ReverseScore:
-    """A model folder below models/ (RUN/average), and the set below data/sets/ whose decodings it scores."""
+    """A model folder below models/ (RUN/average) and a set below data/sets/. The model scores the set's decodings."""
 
     model: str
     set: str

@@ -1,7 +1,8 @@
-"""The blocks `values` and `reverse_values`: values of prefixes, trained on samples of a model. They train no run.
+"""The blocks `values` and `reverse_values`: each line trains a value on samples of a model. It trains no run.
 
-A value of `values` predicts a score against the reference, and one of `reverse_values` the probability of the source.
-They are two blocks because the second needs a second model, on which its stage depends.
+A value predicts the final score of a translation from a prefix of it. A value of `values` predicts a score against the
+reference. A value of `reverse_values` predicts the probability of the source. It needs a second model, on which its
+stage depends, so it has its own block.
 """
 
 from collections.abc import Mapping
@@ -15,16 +16,18 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, keys, read, unknown
 from transformer.config.value import ValueConfig
 
-FOLDER = "values"  # models/values/NAME is a model folder with a value, of either block
+FOLDER = "values"  # models/values/NAME is the model folder with the value NAME of either block
 BLOCKS = ("values", "reverse_values")
 OF_SOURCE = "source_probability"
 
 
 @dataclass(frozen=True)
 class ValueRun:
-    """A value: the model folder below models/, the corpus of the translated sentences, the settings, the sampling.
+    """A line of `values` or `reverse_values`.
 
-    `reverse` is the model folder of the reverse direction, which gives the probability of the source.
+    `model` is a model folder below models/. This model translates sentences of `corpus` with the decoder `samples`.
+    `reverse` is a model folder of the reverse direction. Its model computes the probability of the source. `reverse` is
+    None for a line of `values`.
     """
 
     model: str
@@ -35,7 +38,7 @@ class ValueRun:
 
 
 def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
-    """Return the value `name` of params.yaml: `base.value`, changed by the entry."""
+    """Return the value `name` of params.yaml. Its settings are those of `base.value`, changed by the line."""
     block = next((block for block in BLOCKS if name in params[block]), FOLDER)
     where, values = f"params.yaml: {block}.{name}", entry(params, block, name)
     names = {"model": "RUN/average", "corpus": "the corpus of the run"}
@@ -56,7 +59,7 @@ def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
 
 
 def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str) -> tuple[ValueConfig, Choice]:
-    """Return the settings and the sampling: `base.value`, changed by `own`."""
+    """Return the settings and the decoder of the samples: those of `base.value`, changed by `own`."""
     merged, valid = {**entry(params, "base", "value"), **own}, [*keys(ValueConfig), "samples"]
     for key in merged:
         if key not in valid:
@@ -69,5 +72,5 @@ def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str
 
 
 def corpora_of_values(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the corpus of each model with a value that a decoding can name."""
+    """Return the corpus of each value, by the name of its model (`values/NAME`) in a decoding."""
     return {f"{FOLDER}/{name}": value_run(params, name).corpus for block in BLOCKS for name in params[block]}

@@ -13,7 +13,11 @@ ENDED = ("complete", "pruned")
 
 
 def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> None:
-    """Mirror the search.json at `path`. Skips the trials in `written`, and adds the trials that have ended to it."""
+    """Mirror the search.json at `path` in MLflow.
+
+    Trials whose numbers are in `written` are skipped. The numbers of all trials that have ended are added to `written`.
+    `last` means that no further call follows. An unfinished search or trial then gets the status KILLED.
+    """
     if not path.exists():
         return
     content = read_json(path)

@@ -1,6 +1,6 @@
-"""Decides whether a stage is stale only because of code, and makes such a stage up to date without running it.
+"""Decides whether a stage is stale only because of code, and marks such a stage as up to date without running it.
 
-dvc.lock alone records what made an output. Its entry for a stage is compared with the current files and settings.
+Only dvc.lock records what made an output. Its entry for a stage is compared with the current files and settings.
 """
 
 import difflib
@@ -28,13 +28,14 @@ from transformer.config.training import TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic, read_json
 
-CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")  # the check changes no output
+# The earlier and the current command that checks params.yaml. It changes no output.
+CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")
 ABSENT = {
     "model": ModelConfig.ABSENT,
     "training": TrainingConfig.ABSENT,
     "vocabulary": VocabularyConfig.ABSENT,
 }
-ALIKE = 0.5  # the similarity of lines from which a module counts as renamed, as in git
+ALIKE = 0.5  # the least similarity, from 0 to 1, of the old and the new content of a renamed module; as in git
 
 
 def entry(stage: PipelineStage) -> Mapping[str, Any] | None:
@@ -57,7 +58,7 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 @rwlocked(read=["deps", "outs"])
 def hindrances(stage: PipelineStage) -> list[str]:
-    """Return the differences from dvc.lock other than code: none if the stage can be adopted or is up to date."""
+    """Return what differs from dvc.lock besides code, as messages. The list is empty if only code has changed."""
     if (before := entry(stage)) is None:
         return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]
@@ -77,9 +78,10 @@ def own(command: str | list[str]) -> list[str]:
 
 
 def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool:
-    """Return whether the only change of a folder of binarised data since the stage ran is that sets were removed.
+    """Return whether `path` is a folder of binarised data in which every remaining file is unchanged.
 
-    Earlier versions also binarised the test set, which no training reads.
+    Sets may have been removed since the stage ran: earlier versions also binarised the test set, which no training
+    reads.
     """
     (old,) = [dep["md5"] for dep in before["deps"] if dep["path"] == path] or [""]
     listing = Path(stage.repo.cache.local.path, old[:2], old[2:])
@@ -106,9 +108,10 @@ def changed_settings(stage: PipelineStage, before: Mapping[str, Any]) -> list[st
 
 
 def same_setting(path: str, old: Any, new: Any) -> bool:
-    """Return whether a section of params.yaml has the same effect.
+    """Return whether the old and the new value at `path` in params.yaml have the same effect.
 
-    A new key is accepted if its value is the one in `ABSENT`, which means the behaviour before the key existed.
+    `ABSENT` gives, for each later key, the value that means the behaviour before the key existed. A new key with this
+    value has no effect.
     """
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return old == new
@@ -119,7 +122,10 @@ def same_setting(path: str, old: Any, new: Any) -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """A module that differs in more than comments, layout and docstrings."""
+    """A module that differs in more than comments, layout and docstrings.
+
+    `old` is None for an added module, and `new` is None for a removed one. `lines` counts the differing lines.
+    """
 
     old: str | None
     new: str | None
@@ -131,7 +137,7 @@ class Change:
 
 
 def code_changes(stage: PipelineStage) -> list[Change]:
-    """Return the differences between the stage's current code and the code that made its outputs.
+    """Return the modules in which the stage's current code differs from the code that made its outputs.
 
     Raises UserError if git does not have the code that made the outputs.
     """
@@ -155,9 +161,9 @@ def code_changes(stage: PipelineStage) -> list[Change]:
 
 
 def partners(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[tuple[str | None, str | None]]:
-    """Pair each module with its new version: the module of the same path, or else the most similar new module.
+    """Pair each module with its new version: the module at the same path, or else the most similar added module.
 
-    None means that a module was added or removed.
+    A module that was removed is paired with None, and None is paired with a module that was added.
     """
     pairs = [(path, path) for path in old if path in new]
     left, right = (sorted(one.keys() - other.keys()) for one, other in ((old, new), (new, old)))
@@ -181,7 +187,7 @@ def lines(content: bytes) -> list[bytes]:
 
 
 def differing_lines(old: bytes, new: bytes) -> int:
-    """Return the number of lines that a diff shows with + or -. A replaced line counts once."""
+    """Return the number of lines that were added, removed or replaced."""
     codes = difflib.SequenceMatcher(None, lines(old), lines(new), autojunk=False).get_opcodes()
     return sum(max(b - a, d - c) for tag, a, b, c, d in codes if tag != "equal")
 

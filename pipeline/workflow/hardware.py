@@ -1,4 +1,4 @@
-"""The machine that a stage runs on: its device, its hardware, and the commit of the code."""
+"""The device and the hardware that a stage runs on, and the git commit of the code."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def torch_device(config: MachineConfig, threads: int) -> "torch.device":
-    """Return the device, and set the number of CPU threads, on which results on a CPU depend."""
+    """Return the device, and set the number of torch's CPU threads. Results on a CPU depend on this number."""
     import torch
 
     torch.set_num_threads(threads)
@@ -32,7 +32,10 @@ def device_type(config: MachineConfig) -> str:
 
 
 def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
-    """Return the hardware and the versions that are recorded with every measured time. Each process has its own GPU."""
+    """Return the hardware and the versions that are recorded with measured times.
+
+    `processes` is the number of processes of the stage. On GPUs, each process has its own GPU.
+    """
     import torch
 
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
@@ -48,7 +51,7 @@ def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the name of the CPU that the system states."""
+    """Return the name of the CPU, as the operating system states it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n")
     except OSError:
@@ -58,9 +61,10 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """Return the git commit of the code, with the suffix "-edited" if the code has changed since; None outside git.
+    """Return the git commit of the code, or None without git or outside a repository.
 
-    params.yaml may differ from the commit, because each run records its own settings.
+    The suffix "-edited" means that files in pipeline/ or transformer/ differ from the commit. Changes of params.yaml do
+    not count, because each run records its own settings.
     """
     try:
         head = git("rev-parse", "HEAD")

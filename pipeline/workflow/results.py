@@ -1,4 +1,7 @@
-"""The results that a workflow prints at its end: the scores and training times, and their changes since last time."""
+"""The results that a workflow prints at its end: scores, training times, and the changes of the scores.
+
+The changes are since the last workflow that printed results.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,18 +16,18 @@ from transformer.files import write_json
 
 KEPT = Path("work/results.json")  # the results that were shown last
 PAGE = Path("reports/index.html")
-SHOWN = 10  # runs; the page has all
+SHOWN = 10  # runs and decodings in the table; the page shows all
 
 
 @dataclass(frozen=True)
 class Result:
-    """The scores of a run or a decoding on its test set. A value is None if it is not known."""
+    """The results of a run or a decoding. A value that is not known is None."""
 
     name: str
-    bleu: float | None
-    low: float | None
+    bleu: float | None  # on the test set of the run's corpus, or on the set of the decoding
+    low: float | None  # the ends of the 95% interval of `bleu`
     high: float | None
-    perplexity: float | None  # on dev, by the averaged weights
+    perplexity: float | None  # on dev, of the averaged weights
     seconds: float | None  # of training
 
     def columns(self) -> list[str]:
@@ -61,13 +64,16 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
 
 
 def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
-    """Return the score and the ends of its interval from an entry of score.json."""
+    """Return the score in an entry of score.json, and the ends of its interval."""
     return within(measure, "score"), within(measure, "low"), within(measure, "high")
 
 
 def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[str]:
-    """Return the lines of a table with at most SHOWN results. With `before`, a column shows the change since then."""
-    rows = [["run", "test BLEU (95%)", "dev perplexity", "training"]]
+    """Return the lines of a table with at most SHOWN results.
+
+    `before` has the previous results by name. If it is given, a column shows how the scores have changed.
+    """
+    rows = [["run", "BLEU (95%)", "dev perplexity", "training"]]
     rows += [result.columns() for result in found[:SHOWN]]
     if before is not None:
         rows[0].append("since the last time")

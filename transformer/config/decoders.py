@@ -1,8 +1,8 @@
 """The settings of the decoders of `decodings`, besides those of `DecodingConfig`. docs/decoding.md explains them.
 
-USES lists the settings of `DecodingConfig` that a decoder uses besides COMMON. PARTS lists its settings that choose another
-decoder, as {decoder: NAME, number: N, ...}. `check`, if there is one, compares settings with those of `DecodingConfig`.
-`BeamConfig` is in `decoding.py`, so that a new decoder here makes no translation of a training stale.
+USES lists the settings of `DecodingConfig` that a decoder uses besides COMMON. PARTS lists its settings that choose
+another decoder, as {decoder: NAME, number: N, ...}. The optional `check` compares settings with those of
+`DecodingConfig`. `BeamConfig` is in `decoding.py`, so that a new decoder here does not make the stage `decode` stale.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from transformer.config.reading import require
 class ModelConfig:
     """The columns of Table 3 that describe a model, and variations beyond it. params.yaml explains each setting.
 
-    The vocabulary size is no setting; it comes from the data.
+    The vocabulary size is not a setting. It comes from the data.
     """
 
     # For each setting added after the first models were trained, the value that those models have: {"key": value}.

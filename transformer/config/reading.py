@@ -1,6 +1,6 @@
 """Strict reading of settings: a mapping, as YAML or JSON gives it, becomes a frozen dataclass or is refused.
 
-`read` is for params.yaml: settings have no defaults in code and no unknown keys, so that what params.yaml says is what
+`read` is for params.yaml: settings have no defaults in code and no unknown keys, so params.yaml alone determines what
 runs. `read_saved` is for the files of trained models, which an earlier version of this project may have written.
 """
 
@@ -60,8 +60,8 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
 def read_saved(cls: type[SavedSettings], values: Any, where: str) -> SavedSettings:
     """The frozen dataclass `cls` with the values that a trained model's file holds.
 
-    `cls.ABSENT` gives, for each setting that was added after the first models were trained, the value that they have. It
-    is used where the key is missing. Raises UserError as `read` does; an unknown key means that newer code made the file.
+    `cls.ABSENT` has the settings that were added after the first models were trained, with the value of those models.
+    It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
     """
     if isinstance(values, Mapping):
         unknown_keys = [key for key in values if key not in keys(cls)]
@@ -96,7 +96,7 @@ def unknown(key: Any, valid: list[str], where: str) -> str:
 
 
 def require(valid: bool, key: str, value: Any, expected: str) -> None:
-    """For `__post_init__`: raises UserError, which says what is `expected`, unless `valid`."""
+    """For `__post_init__`: raise UserError with the text `expected` unless `valid`."""
     if not valid:
         raise UserError(f"{key}: {shown(value)} is not possible; {expected}")
 
@@ -106,7 +106,7 @@ def require_threads(threads: int) -> None:
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """`value` as the type annotation `kind`. A bool is not a number; a mapping stands for a list of one dataclass.
+    """`value` converted to the type `kind`. A bool is not a number. A mapping is accepted for a list of one dataclass.
 
     Raises UserError, which names `where`, for a value of another type.
     """

@@ -53,5 +53,5 @@ class MctsConfig:
 
     @property
     def metric(self) -> str | None:
-        """The metric against the reference that an oracle searches for."""
+        """The metric against the reference that an oracle maximises."""
         return self.objective.removeprefix("oracle_") if self.objective.startswith("oracle_") else None

@@ -1,4 +1,4 @@
-"""The text that a model was trained on: what a translator has to know of it."""
+"""The properties of a model's training text that a translator needs."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -24,7 +24,7 @@ STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
 @dataclass(frozen=True)
 class Beam:
-    """Beam search as a `Decoder`. Without settings of its own, it is the paper's."""
+    """Beam search as a `Decoder`. The default of `own` gives the paper's search."""
 
     config: DecodingConfig
     own: BeamConfig = PAPER
@@ -135,10 +135,10 @@ def continuations(
     C is `count`, or the number of all continuations where that is smaller. PAD and BOS are never chosen. `logits_BKV` is
     overwritten where it is float32.
 
-    A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups of W
-    tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima, and a
-    top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials. W is the largest
-    divisor of V up to WIDEST; a V that is a prime number has groups of one token, and so a plain top-k.
+    A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups
+    of W tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima,
+    and a top-k over those groups finds them. The largest maximum also stabilises the sum of exponentials. W is the
+    largest divisor of V up to WIDEST. If V is a large prime, W is 1, and the search is a plain top-k.
     """
     vocabulary = logits_BKV.shape[2]
     logits_BKV = next_logits(logits_BKV)
@@ -180,7 +180,7 @@ def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
     """Keep the best candidates that end, if they are better than the sentence's finished ones.
 
-    Only the `config.beam` best candidates count, since others would not enter the beam; a beam of 1 is greedy search.
+    Only the `config.beam` best candidates count, since others would not enter the beam. A beam of 1 is greedy search.
     """
     score_BC = log_prob_BC[:, : config.beam] / length_penalty(state.length + 1, config)
     ended_BC = (token_BC[:, : config.beam] == EOS) & (state.limit_B > state.length)[:, None]

@@ -56,7 +56,7 @@ def extend_groups(groups: list[BeamState], log_probs_BKV: Tensor, config: Decodi
     K is 1 at the first step, where all groups continue BOS, then G * W.
     """
     sentences, width, vocabulary = log_probs_BKV.shape
-    own = width // len(groups)  # hypotheses of a group; 0 at the first step, where the groups share one
+    own = width // len(groups)  # hypotheses of a group; 0 at the first step if several groups share one hypothesis
     taken_BV, origins = log_probs_BKV.new_zeros(sentences, vocabulary), []
     for number, group in enumerate(groups):
         first = number * own

@@ -43,7 +43,7 @@ class Exact:
 
 @dataclass
 class Walk:
-    """The depth-first search of one sentence. `best` is at first what beam search has found."""
+    """The depth-first search of one sentence. `best` is initially the result of beam search."""
 
     limit: int  # the maximum number of tokens, EOS included
     best: Translation
@@ -68,7 +68,7 @@ class Walk:
         self.finished = not self.advance()
 
     def continuations(self, totals_V: np.ndarray) -> Iterator[tuple[int, float]]:
-        """The tokens that may lead to a better translation, in falling probability, each with its prefix's score."""
+        """The tokens that may lead to a better translation, the most probable first, each with its prefix's score."""
         (tokens,) = np.nonzero(totals_V > self.bound)
         order = tokens[np.argsort(-totals_V[tokens], kind="stable")]
         return ((int(token), float(totals_V[token])) for token in order if token not in (EOS, PAD, BOS))
@@ -77,7 +77,7 @@ class Walk:
         """Go to the next prefix above the bound. Returns False if there is none: the search is complete."""
         while self.waiting:
             token, score = next(self.waiting[-1], (EOS, float("-inf")))
-            if score > self.bound:  # scores only fall, so no continuation of a lower one can be better
+            if score > self.bound:  # scores only fall, so a lower one cannot lead to a better translation
                 self.ids, self.score = [*self.ids[: len(self.waiting) - 1], token], score
                 return True
             self.waiting.pop()

@@ -24,8 +24,8 @@ class Pool:
 class Mbr:
     """MBR decoding as a `Decoder`. The score of a translation is its mean utility.
 
-    Equal candidates count once, equal references as often as they were drawn. Equal pools are drawn once. Of equally
-    good candidates, the one that its decoder ranks higher is first.
+    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once. Of
+    equally good candidates, the one that its decoder ranks higher is first.
     """
 
     candidates: Pool

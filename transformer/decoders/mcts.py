@@ -6,8 +6,8 @@ child of the root gives the next token. This child is the root of the next searc
 a node is the score of its greedy completion, the result is the completion with the highest score. If a value head gives the
 values, the result is the path of the roots.
 
-Each sentence is searched by a generator that yields the nodes it wants decoded. One call of the model decodes a node of
-every sentence, and no sentence waits for another.
+A generator searches each sentence and yields the nodes to decode. One call of the model decodes a node of every
+sentence, and no sentence waits for another.
 
 Shapes: K children of a node, the most probable first.
 """
@@ -67,7 +67,7 @@ class Mcts:
 
 
 Wanted = Generator[Request, Decoded, float]
-"""Yields the nodes that are needed for a value, receives what the model says of each, returns the value."""
+"""Yields the nodes to decode for a value, receives the `Decoded` of each, returns the value."""
 
 
 class Search:
@@ -82,9 +82,9 @@ class Search:
         keep: bool = False,
     ) -> None:
         self.limit, self.config, self.own, self.metric = limit, config, own, metric
-        self.keep = keep  # the whole tree, for a picture
+        self.keep = keep  # keep the whole tree, for a picture
         self.free: list[int] = []  # slots of discarded nodes
-        self.slots = 0  # used slots, the free ones included
+        self.slots = 0  # slots allocated, including the free ones
         self.low, self.high = math.inf, -math.inf  # of the values seen in this tree
         self.best: Node | None = None  # the complete translation with the highest value, unless a head gives the values
         self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
@@ -116,7 +116,7 @@ class Search:
         back_up(node, root)
 
     def select(self, node: Node) -> int:
-        """The rank of the child with the highest rescaled value and exploration bonus."""
+        """The rank of the child with the highest sum of rescaled value and exploration bonus."""
         assert node.decoded
         spread = self.high - self.low
         rescaled_K = (node.mean_K - self.low) / (spread if spread > 0 else 1.0)
@@ -137,7 +137,7 @@ class Search:
         return end.value
 
     def completion(self, node: Node) -> Generator[Request, Decoded, Node]:
-        """The end of the greedy continuation of `node`. Its nodes are in the tree, without visits."""
+        """The end of the greedy continuation of `node`. Its nodes are added to the tree, without visits."""
         while not node.ended:
             yield from self.decode(node)
             node = self.child(node, 0)
@@ -160,7 +160,7 @@ class Search:
         return node.children[rank]
 
     def discard_siblings(self, chosen: Node) -> None:
-        """Remove the other children of the parent and free the slots of their subtrees."""
+        """Remove the siblings of `chosen` and free the slots of their subtrees."""
         assert chosen.parent
         for node in chosen.parent.children.values():
             if node is not chosen:

@@ -1,4 +1,4 @@
-"""The nodes of a search tree, and what the model says of them.
+"""The nodes of a search tree, and the model's output for them.
 
 Shapes: B sentences, K children of a node, the most probable first, D d_model, V vocabulary.
 """
@@ -26,7 +26,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What the model says of a node: its likely children, and its value where there is a value function."""
+    """The model's output for a node: its likely children, and its value if there is a value function."""
 
     token_K: list[int]
     log_prob_K: list[float]

@@ -20,7 +20,7 @@ AT_ONCE = 16  # samples of a sentence that are drawn together
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sampling as a `Decoder`. An n-best list holds n samples, not all different, the most probable first.
+    """Sampling as a `Decoder`. An n-best list holds n samples, possibly repeated, the most probable first.
 
     The score of a sample is its log-probability by the model, without temperature and truncation.
     """
@@ -40,7 +40,7 @@ class Sampling:
 
 
 def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[list[Translation]]:
-    """The samples with these numbers of each sentence.
+    """The samples of each sentence that have these numbers.
 
     A sample depends on the seed, on its number and on the number of its sentence in the set. It ends at EOS or at the
     sentence's limit.
@@ -109,6 +109,6 @@ def truncated(log_probs_BKV: Tensor, own: SamplingConfig) -> Tensor:
 def draw(probs_BKV: Tensor, random_BK: Tensor) -> Tensor:
     """The tokens [B, K] that the random numbers stand for, by the inverse of the cumulative distribution."""
     cumulative_BKV = probs_BKV.cumsum(-1)
-    # Below the last sum even after rounding, so that no token after the last possible one is drawn.
+    # The factor keeps the place below the last sum after rounding: no token after the last possible one is drawn.
     place_BK1 = (random_BK * (1 - 1e-12))[:, :, None] * cumulative_BKV[..., -1:]
     return torch.searchsorted(cumulative_BKV, place_BK1, right=True)[:, :, 0]

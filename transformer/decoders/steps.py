@@ -20,7 +20,7 @@ Step = Callable[[Tensor, Tensor], Tensor]
 """Takes the newest tokens [B, K] and the origin of each [B, K], returns the logits of the next token [B, K, V].
 
 An origin is the hypothesis of the previous call that the token continues: its index into that call's flattened [B, K]. At
-the first call K is 1 and each token is its own origin. A search may drop sentences, and then all their hypotheses."""
+the first call K is 1 and each token is its own origin. A search may drop a sentence, with all its hypotheses."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Batch(Protocol):
         """A new step function, which begins with all sentences."""
 
     def tree(self, slots: int) -> Tree:
-        """A new tree of prefixes with this many slots a sentence, and more when a node is put beyond them."""
+        """A new tree of prefixes with this many slots per sentence. It grows if a node needs a slot beyond them."""
 
 
 class Decoder(Protocol):
@@ -156,7 +156,7 @@ def mean_of(logits: Sequence[Tensor]) -> Tensor:
 class ModelStep:
     """The step function of a Transformer: drops from its cache the sentences that the search has dropped, then decodes.
 
-    `hidden_BKD` is the decoder's output at the latest call, of which the logits are the projection.
+    `hidden_BKD` is the decoder's output at the latest call. The logits are its projection.
     """
 
     hidden_BKD: Tensor

@@ -18,9 +18,9 @@ from transformer.model import Transformer
 class Tree(Protocol):
     """Scores nodes of a tree of prefixes.
 
-    A slot is where a node is kept, a number from 0. A node in the slot of another replaces it, so a depth-first search
-    needs one slot per position. `hidden_BKD` is the decoder's output at the latest call; for an ensemble,
-    the output of the first model.
+    Each node is kept in a slot, a number from 0. A new node replaces an earlier one in the same slot, so a depth-first
+    search needs one slot per position. `hidden_BKD` is the decoder's output at the latest call; for an ensemble, the
+    output of the first model.
     """
 
     hidden_BKD: Tensor
@@ -42,7 +42,7 @@ class SlotCache(LayerCache):
     slot_BK: Tensor
 
     def grow(self, slots: int) -> None:
-        """Add slots, up to `slots`. They are zero, since no mask hides the NaN of memory that was never written."""
+        """Enlarge to `slots` slots. New slots are zero, since no mask would hide a NaN in uninitialised memory."""
         more = slots - self.k.shape[2]
         self.k, self.v = F.pad(self.k, (0, 0, 0, more)), F.pad(self.v, (0, 0, 0, more))
 
@@ -69,7 +69,7 @@ class TreeStep:
         self.grow(slots)
 
     def grow(self, slots: int) -> None:
-        """Add slots, up to `slots`."""
+        """Enlarge to `slots` slots."""
         more, self.slots = slots - self.slots, slots
         for cache in self.layers:
             cache.grow(slots)

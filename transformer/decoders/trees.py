@@ -1,4 +1,4 @@
-"""What a search looked at for one sentence, as a tree for a picture."""
+"""The hypotheses that a search examined for one sentence, as a tree for a picture."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from transformer.value import Values
 
 @dataclass(frozen=True)
 class Branch:
-    """A hypothesis. `parent` is its place in the list, -1 for BOS.
+    """A hypothesis. `parent` is the index of its parent in the list, -1 for BOS.
 
-    `visits` and `value` come from a tree search. They do not change after the search has chosen one of the
+    `visits` and `value` come from a tree search. They no longer change once the search has chosen among the
     hypothesis and its siblings.
     """
 
@@ -75,7 +75,7 @@ def beam_of(batch: Batch, config: DecodingConfig) -> list[Branch]:
 
 @dataclass
 class Record:
-    """A step function for one sentence that keeps the hypotheses that it was called with."""
+    """A step function for one sentence. It records the hypotheses of every call."""
 
     step: Step
     log_prob: dict[tuple[int, ...], float] = field(default_factory=dict)
