@@ -2,9 +2,9 @@
 
     python -m tests.browser reports/index.html
 
-Prints one line for each missing image, message on the console, page that scrolls sideways, text that is too small or
-is cut off by its picture, and table whose first score is not on the screen.
-Requires Chromium or Chrome. test_report.py opens a page that has every kind of content.
+Prints one line for each width and colour scheme. The line lists missing images, messages on the console, links without
+a target, sideways scrolling, text that is too small or cut off by its picture, and tables whose first score is not on
+the screen. Requires Chromium or Chrome. test_report.py opens a page that has every kind of content.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTHS = (400, 1400)
-SMALLEST = 11  # size of the text in pixels
+SMALLEST = 11  # the least size of text, in pixels
 LOOK = """<script>addEventListener("load", async () => {
   document.querySelectorAll("details").forEach(part => part.open = true);
   const images = [...document.images], broken = [];
@@ -53,7 +53,7 @@ FRAME = """<!DOCTYPE html><body style="margin:0"><iframe src="index.html" style=
 
 
 def pictures(page: str) -> dict[str, str]:
-    """The pictures that the text of a page embeds, as SVG, by name."""
+    """The SVG pictures that are embedded in the text of a page, by name."""
     found = re.findall(r'<img data-name="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"', page)
     return {name: base64.b64decode(text).decode() for name, text in found}
 
@@ -64,7 +64,7 @@ def browser() -> str | None:
 
 
 def look(page: Path, width: int, dark: bool) -> tuple[dict, list[str]]:
-    """The results of a script at the end of the page, in a window of this width, and the messages on the console."""
+    """Run LOOK at the end of the page in a frame of this width. Returns its results and the messages of the console."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "index.html")
         copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{LOOK}</body>"), encoding="utf-8")

@@ -1,14 +1,14 @@
-"""Run the demonstration through a real Slurm of two nodes on this machine, and kill a node in the middle.
+"""Run the demonstration through a real Slurm with two nodes on this machine, and kill a node during a training.
 
     THIS_MACHINE_MAY_RUN_SLURM=1 python -m tests.cluster      (make test-cluster)
 
-Needs root, and a machine without /etc/slurm: a container or a virtual machine. Slurm comes from Debian's packages, which
-are unpacked below build/. At the end, also after a failure, /etc/slurm and all processes of Slurm are gone.
+Requires root and a machine without /etc/slurm, such as a container or a virtual machine. Debian's packages of Slurm are
+unpacked below build/. At the end, even after a failure, /etc/slurm is removed and all Slurm processes are killed.
 
 1. The shortened demonstration runs without Slurm.
-2. It runs through Slurm. The training reaches its time limit and stops, and later its node is killed. All outputs have to
-   be equal to those of 1.
-3. A training runs on two nodes, one of which is killed. Its losses have to be those of one process.
+2. The demonstration runs through Slurm. The training stops at its time limit. Later, its node is killed. All outputs
+   must be equal to those of step 1.
+3. A training runs on two nodes, one of which is killed. Its losses must be those of one process, up to rounding.
 """
 
 import argparse
@@ -34,16 +34,16 @@ from tests.projects import Project
 from tests.shortened import OUTPUTS, RUN, TRAIN, content, shortened
 
 PATIENCE = 1800  # seconds for one run of the workflow
-TOLERANCE = 1e-4  # relative, of a loss: as in tests/test_parallel.py
-COMPARED = 40  # steps; the difference in rounding grows with the steps
-STEPS = 4100  # some 90 seconds: Slurm looks at time limits every 30
+TOLERANCE = 1e-4  # relative, of a loss; the same as in tests/test_parallel.py
+COMPARED = 40  # steps; rounding differences grow with every step
+STEPS = 4100  # about 90 seconds; Slurm checks time limits every 30 seconds
 STAGES = [name for name in OUTPUTS if name.partition("@")[0] not in ("decoding", "ensemble", "value")]
-# Without an accounting database. The first check of a job is 2 seconds after its submission.
+# There is no accounting database, so squeue gives the status. A job is first checked 2 seconds after its submission.
 OPTIONS = ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "2")
 
 
 def demonstration(root: Path) -> Project:
-    """The project in `root`, without decodings. Its training takes long enough to be disturbed."""
+    """The shortened project in `root`, without decodings. Its training takes long enough to be interrupted."""
     root.mkdir()
     project = shortened(root)
     path = root / "params.yaml"
@@ -54,7 +54,7 @@ def demonstration(root: Path) -> Project:
 
 
 class Workflow:
-    """`snakemake` through Slurm in a project, whose output goes to `log`."""
+    """A run of `snakemake` through Slurm in a project. Its output goes to `log`."""
 
     def __init__(self, slurm: Slurm, project: Project, *targets: str) -> None:
         self.slurm, self.project, self.log = slurm, project, project.root.parent / f"{project.root.name}.log"
@@ -71,7 +71,7 @@ class Workflow:
         return max(steps, default=0)
 
     def job(self) -> str:
-        """The id of the running job of the training, or nothing."""
+        """The id of the training's running job, or an empty string."""
         lines = self.slurm.run("squeue", "-h", "-t", "running", "-o", "%i %k").splitlines()
         return next((line.split()[0] for line in lines if line.endswith(f"rule_{TRAIN}")), "")
 
@@ -99,7 +99,7 @@ def state(slurm: Slurm, job: str) -> str:
 
 
 def reach_the_time_limit(slurm: Slurm, workflow: Workflow) -> str:
-    """Shorten the limit of the running training to less than the 5 minutes of the profile's `--signal`."""
+    """Set the training's time limit below the 5 minutes of the profile's `--signal`. Returns the id of the job."""
     workflow.trains(beyond=0)
     job = workflow.job()
     slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=4")
@@ -110,7 +110,7 @@ def reach_the_time_limit(slurm: Slurm, workflow: Workflow) -> str:
 
 
 def lose_a_node(slurm: Slurm, workflow: Workflow, node: str, before: int) -> None:
-    """Kill a node of the running training, and start it again when Slurm has noticed."""
+    """Kill a node of the running training. Start the node again once Slurm has queued the job again."""
     step = workflow.step()
     workflow.trains(beyond=step)
     job, killed = workflow.job(), time.monotonic()
@@ -152,7 +152,7 @@ def close(one: Project, other: Project) -> float:
 
 
 def without_dropout(project: Project, root: Path, nodes: int) -> Project:
-    """A copy of a finished project whose training is stale."""
+    """A copy of a finished project with other settings, so its training is stale: no dropout and half the steps."""
     shutil.copytree(project.root, root, symlinks=True)
     copy = Project(root)
     copy.keep_to_itself()

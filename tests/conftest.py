@@ -14,7 +14,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 
-hypothesis.settings.register_profile("any machine", deadline=None)  # a busy machine is no failure
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy machine must not fail a test
 hypothesis.settings.load_profile("any machine")
 os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
 
@@ -22,10 +22,10 @@ SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use `built` as slow, and begin with the files that have most slow tests.
+    """Mark the tests that use `built` as slow, and run the files with the most slow tests first.
 
-    Snakemake runs all stages for `built`, and often again in the test. A long file that began last would leave the other
-    processes of `make test` with nothing to do.
+    Snakemake runs all stages for `built`, and often again in the test. If a long file started last, the other processes
+    of `make test` would have nothing to do.
     """
     for item in items:
         if "built" in getattr(item, "fixturenames", ()):

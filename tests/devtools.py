@@ -29,7 +29,7 @@ class Page:
     """An open page. `problems` are the errors on its console and the requests to other hosts."""
 
     def __init__(self, folder: Path, width: int, dark: bool, height: int = 900) -> None:
-        """`folder` is for the browser's profile."""
+        """`folder` holds the browser's profile."""
         command = [browser(), "--headless=new", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
         command += [f"--user-data-dir={folder}/profile"] + ["--no-sandbox"] * (os.geteuid() == 0)
         # The browser reads messages from descriptor 3 and writes them to descriptor 4.
@@ -103,7 +103,7 @@ class Page:
         self.wait("document.readyState === 'complete'")
 
     def value(self, script: str) -> Any:
-        """The value of an expression of JavaScript."""
+        """The value of a JavaScript expression."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
@@ -128,7 +128,7 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def screenshot(self, path: Path) -> None:
-        """The whole page, as a PNG file."""
+        """Write the whole page to a PNG file."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)

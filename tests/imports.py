@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parent.parent
 STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
-# These check, report or watch, but do not change a result. An edit to them makes no stage stale.
+# These modules check, report or watch, but do not change a result. An edit to one of them makes no stage stale.
 CHANGE_NO_RESULT = {
     "pipeline/__init__.py",
     "pipeline/settings/check.py",

@@ -1,4 +1,4 @@
-"""The stages of the pipeline, run in this process and in the current folder, which saves their start."""
+"""Run the stages of the pipeline in this process and in the current folder. This saves a process per stage."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ from tests.imports import ROOT
 
 
 def commands() -> dict[str, list[str]]:
-    """The module of each stage that text goes through and its arguments, as DVC reads them from dvc.yaml, in order."""
+    """The module and the arguments of each stage but layer_costs, in the order of the graph, as DVC reads dvc.yaml."""
     shutil.copy(ROOT / "dvc.yaml", ".")
     Path(".dvc").mkdir()
     Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
@@ -28,11 +28,11 @@ def commands() -> dict[str, list[str]]:
 
 
 class Refused(Exception):
-    """What a stage said when it ended with an error."""
+    """A stage ended with an error. The message is the last line that the stage printed."""
 
 
 def run(command: list[str]) -> None:
-    """One stage, as a script: its module and its arguments."""
+    """Run a stage as a script. `command` is the module and its arguments."""
     module, *arguments = command
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as said:
         patch.setattr(sys, "argv", [module.rpartition(".")[2], *arguments])
@@ -45,7 +45,7 @@ def run(command: list[str]) -> None:
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Work in `folder`. The handlers of signals, which a training replaces, are put back."""
+    """Work in `folder`. At the end, restore the signal handlers, which a training replaces."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

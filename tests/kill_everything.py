@@ -3,8 +3,8 @@
     python -m tests.kill_everything [--stages train report] [--kills 20] [--seed 1]      (make kill)
 
 A copy of the project with a small corpus and model is built once. Then DVC and Snakemake start each stage in turn.
-SIGKILL or SIGTERM is sent to the process of the stage, to the tool, which orphans the stage, or to the process group.
-The moment is random, between the start of the stage's process and its end.
+SIGKILL or SIGTERM is sent to the process of the stage, to the tool or to the process group. A kill of the tool orphans
+the stage. The moment is random, between the start of the stage's process and its end.
 
 The tool is then started again without any clean-up. It must succeed and write the same bytes as an undisturbed run, and
 no file of the stage may be partial after the kill. If the orphan still runs and the tool refuses to start, the script
@@ -195,7 +195,7 @@ def kill(built: Built, stage: str, number: int, way: tuple, moment: float) -> Ki
             assert worker, start.said()
             time.sleep(outcome.moment)
             outcome.hit = strike(start, worker, target, sent)
-            outcome.moment *= 1 if outcome.hit else 0.7  # the stage ended before the kill
+            outcome.moment *= 1 if outcome.hit else 0.7  # earlier, if the stage ended before the kill
             start.end()
     outcome.half = tuple(built.differing(stage)[1])
     again(built, stage, outcome)

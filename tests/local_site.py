@@ -1,4 +1,4 @@
-"""A local HTTP server with the faults of real ones."""
+"""A local HTTP server that imitates the faults of real servers."""
 
 import contextlib
 import hashlib

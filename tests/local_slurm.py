@@ -97,7 +97,7 @@ def kill(process: psutil.Process) -> None:
 
 
 class Slurm:
-    """The daemons of one controller and two nodes. `work` gets their logs and states."""
+    """The daemons of one controller and two nodes. `work` receives their logs and states."""
 
     def __init__(self, root: Path, work: Path) -> None:
         self.work, self.sbin, self.step = work, root / "usr/sbin", root / "usr/sbin/slurmstepd-wlm"
@@ -158,7 +158,7 @@ class Slurm:
             self.kill_tree(process)
 
     def steps(self, node: str | None = None) -> Iterator[psutil.Process]:
-        """The daemons of the job steps, which are no children of the node's daemon."""
+        """The daemons of the job steps, which are not children of the node's daemon."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.exe() == str(self.step) and node in (None, process.environ().get("SLURMD_NODENAME")):
@@ -172,7 +172,7 @@ class Slurm:
             psutil.wait_procs(tree, timeout=PATIENCE)
 
     def run(self, *command: str) -> str:
-        """A command of Slurm's."""
+        """Run a Slurm command. Returns its output."""
         done = subprocess.run(
             command, env={**os.environ, **self.environment}, text=True, capture_output=True, check=False
         )

@@ -1,4 +1,4 @@
-"""A small trained model for tests: it translates a few English words into German."""
+"""A small trained model for tests. It translates a few English words into German."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ TEXT = {"languages": ["en", "de"], "entities": True, "nfc": True, "punctuation":
 
 
 def model_folder(folder: Path) -> Path:
-    """Write the model to `folder`, as average writes one today: the model of earlier code has no text.json."""
+    """Write the model to `folder` in today's format. Earlier code made the stored model, which has no text.json."""
     shutil.copytree(OLD / "model", folder)
     write_json(folder / "text.json", TEXT)
     return folder

@@ -1,6 +1,6 @@
-"""The parts of README.md and docs/ between the markers `from PATH` and `end`, which are written from that path.
+"""The blocks of README.md and docs/ between the markers `from PATH` and `end`, which are generated from that path.
 
-`python -m tests.pages` writes them (`make deps`, `make report`, and `make reproduce` at its end).
+`python -m tests.pages` writes the blocks. `make deps`, `make report` and, at its end, `make reproduce` run it.
 """
 
 import csv
@@ -18,7 +18,7 @@ BLOCK = re.compile(r"(<!-- from (\S+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
 
 def written(page: str, root: Path = ROOT) -> str:
-    """The text of a page with each of its blocks written anew from the path that the block names, where that exists."""
+    """The text of a page with each block generated again. A block whose path does not exist is left as it is."""
 
     def block(match: re.Match[str]) -> str:
         source = root / match[2]
@@ -29,13 +29,13 @@ def written(page: str, root: Path = ROOT) -> str:
     return BLOCK.sub(block, page)
 
 
-# The stages of a back-translation write what the stages of a corpus write, under its own name. A run reads either.
+# The stages of a back-translation write the same files as those of a corpus, under its own name. A run reads either.
 NAMES = {"${back_translations}": {"${key}": ("augmented",)}, "${runs}": {"${item.corpus}": ("item", "augmented")}}
 NAMES["${searches}"] = NAMES["${runs}"]
 
 
 def paths(stage: Mapping, *keys: str) -> list[Path]:
-    """What a stage declares under `keys`; a path with flags is a mapping of one key. `item` stands for any other value."""
+    """The paths that a stage declares under `keys`. A path with flags is a mapping. `item` replaces other variables."""
     entries = [entry for key in keys for entry in stage.get("do", stage).get(key, [])]
     texts = [next(iter(entry)) if isinstance(entry, Mapping) else entry for entry in entries]
     for variable, names in NAMES.get(stage.get("foreach", ""), {}).items():
@@ -44,7 +44,7 @@ def paths(stage: Mapping, *keys: str) -> list[Path]:
 
 
 def edges(dvc_yaml: str) -> dict[str, list[str]]:
-    """For each stage the stages that read what it writes: a file of it, or a folder around or in it."""
+    """For each stage, the stages that read an output of it, a folder around an output or a path in an output."""
     stages = YAML(typ="safe").load(dvc_yaml)["stages"]
     outs = {name: paths(stage, "outs", "metrics", "plots") for name, stage in stages.items()}
     deps = {name: [path for path in paths(stage, "deps") if path.suffix != ".py"] for name, stage in stages.items()}
@@ -76,7 +76,7 @@ def with_scores(summary: Path, block: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown. Columns of numbers align to the right; a column of dashes is left out."""
+    """A table in Markdown. Columns of numbers align to the right. A column of dashes is left out."""
     chosen = [[head, *cells] for head, *cells in zip(columns, *rows) if {*cells} != {"–"}]
     numbers = [all(re.match(r"[-+]?\d|–", cell) for cell in cells) for _, *cells in chosen]
     head, *lines = (f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in zip(*chosen))
@@ -84,7 +84,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def benchmark(path: Path, _: str) -> str:
-    """The tables of a file of benchmarks/results/, and below them how they were made."""
+    """The tables of a file of benchmarks/results/, and below them a line that says how they were made."""
     record = json.loads(path.read_text(encoding="utf-8"))
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     made = f"`{record['command']}`; {record['hardware']}; {versions}; commit {record['commit']}; {record['date']}.\n"
@@ -92,7 +92,7 @@ def benchmark(path: Path, _: str) -> str:
 
 
 def speed(results: Path, _: str) -> str:
-    """README's table: ours over a peer, for the small model of a benchmark and for base."""
+    """The README's table of our speed relative to a peer, for the small model of a benchmark and for base."""
     rows = [
         ["training, beside `torch.nn.Transformer`", *ratios([results / "training.json"], "torch.nn.Transformer")],
         *(
@@ -104,7 +104,7 @@ def speed(results: Path, _: str) -> str:
 
 
 def ratios(paths: Sequence[Path], system: str) -> list[str]:
-    """The fourth cell of the rows of `system`: of the model that is not base, and of base. The model is the first cell."""
+    """The fourth cell of the rows of `system`, for the small model and for base. The first cell names the model."""
     tables = [each for path in paths for each in json.loads(path.read_text(encoding="utf-8"))["tables"]]
     of = {row[0].startswith("base"): row[3] for each in tables for row in each["rows"] if row[1] == system}
     return [of.get(False, "–"), of.get(True, "–")]
@@ -115,7 +115,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def differences(path: Path, _: str) -> str:
-    """README's table of the changes of Table 3 that a run of ours makes, too."""
+    """The README's table of the changes in Table 3 that one of our runs makes as well."""
     columns = ["change", "BLEU, paper", "ours", "perplexity, paper", "ours", "our change"]
     rows = []
     for row in rows_of(path):
@@ -127,7 +127,7 @@ def differences(path: Path, _: str) -> str:
 
 
 def published(path: Path, _: str) -> str:
-    """README's table of a published result on Multi30k, and ours with the same settings and measure."""
+    """The README's table of a published result on Multi30k and of ours with the same settings and measure."""
     rows = [row for row in rows_of(path) if row["test set"].startswith("multi30k")]
     head = f"{rows[0]['test set']}, {rows[0]['measure']}"
     cells = []

@@ -54,8 +54,8 @@ class Project:
         """Arguments for subprocess that start a command of this environment in the project."""
         if arguments[0] in ("dvc", "snakemake"):
             arguments = (sys.executable, "-m", *arguments)
-        # If a stage runs the tests, its DVC variables must not reach the copy. Without its compiled modules, each stage of
-        # a copy would start half a second later.
+        # If a stage runs the tests, its DVC variables must not reach the copy. PYTHONDONTWRITEBYTECODE would delay the
+        # start of each stage by half a second, because the copy would have no compiled modules.
         left_out = ("DVC_", "SNAKEMAKE_", "STUB_", "PYTHONDONTWRITEBYTECODE")
         clean = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
         path = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])

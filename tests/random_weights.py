@@ -1,4 +1,4 @@
-"""A model folder with random weights, for tests of what is done with a trained model."""
+"""A model folder with random weights, for tests of the commands that use a trained model."""
 
 import dataclasses
 from pathlib import Path
@@ -29,7 +29,7 @@ def random_model(params: dict, folder: Path) -> Path:
     config = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **SMALL)
     model = Transformer(config, vocabulary.size)
     with torch.no_grad():
-        model.embedding *= 2.0  # distributions that are not flat
+        model.embedding *= 2.0  # so that the distributions are not flat
     write_tensors(folder / WEIGHTS, model.state_dict(), {})
     write_settings(folder, config, vocabulary.size, vocabulary.sha256)
     return folder

@@ -10,7 +10,7 @@ from tests.projects import Project
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
-# One of each kind of model and of decoder; test_end_to_end.py runs the others without DVC.
+# One decoding for each kind of model and of decoder. test_end_to_end.py runs the other decoders without DVC.
 DECODINGS = {
     "demo-mbr": "decoder: mbr, references: {decoder: sampling, number: 8}, candidates: {decoder: beam, number: 3, beam: 3}",
     "demo-both": "decoder: greedy",
@@ -39,7 +39,7 @@ PAGE = "index.html"  # of the report; it shows times, so it differs between equa
 
 
 def outputs() -> dict[str, list[str]]:
-    """What each stage writes, by dvc.yaml and the selection of params.yaml."""
+    """The outputs of each stage that params.yaml selects, as dvc.yaml declares them."""
     with Repo(str(ROOT)) as repo:
         return {stage.name: [out.def_path for out in stage.outs] for stage in repo.index.stages}
 
@@ -52,7 +52,7 @@ KILLED = [name for name in OUTPUTS if not name.startswith("decoding@")] + ["deco
 
 
 def shortened(root: Path) -> Project:
-    """The project's copy in `root`, where nothing has run."""
+    """A shortened copy of the project in `root`, in which nothing has run."""
     project = Project.new(root)
     for old, new in SMALLER.items():
         project.edit("params.yaml", old, new)
@@ -60,14 +60,14 @@ def shortened(root: Path) -> Project:
 
 
 def command(project: Project, stage: str) -> dict:
-    """How to start a stage's command, as DVC ran it."""
+    """Arguments for subprocess that start a stage's command as DVC ran it."""
     lock = YAML(typ="safe").load((project.root / "dvc.lock").read_text())
     commands = lock["stages"][stage]["cmd"]  # the check, then the stage's own
     return project.command(*(commands if isinstance(commands, str) else commands[-1]).split())
 
 
 def content(project: Project, stage: str) -> dict[str, bytes]:
-    """The bytes of all files that a stage makes, but the page of the report, which shows times."""
+    """The bytes of all files that a stage writes, except the page of the report, which shows times."""
     places = [project.root / place for place in OUTPUTS[stage]]
     files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file() and file.name != PAGE]
     return {str(file.relative_to(project.root)): file.read_bytes() for file in sorted(files)}

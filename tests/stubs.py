@@ -1,7 +1,7 @@
 """A copy of the project with stub stages, for tests of Snakemake and DVC.
 
-The copy has all files of the project. A stage writes to each of its outputs in dvc.yaml a digest of its dependencies
-and parameters in dvc.yaml. It appends its name to work/ran.
+The copy has all files of the project. A stub stage writes a digest of its dependencies and parameters to each of its
+outputs, all as dvc.yaml declares them. It appends its name to work/ran.
 """
 
 import shutil

@@ -15,11 +15,11 @@ from tests.stubs import StubProject
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
-OF_MODEL = [TRAIN, f"average@{RUN}", f"decode@{RUN}"]  # which import transformer/model.py, of the run's stages
+OF_MODEL = [TRAIN, f"average@{RUN}", f"decode@{RUN}"]  # the stages of the run that import transformer/model.py
 ADOPT = ("python", "-m", "pipeline.commands.adopt")
 WORD = "--accept-code-changes"
 MODEL = "transformer/model.py"
-SELECTED = f"  {RUN}: {{corpus: demo, model: tiny}}\n\n"  # the line of params.yaml's `runs`
+SELECTED = f"  {RUN}: {{corpus: demo, model: tiny}}\n\n"  # the line of `runs` in params.yaml
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_module_that_is_renamed_passes_without_a_word(project):
         "transformer/training.py", "from transformer.optimisation import", "from transformer.config.steps import"
     )
     modules = ("transformer/config/training.py", "transformer/config/vocabulary.py", "transformer/data.py")
-    after = "\n".join(f"        - {module}" for module in modules)  # as only train and search have them
+    after = "\n".join(f"        - {module}" for module in modules)  # only train and search have these three lines
     path = project.root / "dvc.yaml"
     text = path.read_text().replace(f"        - {old}\n", "")
     path.write_text(text.replace(after, f"        - {new}\n{after}"))
@@ -235,7 +235,7 @@ def test_the_check_before_the_command_may_be_another_one(project):
 
 
 def test_data_that_only_lost_a_set_that_no_training_reads_is_the_same_data(project):
-    """Binarised data once held the test set. The times of a training were once no argument of its command."""
+    """In earlier versions, binarised data held the test set and the command of a training had no `--times`."""
     folder = project.root / "data/demo/binarised"
     (folder / "test.source.ids.npy").write_text("test")
     (folder / "binarised.json").write_text("with test")

@@ -105,7 +105,7 @@ def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
 def test_a_named_member_is_a_plain_file(tmp_path, kind):
     archive = build(tmp_path / "dev.tgz", PAIR, after=[hostile("dev/link", kind, "newstest2013.en")])
-    assert contents(archive) == PAIR  # a link that is not asked for does no harm
+    assert contents(archive) == PAIR  # a link that is not requested does no harm
     with pytest.raises(UserError, match="not a regular file"):
         contents(archive, ["dev/link"])
 

@@ -1,4 +1,4 @@
-"""Attention equals torch.nn.functional's and torch.nn.MultiheadAttention."""
+"""Attention gives the results of torch.nn.functional and of torch.nn.MultiheadAttention."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def test_a_query_without_keys_spoils_neither_output_nor_gradients():
 
 
 def test_on_a_cpu_no_fused_attention_is_trained_in_bfloat16(settings, monkeypatch):
-    """Its backward pass would take a multiple of the time. The softmax is computed in float32."""
+    """The backward pass of fused attention would take several times as long. The softmax is computed in float32."""
     seen, softmax = [], torch.Tensor.softmax
     monkeypatch.setattr(torch.Tensor, "softmax", lambda x, dim: seen.append(x.dtype) or softmax(x, dim))
     fused = F.scaled_dot_product_attention

@@ -235,7 +235,7 @@ def test_the_study_of_multi30k_divides_its_pairs(params):
 
 @pytest.fixture
 def fetched(tmp_path, monkeypatch):
-    """Fetch some lines of a text of this content into a file. Returns the lines."""
+    """A function that fetches some lines of a text with this content into a file. It returns the lines."""
     monkeypatch.chdir(tmp_path)
     Path("text").mkdir()
 
@@ -279,7 +279,7 @@ def test_lines_are_cleaned_and_dropped_as_training_pairs_are(params, tmp_path):
 
 
 class Backwards:
-    """A translator that turns each line round, and finds no translation for a line with an x."""
+    """A translator that reverses each line. The translation of a line with an x is empty."""
 
     def n_best(self, lines, name, count, tick, decoder):
         self.lines = lines
@@ -324,7 +324,7 @@ def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations
 
 @pytest.fixture
 def mixed(words, tmp_path, params):
-    """Mix REAL, in so many lines, with MADE. Returns the ids of both sides of train, and of dev."""
+    """A function that mixes REAL, repeated to `lines` pairs, with MADE. It returns the ids of train and dev by side."""
 
     def make(lines: int, tag: bool, **dropout: Any) -> list[dict[str, list[list[int]]]]:
         paths = [tmp_path / "train.en", tmp_path / "train.de"]
@@ -493,7 +493,7 @@ def test_a_circle_stops_both_tools_before_anything_runs(project):
     assert project.ran() == []
 
 
-# The stages, really run
+# The real stages
 
 DECODINGS = {
     "one": {"beam": 1},
@@ -504,7 +504,7 @@ DECODINGS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which all stages have run on small text: each direction, and a run on the back-translation."""
+    """A folder in which all stages have run on small text: a run in each direction and one on the back-translation."""
     folder = tmp_path_factory.mktemp("back-translation")
     sets: dict[str, list[list[str]]] = {}
     for name, *pair in generate(GeneratorConfig(seed=1, train=160, dev=6, test=6)):
@@ -528,7 +528,7 @@ def made(tmp_path_factory):
     params["base"]["decoding"]["extra_length"] = 5
     with open(folder / "params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
-    left = folder / "scores/decodings/removed/decoding.json"  # DVC leaves the files of a line that is removed
+    left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
     left.parent.mkdir(parents=True)
     left.write_text('{"set": "own-test"}')
     with in_process.inside(folder):

@@ -1,4 +1,4 @@
-"""The data and the computations of the benchmarks. The tests do not run their measurements."""
+"""The data, the computations and the output of the benchmarks. No test checks a measured time."""
 
 import argparse
 import gzip

@@ -178,7 +178,7 @@ def test_interval_leaves_out_a_fortieth_on_either_side():
 def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
     hypotheses = lines(hypothesis) if hypothesis else [""] * len(REFERENCES)
     table = bleu.matrix(hypotheses, REFERENCES, "de", 10, 1)
-    # the quote is replaced in the hypothesis but not in the raw reference, hence the normalised reference
+    # bleu-paper is left out: it replaces the quotation mark in the hypothesis but not in the raw reference
     exact = [cell for name, cell in table.items() if name != "bleu-paper"]
     assert {(cell["score"], cell["low"], cell["high"]) for cell in exact} == {(score, score, score)}
     assert table["bleu-paper"]["score"] < 100

@@ -29,7 +29,7 @@ class Payload:
 
 
 def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
-    """In the header of the file and in the weights."""
+    """The bytes are those of the header and of the weights."""
     path = tmp_path / "step-00000003.safetensors"
     write_tensors(
         path, {"w": torch.arange(6.0).reshape(2, 3), "half": torch.ones((), dtype=torch.bfloat16)}, {"step": 3}
@@ -136,9 +136,9 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
 
 
 def killed_at(place: int, folder: Path, work) -> bool:
-    """Run `work` in a process that is killed before its change number `place` of a file in `folder`.
+    """Run `work` in a process that is killed just before change number `place`, from 0, of a file in `folder`.
 
-    Returns whether it was killed; false means that `work` makes fewer changes.
+    Returns whether the process was killed. False means that `work` makes fewer changes.
     """
     process = os.fork()
     if process:
@@ -171,7 +171,7 @@ def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp
         run(trainer)
         left = files(folder)
         assert left.keys() == expected.keys(), "what was being written has gone"
-        # the state holds the time that the training took
+        # the state differs, because it holds the time that the training took
         assert all(left[path] == expected[path] for path in left if path.name != "state.safetensors"), place
     assert set(steps) == {0, 3} and steps == sorted(steps), "a state that was there is never lost"
 

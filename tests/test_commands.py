@@ -1,4 +1,4 @@
-"""What a person starts: each command is listed, and what the user gets wrong is one line and exit status 1."""
+"""The commands: each is listed, and a mistake of the user gives one line and exit status 1."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ WRONG = {
     "benchmarks.serving": ["none", "none.txt"],
     "benchmarks.text": ["none.en", "none.de"],
 }
-# These read params.yaml and no other file: they are started in an empty folder.
+# These read no file but params.yaml. They are started in an empty folder.
 WITHOUT_PARAMS = {
     "pipeline.commands.check": [],
     "pipeline.commands.status": [],
@@ -38,7 +38,7 @@ WITHOUT_PARAMS = {
     "benchmarks.training": ["--shape", "tiny"],
 }
 READS_NOTHING = {"pipeline.commands.__main__", "pipeline.commands.track", "benchmarks.workflow"}
-READS_NOTHING |= {"benchmarks.gpu.__main__"}  # test_gpu has its errors
+READS_NOTHING |= {"benchmarks.gpu.__main__"}  # test_gpu tests its errors
 
 
 def started(folder: str) -> set[str]:

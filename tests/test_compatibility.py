@@ -1,4 +1,4 @@
-"""Models and records made by earlier code are read as they were then. That code made tests/data/commit-3b4f273."""
+"""Models and records of earlier code still give the same results. That code made tests/data/commit-3b4f273."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ RECORDS = ["demo-tiny-h1", "multi30k-small"]
 
 @dataclasses.dataclass(frozen=True)
 class Later(ModelConfig):
-    """The settings of a model once there is one more of them."""
+    """The settings of a model after a new setting has been added."""
 
     gate: str
 
@@ -77,7 +77,7 @@ def test_an_old_training_is_counted_as_it_was(tmp_path, run, vocabulary_size):
 
 
 def test_an_unfinished_training_keeps_its_work_folder_when_settings_are_added():
-    """The settings of then name the folder, as long as the settings that were added later are off."""
+    """While the settings that were added later are off, the folder's name depends on the earlier settings alone."""
     then = read_json(OLD / "results/demo-tiny-h1.json")["training"]["settings"]
     now = [read_saved(cls, then[key], "saved") for key, cls in (("model", ModelConfig), ("training", TrainingConfig))]
     assert key_of(*now, {"sum": "s"})[1] == digest([then, "s"])

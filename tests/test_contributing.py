@@ -33,7 +33,7 @@ def test_a_recipe_has_at_most_ten_lines(title):
 
 
 def test_the_settings_of_the_recipes_pass_the_check(params):
-    """All recipes together, with the run that their decoding names."""
+    """The check reads the settings of all recipes together, with the run that their decoding names."""
     params = copy.deepcopy(params)
     for block in re.findall(r"```yaml\n(.*?)```", PAGES["CONTRIBUTING.md"], re.DOTALL):
         for key, entries in YAML(typ="safe").load(block).items():
@@ -134,7 +134,7 @@ def test_a_command_of_the_readme_or_the_commands_parses(command, tmp_path):
         assert snakemake.cli.parse_args(words)
     elif tool == "make":
         assert subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, check=False).returncode == 0
-    else:  # argparse ends with 2 where it cannot parse; no run of this name is there
+    else:  # argparse exits with 2 if it cannot parse; 1 means that no such run exists
         shutil.copy(ROOT / "params.yaml", tmp_path)
         environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
         done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, check=False)

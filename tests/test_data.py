@@ -101,7 +101,7 @@ def test_pairs_that_are_too_long_are_counted_and_skipped(kind):
 
 @pytest.mark.parametrize("tokens", [400, 100, 20])
 def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(tokens):
-    """Also in parts. A batch has 12 rows of 32 positions, or 5 of 80; the parts of a batch have equally many."""
+    """A batch has 12 rows of 32 positions, or 5 rows of 80. The parts of a batch have equally many rows."""
     pairs = Pairs(5000)
     for side in pairs.sides:
         side[7] = side[8] = np.full(70, 5)
@@ -125,7 +125,7 @@ def test_mixed_batches_have_pairs_of_all_lengths():
 
 @pytest.mark.parametrize("width", [12, 40])
 def test_first_fit_fills_rows_that_no_longer_pair_could_have_used(width):
-    """A pair would not fit into an earlier row beside the pairs there that are as long as it or longer."""
+    """A pair does not fit into an earlier row beside those pairs of the row that are at least as long."""
     source, target = np.random.default_rng(1).integers(1, 13, (2, 200))
     row_P = first_fit(source, target, width)
     longest = np.maximum(source, target)

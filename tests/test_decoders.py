@@ -1,4 +1,4 @@
-"""Decoders on tables of logits, whose best translations enumeration knows, and on random Transformers."""
+"""Decoders on tables of logits, whose best translations enumeration finds, and on random Transformers."""
 
 import argparse
 import dataclasses
@@ -185,7 +185,7 @@ def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
 
 def test_exact_search_finds_the_empty_translation(decoder):
     logits = torch.zeros(1, 9, VOCABULARY, VOCABULARY)
-    logits[0, 0, BOS, EOS] = -0.3  # less probable than each word, more than any longer translation
+    logits[0, 0, BOS, EOS] = -0.3  # less probable than each word, more probable than any longer translation
     (found,) = best_of(decoder("exact").search(TableBatch(logits, [9]), 1))
     assert found.ids == [] and found.finished
     assert decoder("greedy").search(TableBatch(logits, [9]), 1)[0][0].ids != []
@@ -195,7 +195,7 @@ def test_exact_search_finds_the_empty_translation(decoder):
 
 
 def frequencies(decoder, logits, count, **settings):
-    """How often each first token is sampled, by sentences that differ only in their number."""
+    """How often each first token is sampled for `count` sentences that differ only in their number."""
     batch = TableBatch(logits[:1].expand(count, -1, -1, -1), [1] * count)
     first = [tuple(t.ids) for t in best_of(decoder("sampling", **settings).search(batch, 1))]
     return Counter(ids[0] if ids else EOS for ids in first)
@@ -278,7 +278,7 @@ def test_one_group_is_beam_search_and_without_penalty_all_groups_are_one_beam(de
 
 
 def test_the_penalty_makes_groups_differ(decoder):
-    """Groups of one hypothesis: the second takes the second best first token when the penalty exceeds their distance."""
+    """The second of two groups takes the second-best first token if the penalty exceeds the logits' difference."""
     logits = torch.full((1, 4, VOCABULARY, VOCABULARY), -20.0)
     logits[0, 0, BOS, 4], logits[0, 0, BOS, 5] = 1.0, 0.0
     logits[0, 1:, :, EOS] = 5.0
@@ -338,7 +338,7 @@ def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_sett
 @torch.inference_mode()
 @pytest.mark.parametrize("differences", [{}, {"neighbourhood": 2}, {"positions": "learned"}, {"norm": "pre"}])
 def test_a_tree_scores_each_prefix_as_the_whole_model_does(settings, differences):
-    """Two sentences, three new nodes of each in a call, below parents at different positions."""
+    """A call decodes three new nodes of each of two sentences, below parents at different positions."""
     model = sharpened(settings(**differences))
     sources = torch.tensor([[7, 8, 9, EOS], [20, 21, EOS, PAD]])
     tree, random = TreeStep(model, sources, slots=40), torch.Generator().manual_seed(1)
@@ -439,7 +439,7 @@ LINES = {
 def test_a_batch_changes_no_translation_and_limits_hold(settings, decoder, name):
     model, chosen = sharpened(settings()), decoder(name, **LINES[name])
     model.embedding *= 3
-    model.embedding[EOS] = 0  # else the empty translation is the most probable
+    model.embedding[EOS] = 0  # otherwise, the empty translation is the most probable
     jobs = [Job(SOURCES, range(len(SOURCES))), *(Job([source], [number]) for number, source in enumerate(SOURCES))]
     whole, *single = (search([model], job, chosen, 4, 1) for job in jobs)
     together, alone = best_of(whole.translations), [best for each in single for best in best_of(each.translations)]

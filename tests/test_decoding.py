@@ -46,7 +46,7 @@ def beam_search(step, limits, config, device, **more) -> list[Translation]:
 
 
 def exhaustive(logits, limit, config):
-    """The best score of all sequences that end within `limit` tokens, EOS included."""
+    """The best score of all sequences that end within `limit` tokens, EOS included, and the words of that sequence."""
     allowed = logits.clone()
     allowed[..., [PAD, BOS]] = -math.inf
     log_probs = allowed.log_softmax(-1)
@@ -61,7 +61,7 @@ def exhaustive(logits, limit, config):
 
 @pytest.mark.parametrize("penalty, alpha", [("gnmt", 0.6), ("gnmt", 0.0), ("power", 1.0), ("power", 0.6)])
 def test_a_wide_beam_finds_what_exhaustive_search_finds(decoding_settings, penalty, alpha):
-    # 81 hypotheses are all that four free words allow, so nothing is pruned.
+    # Four free words allow 81 hypotheses, so a beam of 81 prunes nothing.
     config = decoding_settings(beam=81, penalty=penalty, alpha=alpha)
     torch.manual_seed(5)
     logits = 2 * torch.randn(8, LONGEST, VOCABULARY, VOCABULARY)
@@ -116,7 +116,7 @@ def test_length_penalties(decoding_settings):
 
 
 def sharpened(config):
-    """An untrained model with a scaled embedding, so that hypotheses differ and continue others than their own."""
+    """An untrained model with a scaled embedding, so that hypotheses differ and continue others of the beam."""
     torch.manual_seed(3)
     model = Transformer(config, 40).eval()
     with torch.no_grad():
@@ -222,7 +222,7 @@ def assert_same(results: list[Translation], expected: list[Translation]):
 
 
 class Casts(TorchDispatchMode):
-    """Counts the casts of tensors of the shapes of a model's matrices."""
+    """Counts the casts of tensors that have the shape of a matrix of the model."""
 
     def __init__(self, model):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Several GPUs on one machine: each stage uses its own. CUDA_VISIBLE_DEVICES stands for GPUs that are not there."""
+"""Several GPUs on one machine: each stage uses its own. CUDA_VISIBLE_DEVICES simulates GPUs that do not exist."""
 
 import os
 import re

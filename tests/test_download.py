@@ -1,4 +1,4 @@
-"""Making a corpus of its parts: WMT14 with the addresses of params.yaml, own text, held-out sets, refusals."""
+"""The stage download: WMT14 with the addresses of params.yaml, own text, held-out sets and refused settings."""
 
 import argparse
 import copy
@@ -121,7 +121,7 @@ def test_wmt14_comes_out_of_archives_with_the_real_names(published, collect, tmp
 
 @pytest.fixture
 def themselves(published):
-    """The same, with the addresses of params.yaml moved to the site instead of a mirror."""
+    """The same corpus, with the addresses of params.yaml replaced by those of the site instead of a mirror."""
     site, settings, languages, expected = published
     for archive in settings["archives"].values():
         archive["url"] = site.url(urllib.parse.urlsplit(archive["url"]).path)
@@ -197,7 +197,7 @@ def test_a_damaged_archive_leaves_the_corpus_as_it_was(themselves, collect, tmp_
 
 
 def on_the_hub(pairs, languages, files):
-    """Yield `pairs` as files of a table of the hub: a struct `translation` with one text per language."""
+    """Yield the Parquet files of a Hugging Face table of `pairs`: a struct `translation` with one text per language."""
     kind = pyarrow.struct([(language, pyarrow.string()) for language in sorted(languages)])
     size = -(-len(pairs) // files)
     for place in range(files):
@@ -256,7 +256,7 @@ def test_a_star_stands_for_all_files_of_a_table_and_for_nothing_else():
 
 @pytest.mark.parametrize("corpus", ["multi30k", "multi30k-lc-tok"])
 def test_multi30k_comes_from_a_mirror_s_folder_by_file_names(collect, tmp_path, corpus):
-    """The URLs are those of params.yaml; the files are a few lines each, with their own sums."""
+    """The URLs are those of params.yaml. The files have a few lines each, and their own checksums."""
     settings = copy.deepcopy(load(ROOT / "params.yaml")["corpora"][corpus]["download"])
     (tmp_path / "mirror").mkdir()
     for number, ((part,), side) in enumerate(itertools.product(settings.values(), ("source", "target"))):

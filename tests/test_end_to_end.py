@@ -1,6 +1,6 @@
-"""The whole pipeline, really run: by Snakemake in a copy of the project, on a small demonstration corpus.
+"""The whole pipeline, run by Snakemake in a copy of the project on a small demonstration corpus.
 
-What is killed and started again must end with the same bytes as what was not.
+A stage that is killed and started again must write the same bytes as one that was not killed.
 """
 
 import json
@@ -51,7 +51,7 @@ def project(tmp_path_factory):
 
 
 def finished(project: Project, stage: str) -> str:
-    """What the stage's command prints; it has to end well."""
+    """Run the stage's command, which must succeed. Returns what it prints."""
     done = subprocess.run(**command(project, stage), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -101,14 +101,14 @@ def test_both_tools_find_nothing_more_to_do(project):
 
 
 def made(project: Project) -> dict[str, bytes]:
-    """All that a run of the workflow leaves to look at, by its path."""
+    """The files that a run of the workflow leaves for the user, by path."""
     places = [project.root / name for name in ("data", "models", "scores", "reports", "dvc.lock", "params.yaml")]
     files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file()]
     return {file.relative_to(project.root).as_posix(): file.read_bytes() for file in files}
 
 
 def test_two_clean_runs_are_equal_in_all_but_the_page(project, tmp_path):
-    """The second is by DVC alone, one stage after the other; the number of threads is in params.yaml."""
+    """DVC alone makes the second run, one stage after the other. params.yaml sets the number of threads."""
     second = shortened(tmp_path)
     second.run("dvc", "repro")
     one, other = made(project), made(second)
@@ -224,7 +224,7 @@ def test_a_model_card_says_what_the_model_is(project, tmp_path):
     assert "| `steps` | 60 |" in card and "| `averaged_steps` | 40, 45, 50, 55, 60 |" in card
     commit = project.run("git", "rev-parse", "HEAD").strip()
     assert f"Exported with the code of commit `{commit}`." in card and "Trained with the code of commit" in card
-    # The scores are those of the averaged weights, which these are not.
+    # The scores belong to the model of the run, not to a copy under another name.
     other = project.root / "models/other/average"
     shutil.copytree(project.root / f"models/{RUN}/average", other)
     try:
@@ -257,7 +257,7 @@ def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(proj
 
 @pytest.mark.parametrize("stage", KILLED)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
-    """SIGKILL at a seeded moment of what the stage takes, then the same command to the end."""
+    """The stage is killed by SIGKILL at a seeded fraction of its duration. Then the same command runs to its end."""
     before, started = content(project, stage), time.monotonic()
     finished(project, stage)
     took = time.monotonic() - started
@@ -313,7 +313,7 @@ def test_an_interrupted_decoding_says_so_in_a_line_and_publishes_nothing(project
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing_that_was_saved(project):
-    """Files may not grow past what the log takes, so that the first state cannot be written."""
+    """The limit of a file's size suffices for the log, but not for the first state."""
     before = content(project, TRAIN)
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (20_000, 20_000))
     done = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False, preexec_fn=limit)

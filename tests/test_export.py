@@ -35,7 +35,7 @@ def random_lines(seed: int, number: int) -> list[str]:
 
 
 def batch(vocabulary: Vocabulary, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Lines and their words in reverse order."""
+    """Random lines as sources, and their words in reverse order as targets."""
     lines = random_lines(seed, 32)
     sources, targets = vocabulary.encode(lines), vocabulary.encode([" ".join(line.split()[::-1]) for line in lines])
     return pad([[*ids, EOS] for ids in sources]), pad([[BOS, *ids, EOS] for ids in targets])

@@ -40,7 +40,7 @@ VARIATIONS = [
 
 
 def counted(config, sentences, source, target, backward):
-    """The count of torch for the model on this many pairs of these lengths."""
+    """The operations that torch counts for the model on `sentences` pairs of these lengths."""
     model = Transformer(config, VOCABULARY)
     ids = [torch.randint(4, VOCABULARY, (sentences, length)) for length in (source, target)]
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
@@ -67,7 +67,7 @@ def test_equals_torch_flop_counter(settings, variation, sizes):
 @pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
 def test_every_row_of_table_3_equals_torch_flop_counter(params, row):
-    """At the sizes of the paper, on meta tensors, which compute nothing."""
+    """The models have the sizes of the paper. They are built of meta tensors, which compute nothing."""
     values = {**params["base"]["model"], **row.differs}
     config = ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
     with torch.device("meta"):
@@ -103,7 +103,7 @@ def test_causal_half_counts_only_the_visible_positions(settings):
 
 
 def test_r_drop_counts_both_passes(tmp_path):
-    """Each pair passes the model twice."""
+    """R-Drop passes each pair through the model twice."""
     model = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0, "attention_dropout": 0.0}
     model |= {"relu_dropout": 0.0, "norm": "post", "positions": "sinusoidal", "max_positions": 9}
     model |= {"attention": "scaled_dot_product", "neighbourhood": 0}
@@ -206,7 +206,7 @@ def test_without_a_count_there_is_an_estimate_and_no_utilisation():
 
 
 def write_files(folder, settings):
-    """The files of a training of ten steps; they hold more than is needed, as the real ones do."""
+    """Write the files of a training of ten steps. They hold more than is needed, as the real files do."""
     sums = vars(Lengths.of([(9, 5), (4, 17)] * 10))
     training = {**sums, "steps": 10, "dev_loss": 4.2, "settings": {"model": vars(settings), "training": {"seed": 1}}}
     report = {"vocabulary_size": VOCABULARY, "data_sum": "00"}
@@ -218,7 +218,7 @@ def write_files(folder, settings):
 
 
 def run_stage(paths):
-    """The content of the file that the stage makes of these files."""
+    """Run the stage on these files. Returns the content of its output."""
     out = paths["training"].with_name("flops.json")
     stage.main(argparse.Namespace(run="some-run", out=out, **paths))
     return json.loads(out.read_text())

@@ -1,4 +1,4 @@
-"""benchmarks.gpu on a CPU, with a small model. Its checks are tests, on a GPU too where there is one."""
+"""benchmarks.gpu on a CPU, with a small model. Its checks run as tests, on a GPU if there is one."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ WORDS = [
 
 
 def lines(count: int) -> list[str]:
-    """Pairs of sentences of 1 to 20 words: the text of a source and of a target file."""
+    """The texts of a source file and a target file, which hold pairs of sentences of 1 to 20 words."""
     draw, sides = random.Random(1), ([], [])
     for _ in range(count):
         chosen = [draw.randrange(12) for _ in range(draw.randint(1, 20))]
@@ -66,7 +66,7 @@ def data(texts, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bench(data):
-    """The same for all checks, of which two share a training."""
+    """One bench for all checks, because two of them share a training."""
     return Bench(device_of("auto"), data, data.parent / "out")
 
 
@@ -107,7 +107,7 @@ def test_data_that_is_too_large_is_refused(texts, tmp_path, monkeypatch):
 
 @dataclasses.dataclass
 class Targets:
-    """A set with these ids of targets."""
+    """A set with these target ids."""
 
     ids: list[list[int]]
 
@@ -192,7 +192,7 @@ def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
     cold, warm = made["figures"]["cold"], made["figures"]["warm"]
     assert cold["tokens"] == warm["tokens"] > 1000 and cold["steps"] == warm["steps"] == 6
     assert made["figures"]["host_waits"] == []
-    # On a CPU, attention in bfloat16, the precision of mixed batches, uses none of torch's kernels of attention.
+    # The precision of mixed batches is bfloat16, in which attention on a CPU uses none of torch's attention kernels.
     assert made["figures"]["attention_kernels"] or batching == "mixed"
     assert sum(made["figures"]["lost_seconds"].values()) < made["seconds"]
     assert all(len(cells) == len(table["columns"]) for table in made["tables"] for cells in table["rows"])

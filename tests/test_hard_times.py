@@ -1,4 +1,4 @@
-"""A lost cache, a read-only folder, two tools at once, a clock set back: each is said in one line, nothing is lost."""
+"""A lost cache, a read-only folder, two tools at once, a clock set back: one line reports each, and nothing is lost."""
 
 import ctypes
 import json
@@ -36,7 +36,7 @@ def project(built, tmp_path) -> StubProject:
 
 
 def cached(project: StubProject, output: str) -> Path:
-    """The object in the cache that holds an output, or a folder's first file."""
+    """The object in the cache that holds an output or, if the output is a folder, its first file."""
     lock = YAML(typ="safe").load((project.root / "dvc.lock").read_text())
     (md5,) = [out["md5"] for stage in lock["stages"].values() for out in stage.get("outs", []) if out["path"] == output]
     place = project.root / ".dvc/cache/files/md5"
@@ -77,12 +77,12 @@ def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(projec
 
 @pytest.mark.parametrize("last", [b"", b"md5: "])
 def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, last):
-    """DVC opens it for writing and writes; nothing runs again for a kill between the two, or within the second."""
+    """DVC opens dvc.lock, then writes it. After a kill between these steps or during the second, nothing runs again."""
     assert project.snakemake() == []
     path = project.root / "dvc.lock"
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(last) + len(last) - 2] if last else b"")
-    (project.root / ".dvc/tmp/rwlock").write_text('{"/')  # neither does DVC write this in one piece
+    (project.root / ".dvc/tmp/rwlock").write_text('{"/')  # DVC does not write this file in one piece either
     assert "snakemake: dvc.lock was written in part" in project.run("snakemake", "--cores", "2")
     assert project.ran() == [] and path.read_bytes() == whole
     assert project.repro() == []
@@ -93,7 +93,7 @@ def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, last):
 
 @contextmanager
 def at_work(project: StubProject, *command: str) -> Iterator[None]:
-    """A tool that stays at work on the stage score until the block ends, and is killed then."""
+    """Start a tool that works on the stage score until the block ends. The tool is then killed."""
     process = subprocess.Popen(
         **project.command(*command, STUB_HANGS="score"),
         stdout=subprocess.DEVNULL,
@@ -123,7 +123,7 @@ def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(pr
 
 
 def hold(path: Path, pid: int) -> None:
-    """Enter a process into DVC's list of readers and writers, as a writer of the scores of Table 1 and as a reader."""
+    """Enter a process into DVC's list of readers and writers: as a writer of the scores of Table 1, and as a reader."""
     info, file = {"pid": pid, "cmd": "dvc repro"}, str(path.parent.parent.parent / "scores/layer-costs.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"write": {file: info}, "read": {f"{file}.other": [info]}}))
@@ -160,7 +160,7 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
 
 
 def test_a_signal_to_snakemake_waits_for_no_lock_of_the_code_that_it_interrupts():
-    """It did: killed while it noted a finished job, Snakemake stayed for ever."""
+    """Without the thread, Snakemake never ended if SIGTERM arrived while it recorded a finished job."""
     handled_in_a_thread(JobScheduler)
     scheduler = JobScheduler.__new__(JobScheduler)
     scheduler._lock, scheduler._open_jobs, scheduler._user_kill = threading.Lock(), threading.Semaphore(0), None
@@ -186,7 +186,7 @@ def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(pr
 
 
 def bound_by_modes() -> None:
-    """Make file modes count for root, too: without CAP_DAC_OVERRIDE after the next exec."""
+    """Make file modes apply to root as well: the program of the next exec has no CAP_DAC_OVERRIDE."""
     if os.geteuid() == 0:
         drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
         ctypes.CDLL(None).prctl(drop, override)

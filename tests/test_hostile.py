@@ -47,7 +47,7 @@ def write_sets(folder: Path, sets: dict[str, list[tuple[str, str]]]) -> None:
 
 
 def write_params() -> None:
-    """Write params.yaml with a corpus of the files of the test and a very small model."""
+    """Write params.yaml with a corpus of the test's files and a very small model."""
     params = load(ROOT / "params.yaml")
     files = {name: {la: f"text/{name}.{la}" for la in LANGUAGES} for name in ("train", "dev", "test")}
     sets = {name: [{"source": f["en"], "target": f["de"]}] for name, f in files.items()}

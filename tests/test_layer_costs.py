@@ -44,7 +44,7 @@ def test_banded_attention_is_masked_attention(batch, n, r):
 
 
 def operations(kind, n, d, k, r):
-    """The count of torch for the matrix products of the layer, forward and backward."""
+    """The operations that torch counts for the matrix products of the layer, forward and backward."""
     made, x = layer(kind, d, k, r), sequence(1, n, d)
     with FlopCounterMode(display=False) as counter:
         made(x).sum().backward()
@@ -243,7 +243,7 @@ def test_table1_has_a_line_for_each_machine(scores, tmp_path):
 
 
 def test_a_record_of_an_earlier_version_loads(scores, tmp_path):
-    """It was one file of both, and named no output."""
+    """An earlier version wrote scores and times to one file, which named no output."""
     recorded = tmp_path / "results" / "layer-costs" / "cpu.json"
     content = json.loads((tmp_path / "times" / "layer-costs.json").read_text())
     del content["output_sha256"]

@@ -54,7 +54,7 @@ def test_packed(monkeypatch):
 
 
 def test_the_example_of_the_documentation(monkeypatch):
-    """The tables in the module's docstring."""
+    """The docstring of transformer.layout shows the tables of this batch."""
     monkeypatch.setattr(layout, "WIDTHS", (5,))
     monkeypatch.setattr(layout, "STEP", 1)
     pairs = Pairs(3)
@@ -74,7 +74,7 @@ def test_pad():
 
 
 def sentences(rows):
-    """Every sentence's ids, in the order of rows."""
+    """Yield the ids of each sentence, row by row."""
     ids, numbers = rows.ids_BS.tolist(), rows.sentence_BS.tolist()
     for row, of in zip(ids, numbers):
         for number in range(1, max(of) + 1):

@@ -28,7 +28,7 @@ def build(config, vocabulary=50):
     torch.manual_seed(1)
     model = Transformer(config, vocabulary).eval()
     for name, parameter in model.named_parameters():
-        if "bias" in name or "norm" in name:  # whose initial values would hide an error
+        if "bias" in name or "norm" in name:  # the initial values of these would hide an error
             torch.nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
     return model
 

@@ -23,7 +23,7 @@ from pipeline.settings.normalise import NormaliseConfig
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
 
-SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder that each stands in
+SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder of each set
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
 NBSP = "\u00a0"
 SETTINGS = {"nfc": True, "punctuation": False, "entities": True, "invalid_utf8": "refuse", "max_words": 0}

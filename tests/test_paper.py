@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 
 
 def table3_row(model, training):
-    """The row with these settings in everything that the paper states; None if it is not a row of Table 3."""
+    """The row of Table 3 that agrees with these settings in everything that the paper states, or None."""
     stated = {key: {**model, **training}.get(key) for key in BASE}
     return next((row for row in TABLE3 if row.settings == stated), None)
 
@@ -57,7 +57,7 @@ def row_of(name):
 
 
 def exponent(params, component, of, **differences):
-    """The power of n or d with which the operations of a component grow, found by doubling it."""
+    """The power of n or d with which the operations of a component grow, found by doubling n or d."""
     values = {**params["base"]["model"]}
     small = ModelConfig(**values)
     large = ModelConfig(**{**values, "d_model": 1024, "d_k": 128, "d_v": 128}) if of == "d" else small

@@ -37,9 +37,9 @@ from transformer.training import Trainer
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
 RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "threads": 1}
-RUN |= {"steps": 100_000, "checkpoint_every": 100}  # as good as endless
+RUN |= {"steps": 100_000, "checkpoint_every": 100}  # so many that no test reaches the end
 VOCABULARY = 90
-PATIENCE = 180  # seconds, on a busy machine; nothing here takes ten on a quiet one
+PATIENCE = 180  # seconds, for a busy machine; on an idle one, nothing here takes ten
 
 
 class Training:
@@ -116,7 +116,7 @@ def training(tmp_path):
 
 
 def children(process: subprocess.Popen) -> list[int]:
-    """The process ids of its workers, by rank."""
+    """The process ids of the workers that a training has started, by rank."""
     return [int(number) for number in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
@@ -137,7 +137,7 @@ def worker(
     disturb: Callable[[Trainer], None],
 ) -> None:
     """One of two workers. They are forked, because starting Python and torch takes longer than the training."""
-    parallel.BUCKET = 4000  # several
+    parallel.BUCKET = 4000  # so that there are several buckets
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     parallel.GradientSum = Watched
     with workers.joined("cpu") as group:
@@ -158,7 +158,8 @@ def train_by_two(
     """`disturb` changes the second worker's trainer before it runs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    gc.collect()  # a process group of an earlier test: a forked child that frees it waits for threads it does not have
+    # Frees the process group of an earlier test. A forked child that frees it waits for threads that it does not have.
+    gc.collect()
     start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="fork")
 
 
@@ -177,7 +178,7 @@ def same(folder: Path, other: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_tokens", [150, 20])
 def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens):
-    """Without dropout, the losses, dev losses and counts are those of the same batches."""
+    """Without dropout, the losses, dev losses and counts are the same."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=micro_batch_tokens)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
@@ -196,7 +197,7 @@ def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settin
 @pytest.mark.slow
 @pytest.mark.parametrize("until", [5, 7])
 def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, training_settings, until):
-    """One is told to stop between two records, so the state has to hold the losses since the last record."""
+    """One process is told to stop between two records, so the state has to hold the losses since the last record."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "whole", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "parts", config, settings(), until)
@@ -214,13 +215,13 @@ def group(monkeypatch):
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", **place}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(parallel, "BUCKET", 4000)  # several
+    monkeypatch.setattr(parallel, "BUCKET", 4000)  # so that there are several buckets
     with workers.joined("cpu") as group:
         yield group
 
 
 def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
-    """Memory runs out once: in the last backward pass of this step, or before it."""
+    """Make memory run out once, in the last backward pass of this step or before it."""
     state, whole = trainer.state, trainer.state.model.hidden
 
     def fail(gradient=None):
@@ -240,7 +241,7 @@ def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
 def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(
     tmp_path, settings, training_settings
 ):
-    """Of one worker, before a bucket is sent: the step is repeated with smaller parts."""
+    """Memory runs out in one worker before a bucket is sent, so the step is repeated with smaller parts."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings(), disturb=lambda trainer: fail_once(trainer, 2))
@@ -255,7 +256,7 @@ def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path
     def fail(parameter):
         raise torch.OutOfMemoryError
 
-    first.register_post_accumulate_grad_hook(fail)  # whose gradient comes last
+    first.register_post_accumulate_grad_hook(fail)  # its gradient comes last
     with pytest.raises(UserError, match=r"out of memory.*micro_batch_tokens"):
         trainer.run(lambda record: None, lambda: False)
 
@@ -320,7 +321,7 @@ def test_only_a_lost_connection_is_a_lost_worker(monkeypatch, group, error, rais
 
 @pytest.mark.slow
 def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
-    """SIGTERM to one stops all at the same step. SIGKILL of one is reported in one line. One process can resume."""
+    """SIGTERM to one worker stops all at the same step. One line reports a SIGKILL. One process can resume."""
     process = training.start()
     training.saved(process)
     os.kill(children(process)[1], signal.SIGTERM)

@@ -16,7 +16,7 @@ from tests import pages
 from tests.imports import ROOT, STAGES, closure, imports, with_code
 from tests.stubs import StubProject
 
-# What each module of the package may import of it besides config/; nothing may import what stands below it.
+# The layers of the package. Besides config/, a module may import only the modules of the layers above its own.
 LAYERS = [
     {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "precision", "prefetch"}
     | {"compilation", "memory", "cleaning", "device"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"training"},
 ]
 
-# The rooms of the pipeline; each may import those above it, and none of its own line.
+# The folders of the pipeline. Each may import the folders of the lines above, but no other folder of its own line.
 ROOMS = [
     {"settings"},
     {"workflow"},
@@ -57,7 +57,7 @@ def commands(stage) -> list[str]:
 def stale(project: StubProject) -> set[str]:
     """The stages that DVC finds changed."""
     with Repo(str(project.root)) as repo:
-        return {name.rpartition(":")[2] for name in repo.status()}  # relative to this process's folder
+        return {name.rpartition(":")[2] for name in repo.status()}  # names are relative to this process's folder
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
 
 
 def test_the_check_stands_before_each_command_that_holds_a_name():
-    """DVC puts names into commands that a shell reads; it stops at the first command of a stage that fails."""
+    """DVC puts names into commands that a shell reads. It stops at the first command of a stage that fails."""
     for name, stage in stages().items():
         first = ["python -m pipeline.commands.check"] * ("@" in name)
         assert commands(stage)[:-1] == first, name
@@ -313,7 +313,7 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         ("  kernel: 3 ", "  kernel: 5 ", {"layer_costs"}),
         ("generate: {seed: 1,", "generate: {seed: 2,", {"download"}),
         ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "report"}),
-        # what the run does not use
+        # settings that the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
         ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
@@ -350,7 +350,7 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
 
 
 def test_the_recipe_for_own_text_trains_on_it(project):
-    """The README's: two files, the lines above `corpora:` below it, and a run."""
+    """The README's recipe is two files, the lines above `corpora:` moved below it, and a run."""
     for language in ("en", "de"):
         path = project.root / f"text/mine/my.{language}"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -410,7 +410,7 @@ def keys_of(value) -> set[str]:
 
 
 def test_no_setting_has_a_name_that_dvc_leaves_out_of_its_run_cache(params):
-    """DVC drops these keys when it hashes a stage's parameters: an edit would bring back the outputs of another value."""
+    """DVC drops these keys when it hashes a stage's parameters. An edit would restore the outputs of another value."""
     assert not keys_of(params) & {"size", "nfiles"}
 
 
@@ -438,7 +438,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(built,
     else:
         old, new = (f"runs:\n  {run}: {{corpus: demo, model: tiny}}\n" for run in ("demo-tiny", f'"{name}"'))
         project.edit("params.yaml", old, new)
-    if ".." not in name:  # DVC removes a stage's old outputs before its first command, so that there no check can help
+    if ".." not in name:  # DVC removes a stage's old outputs before the check, which is its first command
         assert project.run("dvc", "repro", status=255)
         stage = {"corpus": "download", "run": "train"}[kind]
         assert f"{name!r} is not a valid name" in project.run(
@@ -497,7 +497,7 @@ def test_make_runs_what_the_readme_names(project):
     for name in ("Makefile", "README.md", "pyproject.toml", "constraints.txt", "constraints-cuda.txt"):
         shutil.copy2(ROOT / name, project.root / name)
     (project.root / ".venv").mkdir()
-    (project.root / ".venv/installed").touch()  # the environment of these tests
+    (project.root / ".venv/installed").touch()  # make then uses the environment of these tests
     (project.root / "tests").symlink_to(ROOT / "tests")
     shutil.rmtree(project.root / "reports")
     make = ("make", "CORES=2")
@@ -509,4 +509,4 @@ def test_make_runs_what_the_readme_names(project):
     assert "paper" in project.run(*make, "study")
     project.run(*make, "study", "STUDY=paper")
     assert "train@wmt14-en-de-base" in project.planned()
-    assert "record: " in project.run(*make, "record", "RUN=demo-tiny", status=2)  # the scores of the stubs are none
+    assert "record: " in project.run(*make, "record", "RUN=demo-tiny", status=2)  # the stubs write no real scores

@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def answer(url: str, body: dict, process: subprocess.Popen) -> dict:
-    """The answer of a server that is starting."""
+    """The answer of a server, which may still be starting."""
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     ends = time.monotonic() + 180
     while True:

@@ -1,4 +1,4 @@
-"""What a clone needs of another machine: an S3 remote, against moto's server, as DVC's own tests do it."""
+"""A clone pulls data and models from an S3 remote. moto is the server, as in DVC's own tests."""
 
 from collections.abc import Iterator
 

@@ -37,7 +37,7 @@ def write(path: Path, segments: list[str]) -> Path:
 
 
 def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one") -> tuple[Path, dict]:
-    """Translations as decode leaves them, and evaluation sets as normalise does."""
+    """Write translations as decode does, and evaluation sets as normalise does."""
     sets, translations = {}, folder / "scores" / run / "translations"
     for name in ("dev", "test"):
         place = folder / f"data/sets/demo-{name}"

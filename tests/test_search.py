@@ -33,7 +33,7 @@ def mcts(**differences):
 class LanguageModel:
     """A tree of prefixes without a model: logits[sentence, position, previous token, next token].
 
-    The "hidden state" is the value of the prefix by the function `value(sentence, tokens)`.
+    The hidden state of a prefix is its value by the function `value(sentence, tokens)`.
     """
 
     def __init__(self, logits, value=lambda sentence, tokens: 0.0):
@@ -111,7 +111,7 @@ def searched(logits, config, penalty, values=column, value=None, metrics=None, l
 
 
 def perfect(scores):
-    """The value of a prefix: the best score of its completions, where `scores[sentence]` has one for each; or 0."""
+    """A function of a prefix: the best of the scores that `scores[sentence]` has for the prefix's completions, or 0."""
 
     def value(sentence, prefix):
         tokens = prefix[1:]
@@ -123,7 +123,7 @@ def perfect(scores):
 
 
 def random_scores(sentences, seed=0):
-    """For each sentence a metric as BLEU is one: the share of the tokens of a random reference, and a little noise."""
+    """For each sentence, a metric like BLEU: the share of tokens that match a random reference, and a little noise."""
     generator = torch.Generator().manual_seed(seed)
     every = [tuple(tokens) for tokens in endings([])]
     references = [every[n] for n in torch.randint(len(every), (sentences,), generator=generator)]
@@ -171,7 +171,7 @@ def test_the_oracle_finds_the_best_metric(decoding_settings):
 
 
 def test_the_best_complete_translation_that_was_seen_is_returned(decoding_settings):
-    """The path of the most visited children ends in another one for some of these sentences."""
+    """For some of these sentences, the path of the most visited children ends in another translation."""
     logits = random_logits(40, seed=9)
     tables = [{tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(40, seed=9)]
     seen = [[] for _ in tables]
@@ -227,7 +227,7 @@ def test_values_are_rescaled_to_the_range_of_the_tree(decoding_settings):
 
 
 def test_the_subtree_of_the_move_is_kept(decoding_settings):
-    """No prefix is decoded twice, and a search that throws its tree away would decode 1 + simulations at every move."""
+    """No prefix is decoded twice. A search that drops its tree would decode 1 + simulations prefixes at every move."""
     logits, scores = random_logits(), random_scores(8)
     config = mcts(simulations=20)
     results, step = searched(logits, config, decoding_settings(), value=perfect(scores))
@@ -314,7 +314,7 @@ class UncachedTree(LanguageModel):
 
 
 class PrefixStep:
-    """A step without a model: the logits and values of `LanguageModel`, by origins."""
+    """A step function without a model. It has the logits and values of `LanguageModel` for each row's prefix."""
 
     def __init__(self, logits, value):
         self.model, self.prefixes = LanguageModel(logits, value), None
@@ -348,7 +348,7 @@ def test_a_perfect_value_guides_the_beam_to_better_scores_and_in_a_wide_beam_to_
 
 
 def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
-    """With a beam wider than all hypotheses, its result is the best of all by the documented score."""
+    """If no hypothesis is pruned, the result is the best of all by the documented score."""
     logits, scores, weight = random_logits(seed=9), random_scores(8, seed=9), 0.5
     config = decoding_settings(beam=200, alpha=0.0)
     for (result, *_), table, values in zip(value_beam(logits, perfect(scores), weight, config), logits, scores):

@@ -1,4 +1,4 @@
-"""Slurm: what the stages request, what starts on the nodes and what is queued again. tests/cluster.py runs a real Slurm."""
+"""Slurm: the requests of the stages, the workers on the nodes and requeued jobs. tests/cluster.py runs a real Slurm."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ exit 1
 
 
 class FakeSlurm:
-    """Commands of Slurm that write down how they were called, and their answers."""
+    """Substitutes for Slurm's commands. They record how they are called and give fixed answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin = folder, folder / "bin"
@@ -122,7 +122,7 @@ def test_only_trainings_use_several_nodes_and_processes():
 
 @pytest.fixture
 def stale(built, tmp_path):
-    """A project in which only the training and what follows are stale."""
+    """A project in which only the training and the stages after it are stale."""
     project = built.copy(tmp_path / "project")
     run = "\nruns:\n  demo-tiny: {corpus: demo, model: tiny"
     project.edit("params.yaml", f"{run}}}", f"{run}, seed: 2}}")
@@ -179,7 +179,7 @@ def test_a_job_that_slurm_does_not_queue_again_is_reported(fake):
 
 
 def test_the_command_of_a_stage_survives_the_signal_that_the_training_handles():
-    """Slurm signals all processes of a step. The shell and a child that handles nothing go on."""
+    """Slurm signals all processes of a step. The shell and a child without a handler continue."""
     handler = (
         "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(75)); print(flush=True); signal.pause()"
     )
@@ -210,7 +210,7 @@ def test_an_allocation_of_another_size_is_refused(fake, monkeypatch):
 
 
 def test_a_host_that_slurm_does_not_name_is_an_error(fake, monkeypatch):
-    """And not replaced by this one, which would make every node a training of its own."""
+    """If each node took its own host instead, it would start a training of its own."""
     fake.script("scontrol", "#!/bin/sh\necho 'Invalid job id specified' >&2\nexit 1\n")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     with pytest.raises(OSError, match="Invalid job id specified"):

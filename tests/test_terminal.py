@@ -1,4 +1,4 @@
-"""What a person sees: the workflow's lines, the live line, failures, `make status` and `make plan`."""
+"""What the user sees: the workflow's lines, the live line, failures, `make status` and `make plan`."""
 
 import argparse
 import dataclasses
@@ -78,7 +78,7 @@ def test_verbose_leaves_the_output_to_snakemake(project):
 
 @pytest.fixture
 def bar_of_a_stage(tmp_path, monkeypatch):
-    """A bar of a stage that DVC runs."""
+    """Make this process a stage that DVC runs, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_STAGE", STAGE)
 
@@ -225,7 +225,7 @@ def planned(project: StubProject, monkeypatch, capsys, study: str | None = None)
 
 
 def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatch, capsys):
-    """5.2: base took 12 hours on 8 P100 (100,000 steps of 0.4 s, which are 11.1), and big 3.5 days."""
+    """Section 5.2: base took 12 hours on 8 P100 (100,000 steps of 0.4 s are 11.1 hours), and big took 3.5 days."""
     rows = planned(StubProject.new(tmp_path), monkeypatch, capsys, "paper")
     assert sum(name.startswith("train@") for name in rows) == 22
     base, big = rows["train@wmt14-en-de-base"], rows["train@wmt14-en-de-big"]

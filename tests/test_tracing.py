@@ -1,4 +1,4 @@
-"""The traced beam search: it is the search of `translate`, and a forced prefix is continued."""
+"""The traced beam search equals the search of `translate` and continues a forced prefix."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ PIECES = 60
 
 @pytest.fixture
 def model(settings):
-    """Random weights whose sentences end: the embedding of EOS is enlarged."""
+    """A model with random weights. The enlarged embedding of EOS makes its sentences end."""
     torch.manual_seed(3)
     model = Transformer(settings(), PIECES).eval()
     with torch.no_grad():

@@ -106,7 +106,7 @@ def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_se
 def test_a_training_killed_between_two_states_resumes_with_the_weights_of_the_last(
     tmp_path, settings, training_settings, patience, state, killed
 ):
-    """Also with weights that later checkpoints would replace; the repeated steps write the same bytes."""
+    """This includes weights that later checkpoints would replace. The repeated steps write the same bytes."""
     config = training_settings(checkpoint_every=2, keep=2, patience=patience)
     model = settings(dropout=0.3)
     run(build(tmp_path / "whole", config, model))
@@ -376,7 +376,7 @@ def dev_steps(trainer):
 @pytest.mark.slow
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
-    """Patience ends the training at a checkpoint where none was due. A stop there and a new start add none."""
+    """Patience ends the training at a checkpoint where no dev loss is due. A stop there and a new start add none."""
     config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
     trainer = build(tmp_path, config, settings())
     assert run(trainer)
@@ -413,7 +413,7 @@ def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, setti
 
 @pytest.mark.parametrize("spoil", ["weight", "moment"])
 def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_settings, spoil):
-    """The optimiser makes the NaN in step 8, a checkpoint, and no loss up to then shows it."""
+    """The optimiser makes the NaN in step 8, which is a checkpoint. No loss up to that step shows the NaN."""
     trainer = build(tmp_path, training_settings(log_every=4), settings())
     run(trainer, until=4)
     good, step = saved(tmp_path), trainer.state.optimiser.step
@@ -459,7 +459,7 @@ def test_records(tmp_path, settings, training_settings):
 
 
 def test_dev_loss_is_the_mean_over_all_pieces(settings):
-    """Batched and padded, it equals torch's cross entropy of each pair."""
+    """The loss of padded batches equals torch's cross entropy, one pair at a time."""
     torch.manual_seed(0)
     model, pairs = Transformer(settings(dropout=0.5), 90), Pairs(20, 12)
     total = pieces = 0
@@ -479,7 +479,7 @@ def test_dev_loss_is_the_mean_over_all_pieces(settings):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), (2, True)])
 def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled):
-    """In one part and in many. The division by 3 stands for a normaliser."""
+    """The loss is computed in one part and in many. The division by 3 stands for a normaliser."""
     monkeypatch.setitem(loss.ROWS, "cpu", rows)
     if compiled:  # as on a GPU, with other kernels
         kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
@@ -549,7 +549,7 @@ def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
 
 
 def test_weight_decay_is_decoupled(training_settings):
-    """Without gradients a step multiplies each weight by 1 - learning rate * decay. 0 is Adam, byte for byte."""
+    """With zero gradients, a step multiplies each weight by 1 - learning rate * decay. A decay of 0 is plain Adam."""
     parameter = torch.nn.Parameter(torch.randn(5))
     optimiser = adam([parameter], training_settings(weight_decay=0.1))
     before, optimiser.param_groups[0]["lr"] = parameter.detach().clone(), 0.5
@@ -572,7 +572,7 @@ def test_weight_decay_is_decoupled(training_settings):
 
 
 def test_a_loss_in_bfloat16_has_the_sum_and_the_gradients_of_float32():
-    """More rows than a block. Only the products, and the gradients by the logits, are rounded to bfloat16."""
+    """The rows exceed a block. Only the products, and the gradients by the logits, are rounded to bfloat16."""
     torch.manual_seed(0)
     rows = 2 * loss.BLOCK + 7
     hidden, embedding = torch.randn(rows, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
@@ -679,7 +679,7 @@ def test_a_dev_loss_is_in_float32_in_a_training_in_bfloat16(tmp_path, settings, 
 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
-    """They would triple the time, and even in inference mode torch reports that they are needed."""
+    """Gradients would triple the time. Even in inference mode, torch reports that they are needed."""
     asked, whole = [], loss.likelihood_and_gradient
     monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)

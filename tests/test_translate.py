@@ -32,7 +32,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def shell(folder, tmp_path, monkeypatch, capfdbinary):
-    """A function that translates bytes of standard input. Returns the exit status, the output and the errors."""
+    """A function that translates bytes of standard input. It returns the exit status, the output and the errors."""
 
     def run(text: bytes, *flags: str, model: str = str(folder)) -> tuple[int | None, bytes, str]:
         (tmp_path / "input").write_bytes(text)

@@ -1,4 +1,4 @@
-"""The translator from Python: what goes in, what comes out, and what is refused."""
+"""The translator's Python interface: its inputs, its outputs and the inputs that it refuses."""
 
 import copy
 import dataclasses
@@ -176,7 +176,7 @@ WORD = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="
 @settings(deadline=None)
 @given(st.lists(WORD, max_size=8))
 def test_every_word_has_its_pieces_and_no_other(bytes_vocabulary, words):
-    """What SentencePiece encodes and decodes, by words of any characters, most of which become bytes."""
+    """SentencePiece encodes and decodes words of any characters. Most of the characters become bytes."""
     (ids,) = bytes_vocabulary.encode([" ".join(words)])
     pieces = bytes_vocabulary.pieces(ids)
     for found in (words_of_source(pieces), words_of_target(bytes_vocabulary, ids)):

@@ -1,4 +1,4 @@
-"""The value predicts the final score; its calibration, its file, its stage and its pictures."""
+"""The value, which predicts the final score: its training, calibration, file, settings and figures."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ CONFIG = ValueConfig("chrf", sentences=10, bins=11, hidden=32, steps=300, batch=
 
 
 def examples(count=2000, seed=0):
-    """Random states of which one unit decides the score, with noise."""
+    """Random hidden states and their scores. One unit decides the score, with noise."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(count, 8, generator=generator)
     noise = 0.1 * torch.randn(count, generator=generator)
@@ -193,7 +193,7 @@ def test_the_pictures_are_of_the_searches_that_translate(settings, decoding_sett
         for branch in tree:
             children[branch.parent] = children.get(branch.parent, 0) + branch.visits
         for place, branch in enumerate(tree):
-            if place in children:  # those of the path became roots later, and were visited more often
+            if place in children:  # nodes of the path became roots later and were visited more often
                 assert children[place] == (12 if branch.chosen else branch.visits - 1)
         depth = {}
         for place, branch in enumerate(beam):

@@ -68,7 +68,7 @@ def test_other_text_comes_back_from_its_ids(vocabulary, text):
 
 @pytest.mark.parametrize("word", SPECIAL)
 def test_the_name_of_a_special_piece_is_encoded_as_ordinary_text(word):
-    # the vocabulary is learnt from text that contains the name
+    # The vocabulary is learnt from text that contains the name.
     vocabulary = Vocabulary.from_bytes(learn([TEXT, f"{word} x{word}\n".encode() * 100], CONFIG))
     for line in (word, f"a{word}b", f"{word} {word}"):
         (ids,) = vocabulary.encode([line])
