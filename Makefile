@@ -9,6 +9,8 @@ RUN ?=
 KILLS ?= 20
 STAGES ?=
 TEXT ?=
+override TEXT := $(value TEXT)
+export TEXT
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=

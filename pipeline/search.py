@@ -34,7 +34,6 @@ from pipeline.workflow.times import write_times
 from transformer.binarised import describe
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.divergence import Diverged
 from transformer.files import write_json
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import step_files
@@ -42,10 +41,6 @@ from transformer.training import Trainer
 from transformer.translator import Translator
 
 RESULT = "search.json"
-
-
-class RefusedTrial(Exception):
-    """A whole number between the ends of its range is not a valid setting. An odd `d_model` is an example."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class Searcher:
                 folder = self.place / f"trial-{trial.number}"
                 try:
                     done = self.attempt(trial, folder)
-                except (Diverged, RefusedTrial) as error:
+                except UserError as error:  # it diverged, memory ran out, or the sampled settings do not suit the data
                     trial.prune(str(error).partition(";")[0])
                     done = True
                 self.write()
@@ -82,10 +77,7 @@ class Searcher:
 
     def attempt(self, trial: Trial, folder: Path) -> bool:
         """Train a trial in its folder, and tell Optuna how it ended. False if it was interrupted."""
-        try:
-            model, config = trial_settings(self.params, self.name, self.search, trial.settings)
-        except UserError as error:
-            raise RefusedTrial(str(error)) from None
+        model, config = trial_settings(self.params, self.name, self.search, trial.settings)
         training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
         try:
             return self.follow(trial, training, folder)
@@ -187,7 +179,8 @@ def main(arguments: argparse.Namespace) -> int:
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
         if trials.best() is None:
-            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; narrow its space")
+            why = trials.records()[-1]["why"]
+            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
         made_on = hardware.hardware(hardware.torch_device(options, 1))
         write_times(arguments.times, arguments.out, {**made_on, "commit": hardware.commit(), "started": started})

@@ -1,7 +1,9 @@
 """Small models and settings that several tests use."""
 
 import dataclasses
+import fcntl
 import os
+import shutil
 from collections import Counter
 
 import hypothesis
@@ -61,12 +63,26 @@ def decoding_settings(params):
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory) -> StubProject:
-    """A copy of the project with stub stages, in which `snakemake --cores 2` has built everything."""
-    project = StubProject.new(tmp_path_factory.mktemp("built"))
-    project.snakemake()
-    project.commit("built")
-    return project
+def built(tmp_path_factory, worker_id) -> StubProject:
+    """A copy of the project with stub stages, in which `snakemake --cores 2` has built everything.
+
+    The first process of pytest-xdist that needs it builds it, and each process has a copy.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared if worker_id == "master" else shared.parent
+    root, done = shared / "built", shared / "built.done"
+    with open(shared / "built.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir()
+            project = StubProject.new(root)
+            project.snakemake()
+            project.commit("built")
+            done.touch()
+    project = StubProject(root)
+    project.ran()
+    return project.copy(tmp_path_factory.mktemp("built") / "project")
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,8 @@ outputs, all as dvc.yaml declares them. It appends its name to work/ran.
 import shutil
 from pathlib import Path
 
+from dvc.repo import Repo
+
 from tests.imports import STAGES
 from tests.projects import Project
 
@@ -91,6 +93,11 @@ class StubProject(Project):
     def repro(self) -> list[str]:
         self.run("dvc", "repro")
         return self.ran()
+
+    def stale(self) -> set[str]:
+        """The stages that DVC finds changed. This reads the files in this process, as `dvc status` does in its own."""
+        with Repo(str(self.root)) as repo:
+            return {name.rpartition(":")[2] for name in repo.status()}  # names are relative to this process's folder
 
     def planned(self, *targets: str) -> list[str]:
         """The stages that Snakemake would run, sorted."""

@@ -1,22 +1,28 @@
 """Adoption: outputs are valid for the current code only if equal code made them or the user accepts the changes."""
 
+import contextlib
+import io
 import json
 import os
 import pty
+import runpy
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator
 
 import pytest
 from ruamel.yaml import YAML
 
 from pipeline.workflow import adoption
 from pipeline.workflow.syntax import same_syntax
+from pipeline.workflow.times import write_times
+from tests import in_process
 from tests.stubs import StubProject
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
 OF_MODEL = [TRAIN, f"average@{RUN}", f"decode@{RUN}"]  # the stages of the run that import transformer/model.py
-ADOPT = ("python", "-m", "pipeline.commands.adopt")
 WORD = "--accept-code-changes"
 MODEL = "transformer/model.py"
 SELECTED = f"  {RUN}: {{corpus: demo, model: tiny}}\n\n"  # the line of `runs` in params.yaml
@@ -38,12 +44,29 @@ def lock(project: StubProject) -> dict:
 
 def nothing_to_do(project: StubProject) -> bool:
     before = (project.root / "dvc.lock").read_bytes()
-    return not project.planned() and not project.repro() and (project.root / "dvc.lock").read_bytes() == before
+    return not project.planned() and not project.stale() and (project.root / "dvc.lock").read_bytes() == before
+
+
+def adopt(project: StubProject, *arguments: str, status: int = 0) -> str:
+    """Run the command in this process and in the project. Returns its output."""
+    with in_process.inside(project.root), pytest.MonkeyPatch.context() as patch, printing() as printed:
+        patch.setattr(sys, "argv", ["adopt", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("pipeline.commands.adopt", run_name="__main__")
+    assert (ended.value.code or 0) == status, printed.getvalue()
+    return printed.getvalue()
+
+
+@contextlib.contextmanager
+def printing() -> Iterator[io.StringIO]:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        yield printed
 
 
 def refused(project: StubProject, *arguments: str) -> str:
     before = (project.root / "dvc.lock").read_bytes()
-    printed = project.run(*ADOPT, *arguments, status=1)
+    printed = adopt(project, *arguments, status=1)
     assert "Traceback" not in printed and printed.splitlines()[-1].startswith("adopt: ")
     assert (project.root / "dvc.lock").read_bytes() == before
     return printed
@@ -56,9 +79,9 @@ def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_chan
     append(project, "pipeline/scoring/metrics.py", "\n# a comment\n")
     stage, path = f"score@{RUN}", project.root / "dvc.lock"
     before, entries = path.read_text(), lock(project)
-    assert "stale only because of code (comments, layout, names)" in project.run(*ADOPT, RUN, "--dry-run")
+    assert "stale only because of code (comments, layout, names)" in adopt(project, RUN, "--dry-run")
     assert path.read_text() == before
-    project.run(*ADOPT, RUN)
+    adopt(project, RUN)
     now = lock(project)
     assert [name for name in now if now[name] != entries[name]] == [stage] and list(now) == list(entries)
     (changed,) = [(a, b) for a, b in zip(entries[stage]["deps"], now[stage]["deps"], strict=True) if a != b]
@@ -74,7 +97,7 @@ def test_a_changed_statement_is_listed_and_adopted_by_the_users_word_alone(proje
     append(project, MODEL, "\nA = 1\nB = 2\n")
     printed = refused(project, RUN)
     assert f"{MODEL}: 3 lines differ" in printed and WORD in printed
-    project.run(*ADOPT, RUN, WORD)
+    adopt(project, RUN, WORD)
     word = json.loads((project.root / "work/adopted.json").read_text())
     assert sorted(word) == sorted(OF_MODEL)
     (change,) = word[TRAIN]["accepted"][0]["code"]
@@ -88,7 +111,7 @@ def test_a_second_word_is_added_to_the_first_while_the_outputs_are_the_same(proj
     for number in range(2):
         append(project, MODEL, f"\nA{number} = 1\n")
         project.commit("an edit")
-        project.run(*ADOPT, TRAIN, WORD)
+        adopt(project, TRAIN, WORD)
     word = json.loads((project.root / "work/adopted.json").read_text())[TRAIN]
     first, second = (accepted["code"][0] for accepted in word["accepted"])
     assert first["new_md5"] == second["old_md5"]
@@ -106,7 +129,7 @@ def test_a_module_that_is_renamed_passes_without_a_word(project):
     text = path.read_text().replace(f"        - {old}\n", "")
     path.write_text(text.replace(after, f"        - {new}\n{after}"))
     assert project.planned() != []
-    project.run(*ADOPT, RUN)
+    adopt(project, RUN)
     assert new in {dep["path"] for dep in lock(project)[TRAIN]["deps"]}
     assert nothing_to_do(project) and project.ran() == []
 
@@ -195,20 +218,20 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, c
     append(project, MODEL, "\n# a comment\n")
     change(project)
     assert says in refused(project, TRAIN, WORD)
-    assert says in project.run(*ADOPT, RUN, "--dry-run")
+    assert says in adopt(project, RUN, "--dry-run")
 
 
 def test_a_stage_that_never_ran_is_refused_and_a_wrong_name_gets_the_right_one(project):
     project.edit("params.yaml", SELECTED, SELECTED.replace("\n\n", "\n  new: {corpus: demo, model: tiny}\n\n"))
     assert "dvc.lock has no entry for it" in refused(project, "train@new")
     assert f"did you mean '{RUN}'?" in refused(project, "demo-tony")
-    assert "up to date" in project.run(*ADOPT, TRAIN)
+    assert "up to date" in adopt(project, TRAIN)
 
 
 def test_outputs_that_dvcs_cache_has_lost_are_put_back_into_it(project):
     append(project, MODEL, "\n# a comment\n")
     shutil.rmtree(project.root / ".dvc/cache")
-    project.run(*ADOPT, TRAIN)
+    adopt(project, TRAIN)
     assert "up to date" in project.run("dvc", "status", TRAIN)
 
 
@@ -229,8 +252,8 @@ def test_the_check_before_the_command_may_be_another_one(project):
     path = project.root / "dvc.lock"
     path.write_text(path.read_text().replace("- python -m pipeline.commands.check", "- python -m pipeline.check"))
     assert "changed command" in project.run("dvc", "status")
-    project.run(*ADOPT, RUN)
-    project.run(*ADOPT, "demo")  # the corpus
+    adopt(project, RUN)
+    adopt(project, "demo")  # the corpus
     assert "up to date" in project.run("dvc", "status")
 
 
@@ -249,7 +272,7 @@ def test_data_that_only_lost_a_set_that_no_training_reads_is_the_same_data(proje
     (folder / "made").write_text("other pairs")
     assert "data/demo/binarised is modified" in refused(project, TRAIN, WORD)
     (folder / "made").write_bytes(before)
-    project.run(*ADOPT, TRAIN)
+    adopt(project, TRAIN)
     assert "up to date" in project.run("dvc", "status", TRAIN)
 
 
@@ -261,9 +284,9 @@ def test_an_unfinished_training_goes_on_with_the_code_of_now_or_is_removed(proje
     place.mkdir(parents=True)
     (place / "state.safetensors").write_text("")
     (place / "code.json").write_text('["old"]')
-    project.run(*ADOPT, RUN)
+    adopt(project, RUN)
     assert json.loads((place / "code.json").read_text()) == ["old", "adopt"]
-    project.run(*ADOPT, RUN, "--anew")
+    adopt(project, RUN, "--anew")
     assert not place.exists()
     assert "holds no unfinished training" in refused(project, RUN, "--anew")
     assert "is not a valid name" in refused(project, f"../work/{RUN}", "--anew")
@@ -273,9 +296,9 @@ def test_an_unfinished_training_goes_on_with_the_code_of_now_or_is_removed(proje
 
 
 def took(project: StubProject, seconds: float) -> None:
-    path = project.root / f"work/times/{RUN}/training.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"seconds": seconds}))
+    path, made = (project.root / folder / RUN / "training.json" for folder in ("work/times", "scores"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_times(path, made, {"seconds": seconds})
 
 
 def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(project):
@@ -319,8 +342,11 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
     assert "only because of code" not in project.run("snakemake", "--dry-run"), "DVC's run cache has it"
     append(project, MODEL, "\nB = 1\n")
     assert "only because of code" in project.run("snakemake", "--dry-run")
-    (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 1700}')
+    took(project, 1700)
     assert "only because of code" not in project.run("snakemake", "--dry-run")
-    (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 8040}')
+    (project.root / f"results/{RUN}.json").write_text('{"timing": {"seconds": 8040}}')
+    (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 30, "output_sha256": "of another"}')
+    assert "it took 2 h 14 min" in project.run("snakemake", "--dry-run"), "the time of the record"
+    took(project, 8040)
     changed_setting(project)
     assert "only because of code" not in project.run("snakemake", "--dry-run")

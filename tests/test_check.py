@@ -33,6 +33,9 @@ def params(params) -> dict[str, Any]:
     return copy.deepcopy(params)
 
 
+EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
+
+
 def small(params: dict) -> dict:
     """params.yaml with a few entries of each catalogue, because the others are alike."""
     corpora, models = ("demo", "multi30k", "wmt14-en-fr"), ("base", "big", "tiny")
@@ -227,6 +230,11 @@ def test_every_key_of_base_must_be_there(params):
         ("runs.demo-tiny.h", 3, "a multiple of h (3)"),
         ("models.tiny.model.h", 3, "a multiple of h (3)"),
         ("models.tiny.averaging.checkpoints", 6, "averaging.checkpoints 6 is not possible with training.keep 5"),
+        (
+            "runs.demo-tiny",
+            EARLY,
+            "1200 steps or, if patience ends the training, the steps up to 120",
+        ),
         ("models.tiny.training.checkpoint_every", 400, "the 3 checkpoints that 1200 steps write"),
         ("studies.demo.runs.demo-tiny.h", 3, "studies.demo.runs.demo-tiny.d_model: 128"),
         ("studies.demo.runs", {}, "studies.demo.runs is empty"),
@@ -320,6 +328,7 @@ def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, plac
     ],
 )
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
+    params = small(params)
     refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
     if name not in ("corpora", "downloads", "times"):
         for block in ("corpora", "models", "studies"):
@@ -457,6 +466,7 @@ def test_a_study_selects_its_sets_and_decodings(text):
         '    sets:\n      new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}\n'
         "    decodings:\n      beam-1: {model: demo-tiny/average, set: new, beam: 1}\n"
     )
+    own += "    reverse_scores: {}\n"  # a line that also stands outside of the studies
     with_own = text.replace("studies:\n", f"studies:\n{own}", 1)
     after = parse(study.select(with_own, "mine"))
     assert list(after["sets"]) == ["new"] and after["decodings"]["beam-1"]["beam"] == 1

@@ -1,6 +1,7 @@
 """The commands: each is listed, and a mistake of the user gives one line and exit status 1."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -53,23 +54,38 @@ def test_no_command_is_left_out():
     assert {*WRONG, *WITHOUT_PARAMS, *READS_NOTHING} == started("pipeline/commands") | started("benchmarks")
 
 
-@pytest.mark.slow
+def one_line(command: str, printed: str) -> None:
+    assert "Traceback" not in printed and printed.count("\n") == 1, printed
+    assert re.match(rf"{command.removeprefix('pipeline.commands.')}: \S", printed)
+    assert "none" in printed or "params.yaml" in printed or command == "pipeline.commands.adopt"
+
+
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
-def test_what_does_not_exist_is_one_line(command, tmp_path):
+def test_what_does_not_exist_is_one_line(command, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [command, *(WRONG | WITHOUT_PARAMS)[command]])
     if command in WRONG:
         shutil.copy(ROOT / "params.yaml", tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(command, run_name="__main__")
+    assert ended.value.code == 1
+    one_line(command, capfd.readouterr().err)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["pipeline.commands.compare", "benchmarks.text"])
+def test_a_process_of_its_own_prints_the_same_line(command, tmp_path):
+    shutil.copy(ROOT / "params.yaml", tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", command, *(WRONG | WITHOUT_PARAMS)[command]],
+        [sys.executable, "-m", command, *WRONG[command]],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    assert re.match(rf"{command.removeprefix('pipeline.commands.')}: \S", done.stderr)
-    assert "none" in done.stderr or "params.yaml" in done.stderr or command == "pipeline.commands.adopt"
+    assert done.returncode == 1
+    one_line(command, done.stderr)
 
 
 def test_the_commands_are_listed_and_the_readme_names_each():

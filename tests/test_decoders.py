@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import torch
 from sacrebleu.metrics import BLEU, CHRF
-from scipy.stats import chisquare
 
 from pipeline import ensemble
 from pipeline.decoding import translator_of
@@ -201,6 +200,12 @@ def frequencies(decoder, logits, count, **settings):
     return Counter(ids[0] if ids else EOS for ids in first)
 
 
+def p_value(observed: list[int], expected: list[float]) -> float:
+    from scipy.stats import chisquare  # takes two seconds
+
+    return chisquare(observed, expected).pvalue
+
+
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_samples_follow_the_distribution(decoder, temperature):
     logits, count = table(1, seed=4), 4000
@@ -208,7 +213,7 @@ def test_samples_follow_the_distribution(decoder, temperature):
     allowed = [EOS, *WORDS]
     expected = (logits[0, 0, BOS, allowed] / temperature).double().softmax(-1) * count
     assert set(drawn) <= set(allowed)
-    assert chisquare([drawn[token] for token in allowed], expected.tolist()).pvalue > 0.01
+    assert p_value([drawn[token] for token in allowed], expected.tolist()) > 0.01
 
 
 def test_whole_samples_follow_the_distribution(decoder):
@@ -222,7 +227,7 @@ def test_whole_samples_follow_the_distribution(decoder):
     common = [ids for ids in expected if expected[ids] > 10]
     rest = count - sum(expected[ids] for ids in common)
     seen = [drawn[ids] for ids in common]
-    assert chisquare([*seen, count - sum(seen)], [*(expected[ids] for ids in common), rest]).pvalue > 0.01
+    assert p_value([*seen, count - sum(seen)], [*(expected[ids] for ids in common), rest]) > 0.01
 
 
 def test_truncations_keep_what_they_should(decoder):
@@ -239,6 +244,8 @@ def test_truncations_keep_what_they_should(decoder):
     assert kept(epsilon=0.12) == [1, 2, 3] and kept(epsilon=0.9) == [1]
     assert kept(top_k=3, epsilon=0.2) == [1, 2]
     assert kept(temperature=0.1, epsilon=0.1) == [1], "after the temperature"
+    log_probs = torch.zeros(1, 1, 6)
+    assert len(kept(top_k=2)) == 2 == len(kept(top_k=2, top_p=0.9)), "of equal probabilities"
 
 
 def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):

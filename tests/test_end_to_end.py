@@ -4,7 +4,6 @@ A stage that is killed and started again must write the same bytes as one that w
 """
 
 import json
-import os
 import random
 import re
 import resource
@@ -26,7 +25,7 @@ from pipeline.serving.limits import LIMITS
 from pipeline.settings.params import load
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN
-from tests.projects import Project
+from tests.projects import Project, kill
 from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, VALUE, command, content, shortened
 from tests.test_page import served
 from transformer.config.decoders import DECODERS
@@ -94,10 +93,8 @@ def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_an
     )
 
 
-def test_both_tools_find_nothing_more_to_do(project):
+def test_dvc_finds_nothing_more_to_do(project):
     assert "up to date" in project.run("dvc", "status")
-    assert "Running" not in project.run("dvc", "repro")
-    assert "Nothing to be done" in project.run("snakemake", "-n")
 
 
 def made(project: Project) -> dict[str, bytes]:
@@ -257,15 +254,9 @@ def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(proj
 
 @pytest.mark.parametrize("stage", KILLED)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
-    """The stage is killed by SIGKILL at a seeded fraction of its duration. Then the same command runs to its end."""
-    before, started = content(project, stage), time.monotonic()
-    finished(project, stage)
-    took = time.monotonic() - started
-    assert content(project, stage) == before, "other bytes without any kill"
-    process = subprocess.Popen(**command(project, stage), stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(took * random.Random(stage).uniform(0.4, 0.95))
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    """The stage is killed at a seeded fraction of the time that it took with DVC. The same command then ends."""
+    before, took = content(project, stage), json.loads((project.root / "work/times/stages.json").read_text())[stage]
+    kill(command(project, stage), took * random.Random(stage).uniform(0.3, 0.8))
     finished(project, stage)
     assert content(project, stage) == before
 
@@ -350,26 +341,3 @@ def test_a_second_trainer_is_refused(project, monkeypatch):
         second = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False)
     assert second.returncode == 1
     assert "another process" in second.stderr and "Traceback" not in second.stderr
-
-
-@pytest.mark.parametrize(
-    "old, new, says",
-    [
-        ("    beam: 4 ", "    beam: 0 ", "beam"),
-        ("    alpha: 0.6", "    alhpa: 0.6", "did you mean 'alpha'"),
-        ("  tiny:   ", "  tony:   ", "did you mean 'tony'"),
-    ],
-)
-def test_wrong_settings_are_refused_by_both_tools_in_one_line(project, old, new, says):
-    project.edit("params.yaml", old, new)
-    try:
-        stage = command(project, f"score@{RUN}")
-        for start in (
-            project.command("snakemake", "-n"),
-            project.command("python", "-m", "pipeline.commands.check"),
-            stage,
-        ):
-            done = subprocess.run(**start, capture_output=True, text=True, check=False)
-            assert done.returncode == 1 and says in done.stderr and "Traceback" not in done.stderr
-    finally:
-        project.edit("params.yaml", new, old)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from pipeline.commands.export import FORMATS, require_exportable
 from pipeline.settings.params import section
+from tests import in_process
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -64,19 +65,23 @@ def folder(params, tmp_path_factory):
     return folder
 
 
-def export(folder, out, kind):
-    command = [sys.executable, "-m", "pipeline.commands.export", str(folder), str(out), "--format", kind]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def exported(folder, tmp_path_factory):
+    """The folders of the exported model, by format."""
+    out = {kind: tmp_path_factory.mktemp("exported") / kind for kind in FORMATS}
+    for kind in FORMATS:
+        in_process.run(["pipeline.commands.export", str(folder), str(out[kind]), "--format", kind])
+    return out
 
 
-def test_ctranslate2_gives_the_same_translations(folder, tmp_path, decoding_settings):
-    assert export(folder, tmp_path / "out", "ctranslate2").returncode == 0
-    vocabulary = Vocabulary(tmp_path / "out" / "vocabulary.model")
+def test_ctranslate2_gives_the_same_translations(folder, exported, decoding_settings):
+    out = exported["ctranslate2"]
+    vocabulary = Vocabulary(out / "vocabulary.model")
     lines = random_lines(1000, 100)
     sources = vocabulary.encode(lines)
     model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
     ours = translate(model, sources, decoding_settings(alpha=0.0))
-    peer = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32", intra_threads=1)
+    peer = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=1)
     theirs = peer.translate_batch(
         [vocabulary.pieces(source) for source in sources],
         beam_size=4,
@@ -97,11 +102,10 @@ def ours(folder) -> Translator:
     return Translator.load(folder, precision="float32", penalty="power")
 
 
-def test_marian_gives_the_same_translations(folder, tmp_path, ours):
+def test_marian_gives_the_same_translations(exported, ours):
     transformers = pytest.importorskip("transformers")
-    assert export(folder, tmp_path / "out", "marian").returncode == 0
-    tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
-    model = transformers.MarianMTModel.from_pretrained(tmp_path / "out")
+    tokenizer = transformers.MarianTokenizer.from_pretrained(exported["marian"])
+    model = transformers.MarianMTModel.from_pretrained(exported["marian"])
     lines = random_lines(1000, 100)
     batch = tokenizer(lines, return_tensors="pt", padding=True)
     assert [[id for id in row if id != PAD] for row in batch["input_ids"].tolist()] == [
@@ -112,24 +116,22 @@ def test_marian_gives_the_same_translations(folder, tmp_path, ours):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_the_lines_of_python_on_the_card_translate(folder, tmp_path, ours, kind):
+def test_the_lines_of_python_on_the_card_translate(exported, ours, kind):
     pytest.importorskip({"marian": "transformers"}.get(kind, kind))
-    assert export(folder, tmp_path / "out", kind).returncode == 0
-    card = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    card = (exported[kind] / "README.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
     line = "seven two nine"
     program = program.replace("A sentence.", line)
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path / "out", check=True, capture_output=True, text=True
+        [sys.executable, "-c", program], cwd=exported[kind], check=True, capture_output=True, text=True
     )
     # CTranslate2 does not count EOS in the length, so it can rank two close hypotheses in the other order.
     assert done.stdout in {f"{[hypothesis.text]}\n" for hypothesis in ours(line, n_best=2)}
     assert "No score of these weights is recorded" in card and "the licence of the data is not recorded" in card
 
 
-def test_the_files_for_marian_are_consistent(folder, tmp_path):
-    out = tmp_path / "out"
-    assert export(folder, out, "marian").returncode == 0
+def test_the_files_for_marian_are_consistent(folder, exported):
+    out = exported["marian"]
     config, tensors = json.loads((out / "config.json").read_text()), load_file(out / "model.safetensors")
     vocabulary = Vocabulary(folder / "vocabulary.model")
     pieces = json.loads((out / "vocab.json").read_text())
@@ -139,8 +141,8 @@ def test_the_files_for_marian_are_consistent(folder, tmp_path):
     assert [pieces[piece] for piece in vocabulary.processor.Encode(line, out_type=str)] == vocabulary.encode([line])[0]
     assert tensors["final_logits_bias"].isinf().nonzero()[:, 1].tolist() == [PAD, BOS]
     assert {path.name for path in out.glob("*.spm")} == {"source.spm", "target.spm"}
-    again = export(folder, out, "marian")
-    assert again.returncode == 1 and "exists already" in again.stderr and "Traceback" not in again.stderr
+    with pytest.raises(in_process.Refused, match="exists already"):
+        in_process.run(["pipeline.commands.export", str(folder), str(out), "--format", "marian"])
 
 
 @pytest.mark.parametrize(

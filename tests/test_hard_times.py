@@ -58,7 +58,7 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     shutil.rmtree(project.root / ".dvc/cache")
     project.run("dvc", "commit")
     assert project.ran() == [] and project.planned() == []
-    assert project.repro() == []
+    assert project.stale() == set()
     assert cached(project, CHECKPOINTS).exists()
 
 
@@ -72,7 +72,7 @@ def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(projec
     remove(made)
     assert project.snakemake() == ["score@demo-tiny" if output == SCORE else "train@demo-tiny"]
     assert file.read_bytes() == before
-    assert project.repro() == []
+    assert project.stale() == set()
 
 
 @pytest.mark.parametrize("last", [b"", b"md5: "])
@@ -85,7 +85,7 @@ def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, last):
     (project.root / ".dvc/tmp/rwlock").write_text('{"/')  # DVC does not write this file in one piece either
     assert "snakemake: dvc.lock was written in part" in project.run("snakemake", "--cores", "2")
     assert project.ran() == [] and path.read_bytes() == whole
-    assert project.repro() == []
+    assert project.stale() == set()
 
 
 # Two at once
@@ -119,7 +119,7 @@ def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(pr
         assert "\nsnakemake: " in printed and "is busy" in printed and "Traceback" not in printed
         assert project.ran() == [], "never both"
     assert project.snakemake() == ["score@demo-tiny", "report"]
-    assert project.repro() == []
+    assert project.stale() == set()
 
 
 def hold(path: Path, pid: int) -> None:

@@ -8,11 +8,10 @@ import pytest
 import torch
 from test_data import Pairs
 from test_model import VARIATIONS, build
-from torch._dynamo.testing import CompileCounterWithBackend
 
 from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
-from transformer.layout import layout_for, packed, pad, padded, split, tabled
+from transformer.layout import packed, pad, padded, split, tabled
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 
@@ -157,6 +156,8 @@ def test_no_sentence_sees_another(settings, variation):
 @pytest.mark.slow
 def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
     """After two batches nothing more is compiled, whatever the number and the width of the rows."""
+    from torch._dynamo.testing import CompileCounterWithBackend  # takes two seconds
+
     plain, compiled = (build(settings(), 90).train() for _ in range(2))
     counter, counts = CompileCounterWithBackend("eager"), []
     compiled.compile_layers(counter)
@@ -188,10 +189,6 @@ def test_padding_beside_a_full_row_is_a_number(settings):
     hidden = model.hidden(batch.source, batch.target)
     hidden.sum().backward()
     assert hidden.isfinite().all() and all(p.grad.isfinite().all() for p in model.parameters())
-
-
-def test_the_layout_follows_from_the_device():
-    assert layout_for(CPU) is padded and layout_for(torch.device("cuda")) is packed
 
 
 @pytest.mark.parametrize("tokens", [5, 7, 100])

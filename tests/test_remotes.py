@@ -6,7 +6,6 @@ import pytest
 import requests
 
 from tests.stubs import StubProject
-from tests.test_pipeline import stale
 
 pytest.importorskip("dvc_s3", reason="needs dvc-s3: pip install --editable '.[s3]'")
 moto = pytest.importorskip("moto.server", reason="needs moto: pip install --editable '.[s3]'")
@@ -43,7 +42,7 @@ def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(built, tmp_path, endpo
     project.run("git", "clone", "--quiet", str(project.root), str(clone.root))
     clone.keep_to_itself()
     clone.run("dvc", "pull", **credentials)
-    assert stale(clone) == set()
+    assert clone.stale() == set()
     assert clone.planned() == [] and clone.snakemake() == []
     model = "models/demo-tiny/average"
     assert {path.name: path.read_bytes() for path in (clone.root / model).iterdir()} == {

@@ -254,10 +254,3 @@ def test_the_test_set_is_that_of_the_run(tmp_path):
     params = load(tmp_path / "params.yaml")
     assert common_set(params, ["one", str(DATA / "hyp.de")]) == "demo-test"
     assert common_set(params, ["one", "two"]) == "demo-test"
-
-
-def test_headline_equals_the_sacrebleu_command(tmp_path):
-    translations, sets = project(tmp_path)
-    table = score(translations, sets, SETTINGS)
-    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
-    assert table["test"]["average"]["metrics"]["bleu-13a"]["score"] == round(expected.score, 4)

@@ -373,16 +373,6 @@ def test_a_value_beam_of_weight_0_is_beam_search(settings, decoding_settings, be
     assert search([model], job, weighted, 6, n_best).translations != guided
 
 
-def test_a_value_beam_translates_alike_in_any_batch_and_stops_at_limits(settings, decoding_settings):
-    model, config = sharpened(settings()), decoding_settings(extra_length=2)
-    decoder = ValueBeam(config, ValueBeamConfig(0.5), lambda hidden: hidden[..., 0].float().sigmoid())
-    together = [found[0] for found in search([model], Job(SOURCES, range(5)), decoder, 2, 1).translations]
-    alone = [search([model], Job([source], [0]), decoder, 2, 1).translations[0][0] for source in SOURCES]
-    assert_same(together, alone)
-    assert all(len(result.ids) <= len(source) + 2 for result, source in zip(together, SOURCES))
-    assert value_beam(random_logits()[:0], None, 0.5, config, []) == []
-
-
 def test_a_decoder_says_what_it_needs(decoding_settings):
     for own, name, what in [
         (mcts(), "mcts", "needs a value; a model folder values/NAME is expected"),

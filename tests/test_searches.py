@@ -139,6 +139,10 @@ def tried(path: Path, chosen, restarts: bool) -> list[dict]:
             if trial.hopeless:
                 trial.prune("hopeless")
             else:
+                trial.report(20, loss, 1.0)
+                if restarts and trial.number % 2:  # killed after the last evaluation
+                    (trial,) = [next(iter(Trials(path, chosen).remaining()))]
+                    assert not trial.hopeless
                 trial.complete(loss)
             if restarts:
                 trials, left = Trials(path, chosen), True
@@ -165,6 +169,12 @@ def test_samples_depend_on_the_seed_and_not_on_restarts_and_bad_trials_are_prune
     assert pruned and min(trial["trial"] for trial in pruned) >= STARTUP
     best_losses = sorted(trial["value"] for trial in finished)
     assert all(trial["dev_losses"][-1][1] > best_losses[0] for trial in pruned)
+
+
+def test_a_damaged_file_of_trials_is_named(params, tmp_path):
+    (tmp_path / "trials.db").write_bytes(b"no database, " * 100)
+    with pytest.raises(UserError, match=r"trials\.db cannot be read .*file is not a database"):
+        Trials(tmp_path / "trials.db", search(params, "small"))
 
 
 def test_a_higher_dev_bleu_is_better(params, tmp_path):

@@ -282,7 +282,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(
     write_log(log, records(40))
     holder = sqlite3.connect(project / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
-    threading.Timer(2, ended.set).start()
+    threading.Timer(1, ended.set).start()
     follower.follow("tiny", log, DESCRIPTION, ended)
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.commands.track" in said
@@ -308,8 +308,8 @@ def test_a_store_that_recovers_gets_all_points(project: Path, monkeypatch: pytes
     write_log(log, records(40))
     holder = sqlite3.connect(project / "mlflow.db", check_same_thread=False)
     holder.execute("BEGIN EXCLUSIVE")
-    threading.Timer(0.5, holder.rollback).start()
-    threading.Timer(1.5, ended.set).start()
+    threading.Timer(0.3, holder.rollback).start()
+    threading.Timer(0.8, ended.set).start()
     follower.follow("tiny", log, DESCRIPTION, ended)
     assert content()[0]["points"] == points_of(records(40))
 

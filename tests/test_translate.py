@@ -240,7 +240,12 @@ def test_make_translates_text_with_any_characters(folder):
     options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
     done = subprocess.run([*make, f"TEXT={SENTENCE}"], check=True, **options)
     assert done.stdout == f"{TRANSLATION}\n"
-    subprocess.run([*make, """TEXT=it's "a" `cat` \\ %s"""], check=True, **options)
+    strange = """it's "a" `cat` \\ %s for $100 $(x)"""
+    given, typed = (
+        subprocess.run(start, check=True, input=f"{strange}\n", **options).stdout
+        for start in ([*make, f"TEXT={strange}"], make)
+    )
+    assert given == typed
     done = subprocess.run(make, check=True, input=f"{SENTENCE}\n", **options)
     assert done.stdout == f"{TRANSLATION}\n"
 

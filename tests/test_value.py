@@ -136,7 +136,7 @@ def test_training_text_is_evenly_spaced():
 
 
 def with_value(params, **entries):
-    return {**params, "values": {"v": {"model": "demo-tiny/average", "corpus": "demo"} | entries}}
+    return {**params, "studies": {}, "values": {"v": {"model": "demo-tiny/average", "corpus": "demo"} | entries}}
 
 
 @pytest.mark.parametrize(

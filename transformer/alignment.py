@@ -32,7 +32,10 @@ def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequenc
 
 
 def words_of_source(pieces: Sequence[str]) -> list[int]:
-    """The word of each piece of a normalised line, whose only whitespace is spaces."""
+    """The word of each piece of a normalised line, whose only whitespace is spaces.
+
+    The character U+2581 counts as a space, because pieces write a space as U+2581.
+    """
     words, word, after_space = [], -1, True
     for piece in pieces:
         content = piece.lstrip(SPACE)

@@ -123,8 +123,8 @@ class MixedBatches(Batches):
     pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
 
     A table has room for a whole batch. If a batch has more than `micro_batch_tokens` positions, a table has room for one
-    of several equal parts of the batch. With several workers, a worker's share of a batch fills its tables only if
-    `micro_batch_tokens` is at most that share.
+    of several equal parts of the batch, and at least for a row. With several workers, a worker's share of a batch fills
+    its tables only if `micro_batch_tokens` is at most that share.
     """
 
     def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:

@@ -1,4 +1,7 @@
-"""Mixed precision: weights and sums in float32, and matrix products in bfloat16 if the settings say so."""
+"""Mixed precision: weights and sums in float32, and matrix products in bfloat16 if the settings say so.
+
+The gradient of the output embedding is a matrix product. Its parts are added in bfloat16.
+"""
 
 import torch
 

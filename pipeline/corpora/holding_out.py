@@ -14,7 +14,8 @@ def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[s
     """Move pairs from train into new sets of these `sizes`. `pairs` is the number of pairs in train.
 
     The pairs are evenly spread over train. Their sources are all different and not empty. Every pair of train with one
-    of these sources is removed from train, so that no source is in two sets. Returns the number of pairs left in train.
+    of these sources is removed from train, so that no source is in two sets. Sources that differ only in white space
+    are the same source, because the stage normalise can make them equal. Returns the number of pairs left in train.
     Raises UserError if `sizes` ask for more than half of train, or if train has too few different sources.
     """
     wanted = sum(sizes.values())
@@ -25,7 +26,7 @@ def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[s
 
 
 def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> set[bytes]:
-    """Write the new sets. Returns their sources."""
+    """Write the new sets. Returns the keys of their sources."""
     turns, held = order(sizes), set()
     with ExitStack() as stack:
         files = {
@@ -35,7 +36,7 @@ def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, 
         for name, pair in zip(turns, chosen(folder, languages, pairs, len(turns))):
             for file, side in zip(files[name], pair):
                 file.write(side)
-            held.add(pair[0])
+            held.add(key(pair[0]))
     if len(held) < len(turns):
         raise UserError(f"train has only {len(held)} different sources to hold out; hold_out asks for {len(turns)}")
     return held
@@ -52,8 +53,8 @@ def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) ->
             if len(sources) == wanted:
                 return
             due = not spread or i >= len(sources) * pairs // wanted
-            if due and source not in sources and source.strip() and target.strip():
-                sources.add(source)
+            if due and key(source) not in sources and source.strip() and target.strip():
+                sources.add(key(source))
                 yield source, target
 
 
@@ -64,18 +65,23 @@ def order(sizes: dict[str, int]) -> list[str]:
 
 
 def remove(folder: Path, languages: tuple[str, str], held: set[bytes]) -> int:
-    """Rewrite train without the pairs whose source is in `held`. Returns the number of pairs left."""
+    """Rewrite train without the pairs whose source has a key in `held`. Returns the number of pairs left."""
     kept = 0
     rest = [folder / f"train.{language}.rest" for language in languages]
     with open(rest[0], "wb") as source_file, open(rest[1], "wb") as target_file:
         for source, target in pairs_of(folder, languages):
-            if source not in held:
+            if key(source) not in held:
                 source_file.write(source)
                 target_file.write(target)
                 kept += 1
     for path in rest:
         os.replace(path, path.with_suffix(""))
     return kept
+
+
+def key(source: bytes) -> bytes:
+    """Return the line without its differences in white space. In UTF-8, no-break spaces count as white space."""
+    return b" ".join(source.replace("\xa0".encode(), b" ").split())
 
 
 def pairs_of(folder: Path, languages: tuple[str, str]) -> Iterator[Pair]:

@@ -93,6 +93,10 @@ class Evidence:
         """The name in addresses and file names. The name of a run in params.yaml has no dot."""
         return f"{self.run}.recorded" if self.recorded else self.run
 
+    def is_model_of(self, model: str, corpus: str) -> bool:
+        """Whether this is a run of the model on the corpus without settings of its own, except the seed."""
+        return (self.model, self.corpus) == (model, corpus) and self.differences.keys() <= {"seed"}
+
     def at(self, part: str, *keys: str) -> Any:
         """The value in a part under these keys, or None."""
         return within(self.parts[part], *keys)

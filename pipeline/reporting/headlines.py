@@ -53,6 +53,7 @@ ASKS = {  # the topics of studies of params.yaml; a study that is not listed is 
     "multi30k-regularisation": "R-Drop, BPE-dropout and weight decay on Multi30k",
     "multi30k-decoding": "all decoders on one model",
     "multi30k-published": "the published setting of Multi30k",
+    "multi30k-search": "a search for settings, and its best trial beside the default",
     "europarl": "a part of WMT14 that needs no GPU",
 }
 
@@ -80,11 +81,11 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
 
 def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
     first = scored[0]
-    of_others = [other for other in TOOLKITS if (other.like, other.corpus) == (first.model, first.corpus)]
+    of_others = [other for other in TOOLKITS if first.is_model_of(other.like, other.corpus)]
     says, note = f"BLEU on the test set of {corpus}", ""
     score = first.measure("bleu-13a")
     if of_others:
-        other = of_others[-1]
+        other = max((each for each in of_others if each.metric == of_others[-1].metric), key=lambda each: each.bleu)
         score, says = first.measure(other.metric), f"BLEU, {other.measure}, on {other.test_set}"
         note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
     if score is None:

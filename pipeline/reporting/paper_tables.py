@@ -131,7 +131,7 @@ def toolkits(runs: Sequence[Evidence]) -> Table:
         following = TOOLKITS[number + 1] if number + 1 < len(TOOLKITS) else None
         if following and (following.like, following.metric) == (each.like, each.metric):
             continue
-        of_model = [run for run in runs if (run.model, run.corpus) == (each.like, each.corpus)]
+        of_model = [run for run in runs if run.is_model_of(each.like, each.corpus)]
         ours = [(run, score) for run in of_model if (score := run.measure(each.metric))]
         rows += [[f"ours, {run.name}", score, *about, "one seed"] for run, score in ours]
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."

@@ -99,6 +99,8 @@ BASE = MappingProxyType(
         "steps": 100_000,
         "batch_tokens": 25_000,
         "label_smoothing": 0.1,
+        "r_drop": 0.0,
+        "weight_decay": 0.0,
         "schedule": "warmup",
         "warmup": 4000,
         "lr_scale": 1.0,

@@ -158,7 +158,8 @@ def seeds(runs: Iterable[Evidence]) -> Table | None:
     """The mean over runs that differ in the seed only; None if there are no such runs."""
 
     def identity(run: Evidence) -> str:
-        return repr((run.corpus, sorted((key, value) for key, value in run.settings.items() if key != "seed")))
+        settings = sorted((key, value) for key, value in run.settings.items() if key != "seed")
+        return repr((run.corpus, run.at("training", "data_sum"), settings))
 
     names = [name for name in MEASURES if name != "chrf"]
     rows = []

@@ -19,7 +19,11 @@ CLAIMS = (
 
 # Settings with which the literature expects a training to fail. Such a run is shown in its study only.
 CONTROLS = ({"norm": "post", "schedule": "no_warmup"},)
-COMPARED = (*BASE, "seed")  # settings in which runs are said to differ; the others concern the machine and the logs
+COMPARED = (
+    *BASE,
+    "batching",
+    "seed",
+)  # settings in which runs are said to differ; the others concern the machine and the logs
 
 
 @dataclass(frozen=True)

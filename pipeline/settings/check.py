@@ -1,5 +1,6 @@
 """Checks all of params.yaml. The check can stop a stage but cannot change its result, so no stage depends on it."""
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -169,11 +170,16 @@ def check_runs(params: Mapping) -> None:
         _, _, training = run_settings(params, name)
         model = params["runs"][name]["model"]
         wanted = section(params, "models", model, "averaging", AveragingConfig).checkpoints
-        written = training.steps // training.checkpoint_every
+        written, why = training.steps // training.checkpoint_every, ""
+        if training.patience:  # the dev loss may be the lowest at the first evaluation
+            earliest = training.evaluate_every * (training.patience + 1)
+            first = training.steps % training.checkpoint_every or training.checkpoint_every
+            written = min(written, 1 + max(0, math.ceil((earliest - first) / training.checkpoint_every)))
+            why = f" or, if patience ends the training, the steps up to {earliest}"
         if wanted > min(training.keep, written):
             raise UserError(
                 f"params.yaml: runs.{name}: averaging.checkpoints {wanted} is not possible with training.keep "
-                f"{training.keep} and the {written} checkpoints that {training.steps} steps write, one every "
+                f"{training.keep} and the {written} checkpoints that {training.steps} steps{why} write, one every "
                 f"{training.checkpoint_every} steps; at most {min(training.keep, written)} is expected"
             )
 

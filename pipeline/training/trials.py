@@ -13,8 +13,10 @@ from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.settings.searches import Dimension, Search
+from transformer.config.reading import UserError
 
 STARTUP = 5  # completed trials before one is pruned
 WARMUP = 30  # percent of the budget before a trial is pruned; the warm-up of the learning rate should be over then
@@ -29,13 +31,18 @@ class Trials:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.search = search
         self.sign = 1.0 if search.config.metric == "dev_loss" else -1.0
-        self.study = optuna.create_study(
-            storage=f"sqlite:///{path}",
-            study_name="search",
-            load_if_exists=True,
-            direction="minimize" if self.sign > 0 else "maximize",
-            pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
-        )
+        try:
+            self.study = optuna.create_study(
+                storage=f"sqlite:///{path}",
+                study_name="search",
+                load_if_exists=True,
+                direction="minimize" if self.sign > 0 else "maximize",
+                pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
+            )
+        except SQLAlchemyError as error:
+            raise UserError(
+                f"{path} cannot be read ({error}); without {path.parent}, the search starts again"
+            ) from None
 
     def remaining(self) -> Iterator["Trial"]:
         """Yield the trials to be run: first the one that was running when the last process ended, if there is one."""
@@ -79,7 +86,8 @@ class Trial:
         self.trial, self.number, self.settings, self.sign = trial, trial.number, settings, sign
         self.curve: list[list[float]] = trial.user_attrs.get("curve", [])
         self.reported = set(trial.study.trials[trial.number].intermediate_values)
-        self.hopeless = bool(self.reported) and trial.should_prune()  # a resumed trial may have to be pruned at once
+        # A resumed trial may have to be pruned at once, unless it was killed after its last evaluation.
+        self.hopeless = 0 < max(self.reported, default=0) < 100 and trial.should_prune()
 
     def report(self, step: int, dev_loss: float, part: float) -> None:
         """Add an evaluation, unless the trial already has it. `part` is the used fraction of the budget."""

@@ -9,10 +9,11 @@ from typing import Any
 
 from dvc.stage import PipelineStage
 
+from pipeline.settings.score_files import within
 from pipeline.workflow.adoption import code_before, code_now, hindrances
-from pipeline.workflow.times import duration
+from pipeline.workflow.text import content
+from pipeline.workflow.times import duration, read_times
 from transformer.config.reading import UserError
-from transformer.files import read_json
 
 LONG = 30 * 60  # seconds
 TIMES = Path("work/times")
@@ -34,11 +35,17 @@ class Costly:
 
 
 def seconds_of(stage: str) -> float:
-    """Return the recorded time of a training, or 0 for any other stage and if there is no record."""
+    """Return the time of the training that made the present outputs, or 0 for any other stage.
+
+    If this machine has no time for these outputs, it is that of the record in results/, or 0 without a record.
+    """
     name, _, run = stage.partition("@")
-    earlier = Path("scores") / run / "timing.json"  # where earlier versions wrote the times
-    paths = [path for path in (TIMES / run / "training.json", earlier) if name == "train" and path.is_file()]
-    return read_json(paths[0]).get("seconds", 0) if paths else 0
+    if name != "train":
+        return 0
+    times = read_times(TIMES / run / "training.json", Path("scores", run, "training.json"))
+    earlier = within(content(Path("scores", run, "timing.json")), "seconds")  # where earlier versions wrote the times
+    recorded = within(content(Path("results", f"{run}.json")), "timing", "seconds")
+    return within(times, "seconds") or earlier or recorded or 0
 
 
 def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:

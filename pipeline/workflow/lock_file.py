@@ -3,6 +3,7 @@
 The copy may lack the stages that finished last. DVC restores them from its run cache, or else runs them again.
 """
 
+import re
 from pathlib import Path
 
 from dvc.schema import COMPILED_LOCKFILE_SCHEMA
@@ -10,6 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from voluptuous import Invalid
 
+from transformer.config.reading import UserError
 from transformer.files import atomic
 
 LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # no name of a run starts with a dot
@@ -27,9 +29,12 @@ def whole(content: bytes) -> bool:
 def keep_or_put_back() -> bool:
     """Copy a complete lock file, or restore a damaged one from the copy. Returns whether it was restored.
 
-    The caller must hold DVC's lock, so that no other process is writing the file.
+    The caller must hold DVC's lock, so that no other process is writing the file. Raises UserError for the conflict
+    markers of git.
     """
     content = LOCK.read_bytes() if LOCK.exists() else None
+    if content and re.search(rb"^<<<<<<< ", content, re.MULTILINE):
+        raise UserError(f"{LOCK} has the conflict markers of a merge; resolve the conflict first")
     if content is None or ((damaged := not whole(content)) and not KEPT.exists()):
         return False
     with atomic(LOCK if damaged else KEPT) as file:

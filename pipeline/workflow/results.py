@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.workflow.text import content, in_columns
-from pipeline.workflow.times import duration
+from pipeline.workflow.times import duration, read_times
 from transformer.files import write_json
 
 KEPT = Path("work/results.json")  # the results that were shown last
@@ -56,7 +56,7 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
         scores = Path("scores", run)
         bleu = within(content(scores / "score.json"), "test", "average", "metrics", "bleu-13a")
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
-        seconds = within(content(Path("work/times", run, "training.json")), "seconds")
+        seconds = within(read_times(Path("work/times", run, "training.json"), scores / "training.json"), "seconds")
         yield Result(run, *scores_of(bleu), perplexity, seconds)
     for name in params["decodings"]:
         bleu = within(content(Path("scores/decodings", name, "score.json")), "set", "metrics", "bleu-13a")

@@ -180,7 +180,8 @@ def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
     """Keep the best candidates that end, if they are better than the sentence's finished ones.
 
-    Only the `config.beam` best candidates count, since others would not enter the beam. A beam of 1 is greedy search.
+    Only the `config.beam` best candidates count, since others would not enter the beam. With alpha 0, a beam of 1
+    is greedy search.
     """
     score_BC = log_prob_BC[:, : config.beam] / length_penalty(state.length + 1, config)
     ended_BC = (token_BC[:, : config.beam] == EOS) & (state.limit_B > state.length)[:, None]

@@ -24,7 +24,8 @@ class Pool:
 class Mbr:
     """MBR decoding as a `Decoder`. The score of a translation is its mean utility.
 
-    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once. Of
+    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once,
+    except pools of `mbr` and pools of `mcts` with references. Of
     equally good candidates, the one that its decoder ranks higher is first.
     """
 

@@ -94,13 +94,13 @@ def truncated(log_probs_BKV: Tensor, own: SamplingConfig) -> Tensor:
     """
     probs_BKV = (log_probs_BKV.double() / own.temperature).softmax(-1)
     kept_BKV = torch.ones_like(probs_BKV, dtype=torch.bool)
-    if own.top_k:
-        smallest_BK1 = probs_BKV.topk(min(own.top_k, probs_BKV.shape[2]))[0][..., -1:]
-        kept_BKV &= probs_BKV >= smallest_BK1
-    if own.top_p < 1:
+    if own.top_k or own.top_p < 1:  # by places in one order, because probabilities in bfloat16 are often equal
         sorted_BKV, order_BKV = probs_BKV.sort(descending=True)
         more_probable_BKV = sorted_BKV.cumsum(-1) - sorted_BKV  # the mass of the tokens before each
-        kept_BKV &= torch.zeros_like(kept_BKV).scatter(2, order_BKV, more_probable_BKV < own.top_p)
+        passed_BKV = (more_probable_BKV < own.top_p) | (own.top_p == 1)
+        if own.top_k:
+            passed_BKV[..., own.top_k :] = False
+        kept_BKV &= torch.zeros_like(kept_BKV).scatter(2, order_BKV, passed_BKV)
     if own.epsilon:
         kept_BKV &= probs_BKV >= probs_BKV.amax(-1, keepdim=True).clamp(max=own.epsilon)
     return torch.where(kept_BKV, probs_BKV, 0.0)
