@@ -19,9 +19,11 @@ from ruamel.yaml import YAML
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.workflow import rwlock
+from pipeline.workflow.lock_file import KEPT, LOCK, keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
+from transformer.config.reading import UserError
 
 SCORE = "scores/demo-tiny/score.json"
 CHECKPOINTS = "models/demo-tiny/checkpoints"
@@ -86,6 +88,17 @@ def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, last):
     assert "snakemake: dvc.lock was written in part" in project.run("snakemake", "--cores", "2")
     assert project.ran() == [] and path.read_bytes() == whole
     assert project.stale() == set()
+
+
+def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    conflict = "schema: '2.0'\n<<<<<<< HEAD\nstages: {}\n=======\nstages:\n>>>>>>> other\n"
+    for path, text in {LOCK: conflict, KEPT: "schema: '2.0'\nstages: {}\n"}.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    with pytest.raises(UserError, match=r"dvc\.lock has the conflict markers of a merge"):
+        keep_or_put_back()
+    assert LOCK.read_text() == conflict
 
 
 # Two at once

@@ -8,6 +8,7 @@ import logging
 import math
 import re
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,12 +22,14 @@ from pipeline.workflow import results
 from pipeline.workflow.progress import Progress, place_of
 from pipeline.workflow.results import Result
 from pipeline.workflow.screen import LAST, Screen
+from pipeline.workflow.times import write_times
 from tests.imports import ROOT
 from tests.stubs import StubProject
 from tests.test_hard_times import at_work
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.training import TrainingConfig
+from transformer.files import write_json
 
 STAGE = "train@demo-tiny"
 
@@ -204,6 +207,16 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
     ]
     assert shown(Result("a", 21.5, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +1.50, perplexity -0.10"]
     assert json.loads((tmp_path / "work/results.json").read_text())["a"]["bleu"] == 21.5
+
+
+def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_json(Path("scores/a/training.json"), {"dev_loss": 1.0})
+    write_times(Path("work/times/a/training.json"), Path("scores/a/training.json"), {"seconds": 30.0})
+    selected = {"runs": {"a": {}}, "decodings": {}}
+    assert [each.seconds for each in results.results(selected)] == [30.0]
+    write_json(Path("scores/a/training.json"), {"dev_loss": 2.0})
+    assert [each.seconds for each in results.results(selected)] == [None]
 
 
 # What would run, and what it would take
