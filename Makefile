@@ -9,6 +9,7 @@ RUN ?=
 KILLS ?= 20
 STAGES ?=
 TEXT ?=
+# The text as it is. Otherwise make would expand each $ in it.
 override TEXT := $(value TEXT)
 export TEXT
 

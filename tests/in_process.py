@@ -31,16 +31,29 @@ class Refused(Exception):
     """A stage ended with an error. The message is the last line that the stage printed."""
 
 
-def run(command: list[str]) -> None:
-    """Run a stage as a script. `command` is the module and its arguments."""
+def started(command: list[str]) -> tuple[int, str, str]:
+    """Run a command as a script. `command` is the module and its arguments.
+
+    Returns its exit status, and what it prints to standard output and to standard error.
+    """
     module, *arguments = command
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as said:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+    ):
         patch.setattr(sys, "argv", [module.rpartition(".")[2], *arguments])
         with pytest.raises(SystemExit) as ended:
             runpy.run_module(module, run_name="__main__")
-    if ended.value.code:
-        assert ended.value.code == 1
-        raise Refused(said.getvalue().splitlines()[-1])
+    return ended.value.code or 0, out.getvalue(), errors.getvalue()
+
+
+def run(command: list[str]) -> None:
+    """Run a command, which must succeed. Raises Refused if it does not."""
+    status, _, errors = started(command)
+    if status:
+        assert status == 1
+        raise Refused(errors.splitlines()[-1])
 
 
 @contextlib.contextmanager

@@ -1,15 +1,10 @@
 """Adoption: outputs are valid for the current code only if equal code made them or the user accepts the changes."""
 
-import contextlib
-import io
 import json
 import os
 import pty
-import runpy
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 
 import pytest
 from ruamel.yaml import YAML
@@ -49,19 +44,10 @@ def nothing_to_do(project: StubProject) -> bool:
 
 def adopt(project: StubProject, *arguments: str, status: int = 0) -> str:
     """Run the command in this process and in the project. Returns its output."""
-    with in_process.inside(project.root), pytest.MonkeyPatch.context() as patch, printing() as printed:
-        patch.setattr(sys, "argv", ["adopt", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_module("pipeline.commands.adopt", run_name="__main__")
-    assert (ended.value.code or 0) == status, printed.getvalue()
-    return printed.getvalue()
-
-
-@contextlib.contextmanager
-def printing() -> Iterator[io.StringIO]:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        yield printed
+    with in_process.inside(project.root):
+        ended, out, errors = in_process.started(["pipeline.commands.adopt", *arguments])
+    assert ended == status, errors
+    return out + errors
 
 
 def refused(project: StubProject, *arguments: str) -> str:

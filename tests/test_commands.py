@@ -1,13 +1,13 @@
 """The commands: each is listed, and a mistake of the user gives one line and exit status 1."""
 
 import re
-import runpy
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+from tests import in_process
 from tests.imports import ROOT
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
@@ -61,15 +61,13 @@ def one_line(command: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
-def test_what_does_not_exist_is_one_line(command, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [command, *(WRONG | WITHOUT_PARAMS)[command]])
+def test_what_does_not_exist_is_one_line(command, tmp_path):
     if command in WRONG:
         shutil.copy(ROOT / "params.yaml", tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module(command, run_name="__main__")
-    assert ended.value.code == 1
-    one_line(command, capfd.readouterr().err)
+    with in_process.inside(tmp_path):
+        status, _, errors = in_process.started([command, *(WRONG | WITHOUT_PARAMS)[command]])
+    assert status == 1
+    one_line(command, errors)
 
 
 @pytest.mark.slow

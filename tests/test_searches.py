@@ -5,7 +5,6 @@ import copy
 import json
 import math
 import os
-import runpy
 import shutil
 import signal
 import subprocess
@@ -29,6 +28,7 @@ from pipeline.settings.params import load
 from pipeline.settings.searches import search
 from pipeline.tracking.searches import mirror_search
 from pipeline.training.trials import STARTUP, Trials
+from tests import in_process
 from tests.browser import pictures
 from tests.imports import ROOT
 from transformer.config.decoding import DecodingConfig
@@ -189,15 +189,6 @@ def test_a_higher_dev_bleu_is_better(params, tmp_path):
 # The stage
 
 
-def stage(name: str, *arguments: str) -> None:
-    """Run a stage as a script, in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [name, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_module(f"pipeline.{name}", run_name="__main__")
-    assert not ended.value.code
-
-
 def write_params(folder: Path, **search_settings: Any) -> None:
     params = load(ROOT / "params.yaml")
     params["corpora"]["demo"]["download"]["generate"] |= {"train": 400, "dev": 15, "test": 2}
@@ -215,19 +206,19 @@ def write_params(folder: Path, **search_settings: Any) -> None:
 def corpus(tmp_path_factory) -> Path:
     """A folder with the data of a small corpus."""
     folder = tmp_path_factory.mktemp("corpus")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
+    with in_process.inside(folder):
         write_params(folder)
-        stage("download", "demo", "--out", "data/demo/raw", "--test", "data/demo/test")
+        in_process.run(["pipeline.download", "demo", "--out", "data/demo/raw", "--test", "data/demo/test"])
         arguments = ["--raw", "data/demo/raw", "--test", "data/demo/test", "--out", "data/demo/normalised"]
         arguments += ["--text", "data/demo/text.json"]
-        stage("normalise", "demo", *arguments, "--sets", "data/sets", "--report", "normalise.json")
-        stage("learn_bpe", "demo", "--text", "data/demo/normalised", "--out", "data/demo/vocabulary.model")
+        in_process.run(["pipeline.normalise", "demo", *arguments, "--sets", "data/sets", "--report", "normalise.json"])
+        in_process.run(
+            ["pipeline.learn_bpe", "demo", "--text", "data/demo/normalised", "--out", "data/demo/vocabulary.model"]
+        )
         arguments = ["--text", "data/demo/normalised", "--vocabulary", "data/demo/vocabulary.model"]
-        stage("binarise", "demo", *arguments, "--out", "data/demo/binarised", "--report", "binarise.json")
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+        in_process.run(
+            ["pipeline.binarise", "demo", *arguments, "--out", "data/demo/binarised", "--report", "binarise.json"]
+        )
     return folder
 
 

@@ -49,7 +49,7 @@ def test_a_failure_shows_the_path_and_the_end_of_its_log_and_nothing_of_snakemak
     place = next(place for place, line in enumerate(printed) if line.startswith("score@demo-tiny failed after "))
     assert printed[place].endswith(" The end of work/logs/score@demo-tiny.log:")
     assert printed[-1] == "score: what is wrong, where, and what would be right"
-    assert project.ran() == ["score@demo-tiny"]
+    assert project.ran() == ["score@demo-tiny"] and "score@demo-tiny" in project.stale()
     assert set(printed[place + 1 :]) <= set(log.read_text().splitlines()) and "ERROR: failed" in log.read_text()
     assert len(printed) - place <= LAST + 1
 

@@ -34,12 +34,11 @@ def select(text: str, name: str) -> str:
 def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
     """Return the text of params.yaml with these blocks replaced. Raises UserError if the result is invalid."""
     for key, value in new.items():
-        pattern = BLOCK.format(key=key)
-        blocks = len(re.findall(pattern, text, re.MULTILINE))
-        if blocks != 1:
-            raise UserError(f"params.yaml: {key}: one block of lines is expected, not {blocks}; edit it by hand")
-        lines = block(key, value if isinstance(value, list) else dict(value))
-        text = re.sub(pattern, lines.replace("\\", r"\\"), text, flags=re.MULTILINE)
+        blocks = list(re.finditer(BLOCK.format(key=key), text, re.MULTILINE))
+        if len(blocks) != 1:
+            raise UserError(f"params.yaml: {key}: one block of lines is expected, not {len(blocks)}; edit it by hand")
+        start, end = blocks[0].span()
+        text = text[:start] + block(key, value if isinstance(value, list) else dict(value)) + text[end:]
     check(params.parse(text))
     return text
 
