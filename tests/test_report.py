@@ -349,6 +349,13 @@ def test_the_mean_over_seeds(project, tmp_path):
         write_scores(params, run, tmp_path / "scores", bleu)
     (row,) = rows_of(run_tables.seeds(known(params, tmp_path)))
     assert (row["seeds"], row["sacreBLEU 13a"]) == (3, pytest.approx(41.5))
+    runs = known(params, tmp_path)
+    *_, last = rows_of(paper_tables.toolkits(runs))
+    assert (last["BLEU"].score, last["source"]) == (pytest.approx(47.5), "mean of 3 seeds (46.00 to 49.50)")
+    (headline,) = (
+        each for each in headlines(params, studies(params, runs), comparison([])) if each.study == "multi30k-published"
+    )
+    assert (headline.figure, headline.note[:32]) == ("47.5", "Mean of 3 seeds (46.00 to 49.50)")
     path = tmp_path / "scores/multi30k-published-seed3/training.json"
     write_json(path, read_json(path) | {"data_sum": "d1" * 32})
     (row,) = rows_of(run_tables.seeds(known(params, tmp_path)))

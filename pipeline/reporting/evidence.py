@@ -5,7 +5,7 @@ refused by name.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,37 @@ class Evidence:
     def measure(self, name: str, set_name: str = "test", weights: str = "average") -> Score | None:
         translation = self.scores.get(set_name, {}).get(weights)
         return translation.metrics.get(name) if translation else None
+
+
+def alike(runs: Iterable[Evidence]) -> list[list[Evidence]]:
+    """Groups of runs that differ only in the seed, one run of each seed: the first, as a run and its record are one."""
+    groups: dict[str, dict[Any, Evidence]] = {}
+    for run in runs:
+        settings = sorted((key, value) for key, value in run.settings.items() if key != "seed")
+        identity = repr((run.corpus, run.at("training", "data_sum"), settings))
+        groups.setdefault(identity, {}).setdefault(run.settings.get("seed"), run)
+    return [list(group.values()) for group in groups.values()]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean score of runs that differ only in the seed, and the range of their scores. It is no 95% interval."""
+
+    score: float
+    low: float
+    high: float
+    seeds: int
+
+    def __str__(self) -> str:
+        return f"mean of {self.seeds} seeds ({self.low:.2f} to {self.high:.2f})"
+
+
+def over_seeds(runs: Sequence[Evidence], metric: str) -> Mean | None:
+    """The mean of a measure over these runs; None if one of them does not have it, or if there is only one."""
+    scores = [score.score for run in runs if (score := run.measure(metric))]
+    if len(scores) < max(2, len(runs)):
+        return None
+    return Mean(sum(scores) / len(scores), min(scores), max(scores), len(scores))
 
 
 def read(path: Path) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeline.reporting.deltas import Comparison
-from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.evidence import Evidence, alike, over_seeds
 from pipeline.reporting.published import TOOLKITS
 from pipeline.reporting.studies import Study, catalogue
 from pipeline.reporting.tables import Column, Table, interval
@@ -80,16 +80,18 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
 
 
 def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
-    first = scored[0]
+    first, metric = scored[0], "bleu-13a"
     of_others = [other for other in TOOLKITS if first.is_model_of(other.like, other.corpus)]
     says, note = f"BLEU on the test set of {corpus}", ""
-    score = first.measure("bleu-13a")
     if of_others:
         other = max((each for each in of_others if each.metric == of_others[-1].metric), key=lambda each: each.bleu)
-        score, says = first.measure(other.metric), f"BLEU, {other.measure}, on {other.test_set}"
+        metric, says = other.metric, f"BLEU, {other.measure}, on {other.test_set}"
         note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
+    score = first.measure(metric)
     if score is None:
         return "–", says, note
+    if len(alike(scored)) == 1 and (mean := over_seeds(scored, metric)):
+        return f"{mean.score:.1f}", says, f"{str(mean).capitalize()}.{note}"
     bounds = interval(score, 1)
     return f"{score.score:.1f}", says, f"{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
 

@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pipeline.reporting import variations
-from pipeline.reporting.evidence import Evidence, Score
+from pipeline.reporting.evidence import Evidence, Score, alike, over_seeds
 from pipeline.reporting.published import BASE, BIG_EN_FR_IN_THE_TEXT, TABLE2, TABLE3, TOOLKITS, Table2Row, Table3Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
@@ -134,5 +134,7 @@ def toolkits(runs: Sequence[Evidence]) -> Table:
         of_model = [run for run in runs if run.is_model_of(each.like, each.corpus)]
         ours = [(run, score) for run in of_model if (score := run.measure(each.metric))]
         rows += [[f"ours, {run.name}", score, *about, "one seed"] for run, score in ours]
+        means = [mean for same in alike(run for run, _ in ours) if (mean := over_seeds(same, each.metric))]
+        rows += [["ours", Score(mean.score, None, None, ""), *about, str(mean)] for mean in means]
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
     return Table("toolkits", "Other implementations", columns, rows, [note])

@@ -1,11 +1,10 @@
 """Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 from pipeline.reporting import variations
-from pipeline.reporting.evidence import Evidence, Score
+from pipeline.reporting.evidence import Evidence, alike, over_seeds
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import described
@@ -156,27 +155,14 @@ def study_notes(study: Study, sizes: set[int | None]) -> list[str]:
 
 def seeds(runs: Iterable[Evidence]) -> Table | None:
     """The mean over runs that differ in the seed only; None if there are no such runs."""
-
-    def identity(run: Evidence) -> str:
-        settings = sorted((key, value) for key, value in run.settings.items() if key != "seed")
-        return repr((run.corpus, run.at("training", "data_sum"), settings))
-
     names = [name for name in MEASURES if name != "chrf"]
     rows = []
-    for _, group in groupby(sorted((run for run in runs if run.scores), key=identity), identity):
-        of_seed: dict[Any, Evidence] = {}
-        for run in group:
-            of_seed.setdefault(run.settings.get("seed"), run)
-        if len(of_seed) > 1:
-            same = list(of_seed.values())
-            means = [mean([run.measure(name) for run in same]) for name in names]
+    for same in alike(run for run in runs if run.scores):
+        if len(same) > 1:
+            found = [over_seeds(same, name) for name in names]
+            means = [each and each.score for each in found]
             rows.append([same[0].corpus, same[0].model, ", ".join(run.name for run in same), len(same), *means])
     columns = [Column("corpus"), Column("model"), Column("runs"), Column("seeds", "count")]
     columns += [Column(MEASURES[name], "number") for name in names]
     note = "Means of BLEU on the test set over runs that differ only in the seed."
     return Table("seeds", "Means over seeds", columns, rows, [note]) if rows else None
-
-
-def mean(scores: Sequence[Score | None]) -> float | None:
-    known = [score.score for score in scores if score]
-    return sum(known) / len(known) if len(known) == len(scores) else None
