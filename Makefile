@@ -33,7 +33,7 @@ help:  ## this list
 # at its first import and keeps the result, since PYTHONDONTWRITEBYTECODE is empty. PYTHONWARNINGS hides the warning of
 # setuptools about editable installations.
 $(INSTALLED): pyproject.toml $(LOCKS)
-	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB, a minute or two"
+	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB with torch's CPU build, more with CUDA; a minute or two"
 	@$(PYTHON) -m venv $(VENV)
 	@python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
 	@PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
@@ -41,7 +41,7 @@ $(INSTALLED): pyproject.toml $(LOCKS)
 
 environment: $(INSTALLED)  ## the tested versions of everything, in .venv
 
-reproduce: $(INSTALLED)  ## run the stale stages of what params.yaml selects, up to reports/
+reproduce: $(INSTALLED)  ## run the stale stages of what params.yaml selects, up to reports/ and the tables in docs/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report

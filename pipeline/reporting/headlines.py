@@ -54,7 +54,7 @@ ASKS = {  # the topics of studies of params.yaml; a study that is not listed is 
     "multi30k-decoding": "all decoders on one model",
     "multi30k-published": "the published setting of Multi30k",
     "multi30k-search": "a search for settings, and its best trial beside the default",
-    "europarl": "a part of WMT14 that needs no GPU",
+    "europarl": "base on Europarl, a part of WMT14 (English to French)",
 }
 
 
@@ -106,7 +106,7 @@ def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:
     if not known:
         return None
     low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-    return f"{known[low]:,.1f} to {known[high]:,.1f}", f"dev perplexity, from {low} to {high}"
+    return f"{known[low]:,.1f} to {known[high]:,.1f}", f"dev perplexity of the last checkpoint, from {low} to {high}"
 
 
 def table(found: Sequence[Headline]) -> Table:
