@@ -4,10 +4,10 @@
         --text data/CORPUS/text.json --synthetic data/NAME/synthetic --dev data/sets/CORPUS-dev \\
         --test data/sets/CORPUS-test --out data/NAME --sets data/sets --reports scores/corpora/NAME
 
-Reads params.yaml (back_translations.NAME: tagged, ratio) and the outputs of the preceding stages. Writes what the
-stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`, `text.json`, the sets NAME-dev and NAME-test,
-and the report binarise.json. Also writes augment.json, with the number of pairs of each kind. All but `binarised` and
-the reports are copies of those of the corpus.
+Reads params.yaml (back_translations.NAME; languages and vocabulary of its corpus) and the outputs of the preceding
+stages. Writes the files that the stages of a run with `corpus: NAME` read: `binarised`, `vocabulary.model`,
+`text.json`, the sets NAME-dev and NAME-test, and the report binarise.json. `vocabulary.model`, `text.json` and the sets
+are copies of the files of the corpus. Also writes augment.json, with the number of pairs of each kind.
 
 The training pairs are the real pairs, then the synthetic pairs. The real pairs are repeated until there are at most
 `ratio` synthetic pairs per real pair. The numbers of copies of any two real pairs differ by at most 1. If `tagged`,
@@ -46,7 +46,7 @@ def repeated(real: int, synthetic: int, ratio: float) -> int:
 
 
 def of_set(pairs: BinarisedSet, side: str, lines: int, segmentation: int = 0) -> Blocks:
-    """Yield `lines` lines of one side of a set: its own lines in their order, some repeated if there are too few."""
+    """Yield `lines` lines of one side of a set: the lines of the set in order, repeated if the set has fewer lines."""
     ids, offsets = getattr(pairs, f"{side}_ids"), getattr(pairs, f"{side}_offsets")
     different = len(pairs) // pairs.segmentations
     for start in range(0, lines, BLOCK):
@@ -73,7 +73,7 @@ def first(blocks: Blocks, lines: int) -> Blocks:
 
 @dataclass(frozen=True)
 class Synthetic:
-    """Synthetic pairs in two aligned files, which are encoded as the training text of their corpus is."""
+    """Synthetic pairs in two aligned files. They are encoded like the training text of their corpus."""
 
     paths: list[Path]
     tagged: bool
@@ -85,7 +85,7 @@ class Synthetic:
             return sum(1 for _ in file)
 
     def blocks(self, side: str, bar: tqdm) -> Blocks:
-        """Return the ids of a side. With BPE-dropout, all sampled segmentations follow one another."""
+        """Return the blocks of a side. With BPE-dropout, the blocks of the sampled segmentations follow one another."""
         path = self.paths[SIDES.index(side)]
         if self.config.bpe_dropout:
             blocks = sampled(path, self.words.vocabulary, self.config, bar)
@@ -110,7 +110,7 @@ def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) ->
 
 
 def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
-    """Write train, in which `lines` lines are real, and dev. Returns the counts of both."""
+    """Write train, with `lines` real lines in each segmentation, and dev. Returns the counts of both."""
     real, dev, dtype = sets["train"], sets["dev"], id_type(synthetic.words.vocabulary.size)
     with progress(synthetic.paths * real.segmentations) as bar:
         counts = write_set(out, "train", (mixed(real, synthetic, side, lines, bar) for side in SIDES), dtype)

@@ -1,4 +1,4 @@
-"""Translate monolingual text with a run of the reverse direction, which makes synthetic training pairs.
+"""Make synthetic training pairs: translate monolingual text with a run of the reverse direction.
 
     python -m pipeline.back_translate NAME --model models/RUN/average --monolingual data/NAME/monolingual \\
         --out data/NAME/synthetic --report scores/corpora/NAME/back_translate.json --times work/times/corpora/NAME.json

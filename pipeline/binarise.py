@@ -3,7 +3,7 @@
     python -m pipeline.binarise CORPUS --text data/CORPUS/normalised --vocabulary data/CORPUS/vocabulary.model \\
         --out data/CORPUS/binarised --report REPORT.json
 
-Reads every set in the folder of normalised text, and the vocabulary. Writes the format of transformer/binarised.py, and
+Reads every set in the folder of normalised text, and the vocabulary. Writes the arrays (transformer/binarised.py) and
 a report with the counts and a checksum of all data. An empty line has no ids, but is kept, so that line numbers agree.
 With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sampled segmentations.
 """
@@ -36,7 +36,7 @@ def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarra
 def sampled(
     path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the same as `encoded`, once for each segmentation. BPE-dropout samples the segmentations."""
+    """Yield blocks as `encoded` does, one segmentation after another. BPE-dropout samples each segmentation."""
     for segmentation in range(config.segmentations):
         for number, lines in enumerate(clean_blocks(path, bar)):
             (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
@@ -49,7 +49,7 @@ def binarise_set(
 ) -> dict[str, int]:
     """Write both sides of a set and return its counts.
 
-    With BPE-dropout, the training set is written in several segmentations.
+    With BPE-dropout, the training set is written in `config.segmentations` segmentations.
     """
     counts: dict[str, int] = {}
     dtype, dropout = id_type(words.vocabulary.size), name == "train" and config.bpe_dropout > 0

@@ -4,9 +4,9 @@
         --dev data/sets/CORPUS-dev --test data/sets/CORPUS-test --out scores/RUN/translations \\
         --times work/times/RUN/decoding.json
 
-Dev is translated with the last checkpoint (Table 3) and with the average, test with the average (Table 2). Writes
+Translates dev with the last checkpoint (Table 3) and with the average, and test with the average (Table 2). Writes
 SET.WEIGHTS.txt with one translation per line; translations.json with the perplexities; samples.json with a few test
-sentences and their translations; and the attention weights of a few test sentences as attention.npz and attention.json.
+sentences and translations; attention.npz with attention weights of a few test sentences; attention.json with their pieces.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def translated(translator: Translator, lines: list[str], name: str) -> list[Tran
 def work(
     last: Translator, average: Translator, sets: dict[str, EvaluationSet], out: Path
 ) -> dict[str, dict[str, float]]:
-    """Write everything into `out`. Returns the seconds and the speed of each translation."""
+    """Write all outputs into `out`. Returns the seconds and the speed (pieces per second) of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
     perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}
     seconds, sentences, pieces = {}, {}, {}

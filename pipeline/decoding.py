@@ -5,8 +5,8 @@
 
 Reads params.yaml (base.decoding and base.decoders, changed by decodings.NAME; base.scoring), the model folder and the
 evaluation set. Writes translation.txt with one segment per line; sentences.json with the log-probability of each
-segment; search.json with the search tree of one sentence, or {} if the decoder has no tree; decoding.json with the
-settings; score.json; and metrics.json with the scores that `dvc metrics show` prints. A decoding causes no training.
+segment; search.json with the search tree of one sentence, or {} if there is no tree; decoding.json with the settings;
+score.json; and metrics.json with the scores that `dvc metrics show` prints. A decoding causes no training.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"])
 
 
 def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, used: Chosen, out: Path) -> dict:
-    """Write the translation and a description of its model and settings into `out`. Returns the time and the speed."""
+    """Write all outputs except the scores into `out`. Returns the time and the speed (pieces per second)."""
     lines, _ = chosen.lines("normalised")
     started = time.monotonic()
     with Progress(total=sum(map(bool, lines)), unit="sentence") as bar:
@@ -108,7 +108,7 @@ def translator_of(model: Path, config: DecodingConfig, device: torch.device) -> 
 
 
 def per_sentence(translator: Translator, lines: list[str], translations: Sequence[Translation]) -> list[dict]:
-    """The log-probability of each translation by the model, in float32, and whether its search finished."""
+    """The model's log-probability of each translation, in float32, and whether the search of the sentence finished."""
     models, targets = (translator.model, *translator.others), [translation.ids for translation in translations]
     found = log_probabilities(models, translator.encode(lines), targets, translator.config.batch_tokens)
     return [{"log_prob": round(score, 4), "finished": t.finished} for score, t in zip(found, translations)]

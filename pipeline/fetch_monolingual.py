@@ -3,8 +3,8 @@
     python -m pipeline.fetch_monolingual NAME --out data/NAME/monolingual --report scores/corpora/NAME/monolingual.json
 
 Reads params.yaml (back_translations.NAME.monolingual; languages and normalise of its corpus) and the file or URL named
-there. Writes train.LANGUAGE with one clean sentence per line, where LANGUAGE is the target language of the corpus.
-Lines are dropped for the same reasons as training pairs. The report counts the read, kept, changed and dropped lines.
+there. Writes train.LANGUAGE, in the target language of the corpus, with one clean sentence per line. Lines are
+dropped for the same reasons as training pairs. The report counts read, kept, dropped, changed, empty and invalid lines.
 """
 
 import argparse

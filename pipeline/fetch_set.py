@@ -2,7 +2,7 @@
 
     python -m pipeline.fetch_set NAME --out data/sets/NAME
 
-Reads params.yaml (sets.NAME; the corpus it names: languages, archives, normalise) and the files or archives named
+Reads params.yaml (sets.NAME; languages, archives and normalise of its corpus) and the files or archives named
 there. Writes an evaluation set (pipeline/corpora/evaluation.py). A set causes no training.
 """
 

@@ -4,8 +4,8 @@
         --out scores/RUN/flops.json
 
 Reads the settings and the sums of sentence lengths from training.json, and the vocabulary's size from the corpus's
-report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "per_step", "components"}}. The report adds
-the estimates that need the training time (pipeline/costs/training_cost.py).
+report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "per_step", "components"}}. The stage
+`report` adds the estimates that need the training time (pipeline/costs/training_cost.py).
 """
 
 import argparse
@@ -42,7 +42,7 @@ def analytic(
 
 
 def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
-    """The count for the training that training.json describes, with the vocabulary size of the corpus's report."""
+    """Return `analytic` for the training.json `path`, with the vocabulary size from the corpus's report `corpus`."""
     training, where = read_json(path), str(path)
     config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
     lengths = Lengths(**{key: count(training, key, where) for key in keys(Lengths)})

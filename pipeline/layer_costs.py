@@ -6,7 +6,7 @@ The stage needs no data and no other stage. Reads params.yaml (layer_costs, mach
 "layers"} without times to --out, where a layer's entry is a LayerCost of pipeline/costs/growth.py. Writes the same with
 times to --times, and adds "machine": the hardware and the commit.
 
-Every later report shows the times files in results/layer-costs/ beside this machine's costs, for example a copy of the
+The stage `report` shows this machine's costs and the times files in results/layer-costs/, for example a copy of the
 times file of a machine with a GPU.
 """
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[Point]]:
     """The time and the memory of every layer at every n and d.
 
-    Each of the `repeats` rounds measures every layer at every n and d once, and the shortest of the times is kept. A
-    short load on the machine therefore affects only a part of one round.
+    Each of the `repeats` rounds measures the time of every layer at every n and d once. The shortest time is kept. A
+    short load on the machine therefore affects only a part of one round. The memory is measured in the first round.
     """
     import torch
 

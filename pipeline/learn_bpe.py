@@ -2,9 +2,9 @@
 
     python -m pipeline.learn_bpe CORPUS --text data/CORPUS/normalised --out data/CORPUS/vocabulary.model
 
-Reads both sides of the training set and writes a SentencePiece model. If the set has more pairs than `sample_pairs`
-(params.yaml, base.vocabulary or the `vocabulary` of the corpus), the model is learnt from `sample_pairs` pairs, evenly
-spaced.
+Reads both sides of the training set and writes a SentencePiece model. The model is learnt from `sample_pairs` evenly
+spaced pairs (params.yaml, base.vocabulary or the `vocabulary` of the corpus). It is learnt from all pairs if
+`sample_pairs` is 0 or if the set has no more pairs.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
     first = 0
     for lines in clean_blocks(path, bar):
         if pairs < total:
-            # Take the line at which number * pairs / total passes the next integer.
+            # Take each line at which number * pairs / total reaches the next integer.
             numbers = range(first, first + len(lines))
             taken = [(number + 1) * pairs // total > number * pairs // total for number in numbers]
             first += len(lines)

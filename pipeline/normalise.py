@@ -3,14 +3,14 @@
     python -m pipeline.normalise CORPUS --raw data/CORPUS/raw --test data/CORPUS/test --out data/CORPUS/normalised \\
         --text data/CORPUS/text.json --sets data/sets --report scores/corpora/CORPUS/normalise.json
 
-Reads train and dev from the folder `raw` and the corpus's own test set from the folder `test`: one segment a line,
-lines end at "\\n" only. Writes train and dev, cleaned as transformer/cleaning.py says, to `out`, and the
+Reads train and dev from the folder `raw` and the corpus's own test set from the folder `test`. Each line is one
+segment. Only "\\n" ends a line. Writes train and dev, cleaned by transformer/cleaning.py, to `out`. Writes the
 evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to the folder `sets`. Writes the languages
 and the normalisation of the text, which a translator needs, to `text` (transformer/config/text.py).
 
-A training pair is dropped if a side is empty, or by the limits and the de-duplication in params.yaml (base.normalise,
-changed by the corpus). Pairs of other sets are never dropped, so their line numbers stay those of the references. The
-report counts the pairs that were read, kept and, for each reason, dropped, and the changed, empty and invalid lines.
+A training pair is dropped if a side is empty, if a limit is exceeded, or if de-duplication is on and the pair occurred
+before (params.yaml: base.normalise, changed by the corpus). Pairs of other sets are never dropped, so line numbers
+agree with the references. The report counts pairs (read, kept, dropped by reason) and lines (changed, empty, invalid).
 """
 
 import argparse

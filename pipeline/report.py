@@ -53,13 +53,13 @@ from transformer.files import atomic
 
 PAGE = "index.html"
 IN_LATEX = ("table1", "table2", "table3")
-PICTURES = 3  # in README.md
+PICTURES = 3  # at most, in README.md
 SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
 @dataclass(frozen=True)
 class Searched:
-    """The calibrations of the values of prefixes, and the search trees of decodings that have one."""
+    """The calibrations of the values of prefixes, and the search trees of decodings."""
 
     values: Sequence[Calibration] = ()
     trees: Sequence[Trees] = ()
@@ -78,9 +78,9 @@ def content_of(
     tuned: Sequence[Tuning] = (),
     figures: bool = True,
 ) -> Content:
-    """Return all that the page shows.
+    """Return the content of the page.
 
-    A control is a run that is expected to fail. The paper's tables, the seeds, the scores and the costs leave it out.
+    A control is a run that is expected to fail. The tables `paper` and `costs` and the means over seeds leave it out.
     """
     found = studies(params, runs)
     against = pairs.pairs(params, found, sets) if sets else []
@@ -147,7 +147,7 @@ def report(
 ) -> dict[str, str]:
     """The text of each file of the report, by its path in the report's folder.
 
-    `machines` are those that measured Table 1. Runs are compared in pairs on the test sets in the folder `sets`.
+    `machines` are the measured costs of the layers of Table 1. `sets` is the folder of the test sets for paired tests.
     """
     content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
@@ -157,7 +157,7 @@ def report(
     every += [of_values] if (of_values := values.table(searched.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
-    tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not only a column of names
+    tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not tables of names alone
     pictures = overview(content.figures)
     files["README.md"] = readme([headline_table(content.headlines), summary], pictures)
     for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
@@ -189,7 +189,7 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
 
 
 def publish(files: dict[str, str], out: Path) -> None:
-    """Write the files, each atomically, and remove those of an earlier report that are not among them."""
+    """Write each file atomically, and remove the files of an earlier report that are not in `files`."""
     there = [path.name for path in out.glob("*") if path.suffix != ".partial"]
     if there and not {PAGE, "runs.csv"} & set(there):  # a clone has no index.html
         raise UserError(f"{out} holds files and no earlier report; a new folder, or that of a report, is expected")

@@ -4,8 +4,8 @@
         --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\
         --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
 
-Does the same as the stage `value`, with another score of a sample: a model of the reverse direction gives the geometric
-mean of the probabilities of the pieces of the source. This score needs no reference.
+The stage differs from `value` only in the score of a sample. A model of the reverse direction computes the probability
+of each piece of the source. The score is the geometric mean of these probabilities. It needs no reference.
 """
 
 import argparse

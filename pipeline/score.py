@@ -3,9 +3,9 @@
     python -m pipeline.score RUN --translations scores/RUN/translations --dev data/sets/CORPUS-dev \\
         --test data/sets/CORPUS-test --out scores/RUN/score.json --metrics scores/RUN/metrics.json
 
-Reads params.yaml (base.scoring) and the raw text of the sets, which are the references. Reads dev.last.txt,
-dev.average.txt and test.average.txt in --translations, one detokenised segment a line, and translations.json there for
-the perplexity.
+Reads params.yaml (base.scoring) and the raw text of the sets, whose target side holds the references. Reads
+dev.last.txt, dev.average.txt and test.average.txt in --translations, with one detokenised segment per line. Reads the
+perplexity from translations.json in the same folder.
 
 Writes {set: {checkpoint: {"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}}}. The set
 test_filtered is present if the test set has a filtered part. metrics.json holds the scores that `dvc metrics show`

@@ -1,12 +1,12 @@
-"""Search for settings: short trainings, chosen by Optuna's TPE. A stopped search resumes where it stopped.
+"""Search for settings by short trainings, whose settings Optuna's TPE chooses. A stopped search is resumed.
 
     python -m pipeline.search NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --dev data/sets/CORPUS-dev --out scores/searches/NAME.json --times work/times/searches/NAME.json
 
-Reads searches.NAME of params.yaml, the binarised pairs and, for the metric dev_bleu, the dev set. Writes the trials, the
-importance of each setting and the best entry of `runs` to --out, and what depends on the machine to --times. The study
-stays in work/searches/NAME, so if `trials` is raised, only the additional trials run. Each trial is a run in MLflow,
-nested in the run of the search.
+Reads params.yaml (searches.NAME and its model), the binarised pairs and, for the metric dev_bleu, the dev set. Writes
+the trials, the importance of each dimension and the best trial as an entry of `runs` to --out. Writes the hardware, the
+commit and the start time to --times. The study stays in work/searches/NAME. If `trials` is raised, only the additional
+trials run. In MLflow, the run of a trial is nested in the run of the search.
 """
 
 import argparse
@@ -57,7 +57,7 @@ class Searcher:
     stop: train.Interruption
 
     def run(self) -> bool:
-        """Run the trials that are left. False if the search was interrupted."""
+        """Run the trials that are left. Returns False if the search was interrupted."""
         total = self.search.config.trials
         with Progress(total=total, unit="trial") as bar:
             for trial in self.trials.remaining():
@@ -65,7 +65,7 @@ class Searcher:
                 folder = self.place / f"trial-{trial.number}"
                 try:
                     done = self.attempt(trial, folder)
-                except UserError as error:  # it diverged, memory ran out, or the sampled settings do not suit the data
+                except UserError as error:  # divergence, lack of memory, or sampled settings that do not suit the data
                     trial.prune(str(error).partition(";")[0])
                     done = True
                 self.write()
@@ -76,7 +76,7 @@ class Searcher:
         return True
 
     def attempt(self, trial: Trial, folder: Path) -> bool:
-        """Train a trial in its folder, and tell Optuna how it ended. False if it was interrupted."""
+        """Train a trial in its folder, and tell Optuna how it ended. Returns False if the trial was interrupted."""
         model, config = trial_settings(self.params, self.name, self.search, trial.settings)
         training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
         try:
@@ -90,7 +90,7 @@ class Searcher:
         state, config = training.state, self.search.config
 
         def used() -> float:
-            """Return the used part of the budget. Time is rounded down to tenths: all trials report at the same parts."""
+            """Return the used part of the budget. Time is rounded down to tenths, so all trials report at equal parts."""
             if config.minutes is None:
                 return state.step / training.config.steps
             return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10
@@ -111,7 +111,7 @@ class Searcher:
         elif self.stop() and used() < 1:
             return False
         else:
-            if not trial.curve or trial.curve[-1][0] < state.step:  # the time was over between two evaluations
+            if not trial.curve or trial.curve[-1][0] < state.step:  # the time budget ended between two evaluations
                 tick(training.evaluate())
             trial.complete(trial.curve[-1][1] if config.metric == "dev_loss" else self.bleu(training, folder))
         train.tell(f"trial {trial.number}: {self.trials.records()[trial.number]['state']} at step {state.step}")
@@ -145,7 +145,7 @@ class Searcher:
 
 
 def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) -> str:
-    """The digest of the code, the data and all settings but the number of trials. The search's folder has its name."""
+    """Return the digest of data, training code, training settings and search (without `trials`) that names the folder."""
     config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}
     first = {key: value for dimension in chosen.space for key, value in dimension.samples()[0].items()}
     fixed = [
@@ -157,7 +157,7 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
 
 
 def others(place: Path) -> None:
-    """At the first start of a search, name the folders of trials with other settings, data or code."""
+    """At the first start of a search, print the folders of its trials with other settings, data or code."""
     for path in sorted(place.parent.glob(f"*/{RESULT}")):
         if path.parent != place and not (place / RESULT).exists():
             train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")

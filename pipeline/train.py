@@ -10,8 +10,8 @@ the times and the hardware to --times.
 SIGTERM, SIGINT and machine.time_limit_minutes stop the training. It then saves its state and exits with status 75.
 
 If machine.processes is above 1, that many processes share the training. `torchrun --nproc-per-node N -m pipeline.train`
-has the same effect. If machine.nodes is above 1, each of that many nodes of a Slurm allocation runs machine.processes
-processes.
+has the same effect. If machine.nodes is above 1, the training uses that many nodes of a Slurm allocation, and each node
+runs machine.processes processes.
 """
 
 import argparse
@@ -64,10 +64,10 @@ def trainer(
 
     Raises UserError in these cases:
 
-    - A dev line has more than micro_batch_tokens pieces.
-    - No training pair is within max_length.
+    - machine.device is `cuda`, but torch sees no GPU.
+    - A dev line has more than micro_batch_tokens pieces, or no training pair is within max_length.
     - The data are damaged, or were encoded with another vocabulary.
-    - The saved state is damaged, or was made with other settings, other data or other hardware.
+    - The saved state or its log is damaged, or was made with other settings, other data or other hardware.
     """
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
@@ -109,7 +109,7 @@ def tell(text: str) -> None:
 
 
 class Interruption:
-    """`interruption()` is True after SIGTERM, SIGINT or the time limit.
+    """A call of the object returns True after SIGTERM, SIGINT or the time limit.
 
     `Trainer.run` calls the object after every step. The constructor installs the handlers of both signals.
     """
@@ -201,17 +201,17 @@ def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers
 
 
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
-    """Return the settings of a training, and a digest of settings and data. The digest names the work folder."""
+    """Return the settings of a training, and a digest of settings and data. The digest names the folder in work/."""
     settings = {"model": vars(model), "training": vars(config)}
     return settings, digest([since_the_first(settings), binarised["sum"]])
 
 
 def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
-    """Return the settings without those that `ABSENT` lists with the same value.
+    """Return the settings without those whose value is the one in `ABSENT`.
 
-    `ABSENT` lists the settings that were added later, with the values that mean the earlier behaviour. A new setting
-    with this value therefore does not change the key of an unfinished training. `schedule` is always kept, because the
-    keys of the first work folders include it.
+    `ABSENT` maps each setting that was added later to the value that means the earlier behaviour. A new setting with
+    this value therefore does not change the key of an unfinished training. `schedule` is always kept, because the keys
+    of the first work folders include it.
     """
     off = {"model": ModelConfig.ABSENT, "training": {**TrainingConfig.ABSENT, "schedule": None}}
     return {

@@ -3,9 +3,9 @@
     python -m pipeline.value NAME --model models/RUN/average --text data/CORPUS/normalised --dev data/sets/CORPUS-dev \\
         --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
 
-The model translates training sentences by sampling. Each sample is scored against its reference. The head learns to
-predict this score from the decoder's output at each prefix of the sample. Writes a copy of the model folder with the
-head, value.safetensors, which decoders use as the model `values/NAME`. Writes the calibration on samples of dev.
+The model translates training sentences with the decoder `samples`. Each translation (a sample) is scored against its
+reference. A head learns to predict this score from the model's hidden state at each prefix of the sample. Writes a copy
+of the model folder with the head (value.safetensors): the model `values/NAME`. Writes the calibration on samples of dev.
 """
 
 import argparse

@@ -3,9 +3,9 @@
     python -m pipeline.commands.adopt RUN|STAGE [--dry-run] [--accept-code-changes]
     python -m pipeline.commands.adopt RUN --anew
 
-A stage can be adopted if nothing but code has changed since it made its outputs. Changes of comments, layout and
-docstrings and renamed modules are accepted. Every other change of code is listed and needs --accept-code-changes;
-work/adopted.json records what was accepted. adopt rewrites only the entries of the adopted stages in dvc.lock.
+A stage can be adopted if only code has changed since it made its outputs. Changes of comments, layout and docstrings
+and renamed modules are accepted automatically. Every other change of code is listed and needs --accept-code-changes;
+work/adopted.json records the accepted changes. In dvc.lock, only the entries of the adopted stages are rewritten.
 
 If RUN has an unfinished training, the next start resumes it with the current code. --anew removes it instead.
 """
@@ -58,7 +58,7 @@ def keys(stage: PipelineStage) -> list[str]:
 def adoptable(stages: list[PipelineStage]) -> dict[PipelineStage, list[Change]]:
     """Return the stages that are stale only because of code, with the changes that the user must accept.
 
-    Prints why each of the other stages cannot be adopted.
+    Prints for each other stage that it is up to date or why it stays stale. Raises UserError if the only stage stays stale.
     """
     found = {}
     for stage in stages:

@@ -1,11 +1,11 @@
-"""Compare two systems' translations of one test set: is their difference significant?
+"""Compare two systems' translations of one test set, and test whether their scores differ significantly.
 
     python -m pipeline.commands.compare SYSTEM SYSTEM [--metric bleu-13a]
 
 A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two must
 be a run or a decoding. A run translates the test set of its corpus. A decoding translates the set that it names. The
 two sets may have different names if they have the same text. The test is sacreBLEU's paired bootstrap resampling (Koehn
-2004): p is the probability of a difference of this size if the systems were equally good.
+2004): p is the probability of a difference of at least this size if the systems were equally good.
 
 Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
@@ -55,7 +55,7 @@ def same_text(names: Iterable[str]) -> bool:
 
 
 def common_set(params: Mapping, systems: list[str]) -> str:
-    """The set that both systems translate."""
+    """The name of the set that both systems translate. Raises UserError if there is no such set."""
     sets = {system: set_of(params, system) for system in systems if not Path(system).is_file()}
     if not sets:
         raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run or a decoding")

@@ -1,10 +1,10 @@
-"""Translate any text and score it by every measure, with 95% intervals and signatures.
+"""Translate any text and score the translation by every measure, with 95% intervals and signatures.
 
     python -m pipeline.commands.evaluate RUN SOURCE REFERENCE [--output FILE]
 
 RUN is a run of params.yaml or a model folder. SOURCE and REFERENCE match line by line. The source is normalised as the
 training text was; the reference is not changed. Prints a table of the measures of pipeline/scoring/bleu.py. `--output`
-keeps the translations. Reads params.yaml (base.scoring).
+writes the translations to FILE. Reads params.yaml (base.scoring).
 """
 
 import argparse

@@ -50,8 +50,8 @@ def require_exportable(config: ModelConfig, folder: Path) -> None:
 def tensors_of(model: Transformer) -> dict[str, Tensor]:
     """The weights, under the names of MarianMTModel.
 
-    MarianMTModel places all sines of the position encodings before all cosines; in our model they alternate. Every axis
-    of size d_model is therefore permuted. The bias of the logits excludes PAD and BOS, which are never predicted.
+    In MarianMTModel, all sines of the position encodings precede all cosines; in our model they alternate. The axes over
+    the model's dimensions (not over heads) are therefore permuted. PAD and BOS are never predicted: their bias is -inf.
     """
     order = halves(model.config.d_model)
     never = torch.zeros(1, len(model.embedding))
@@ -65,7 +65,7 @@ def tensors_of(model: Transformer) -> dict[str, Tensor]:
 
 
 def halves(d_model: int) -> Tensor:
-    """The permutation that places even positions before odd ones."""
+    """The permutation that places even dimensions before odd dimensions."""
     return torch.arange(d_model).view(-1, 2).T.flatten()
 
 
@@ -88,7 +88,7 @@ def layer_tensors(layer: EncoderLayer | DecoderLayer, order: Tensor) -> dict[str
 
 
 def written(name: str, module: torch.nn.Linear | torch.nn.LayerNorm, order: Tensor) -> dict[str, Tensor]:
-    """The weights of a module whose output has size d_model."""
+    """The weights of a module whose output is over the model's dimensions, permuted by `order`."""
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
 

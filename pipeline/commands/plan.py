@@ -1,11 +1,11 @@
 """Print the stages that would run, and their estimated cost here and on the paper's GPUs. Runs no stage.
 
     python -m pipeline.commands.plan            what params.yaml selects
-    python -m pipeline.commands.plan STUDY      a study of params.yaml's catalogue instead
+    python -m pipeline.commands.plan STUDY      a study of params.yaml
 
-Measures for at most half a minute how fast this machine trains models of these sizes, and keeps the result in
-work/speed.json. Changes nothing else. A dash stands for an unknown value, such as the time of a download or the energy
-of a CPU.
+Measures for about half a minute how fast this machine trains models of these sizes, unless work/speed.json has the
+result, and writes it there. Changes nothing else. A dash stands for an unknown value, such as the time of a download or
+the energy of a CPU.
 """
 
 import argparse
@@ -51,10 +51,10 @@ BLOCKS = {  # each stage, and the block of params.yaml whose lines it runs
 OTHERS = ("layer_costs", *BLOCKS, "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds that a stage takes to start: DVC and imports
-# Further seconds that do not depend on the corpus, on two cores. The average of large checkpoints takes longer, but little
-# beside their training.
+# Further seconds of a stage that do not depend on the corpus, on two cores. For large checkpoints, `average` takes longer,
+# but still little compared with the training.
 OWN = {"layer_costs": 40.0, "average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
-# Seconds. docs/benchmarks.md has the sum of normalise, binarise and the sampling for learn_bpe.
+# Seconds per pair. docs/benchmarks.md has the sum for normalise, binarise and the sampling in learn_bpe.
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
 GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
 PER_PIECE = 0.7  # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding

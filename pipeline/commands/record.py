@@ -4,8 +4,8 @@
 
 Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist.
 Writes their contents to results/RUN.json or, below results/, to decodings/NAME.json, values/NAME.json or
-searches/NAME.json. The loss curves of a run are written with fewer points. The file holds no text of the corpus, so it
-can be committed whatever the licence of the corpus.
+searches/NAME.json. The loss curves of a run are written with fewer points. For a decoding, facts are computed from the
+sets. The file holds no text of the corpus, so it can be committed whatever the licence of the corpus.
 """
 
 import argparse
@@ -27,7 +27,7 @@ COPIED = {
     "values": "values",
     "reverse_values": "values",
     "searches": "searches",
-}  # blocks, and their folders in scores/
+}  # blocks, and their folders in scores/ and results/
 
 
 def thinned(records: list[dict], points: int) -> list[dict]:
@@ -59,7 +59,7 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> di
 
 
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
-    """The content of results/decodings/NAME.json: the names of the decoding, model and set, scores and facts."""
+    """The content of results/decodings/NAME.json: the names of the decoding, model and set, scores, times and facts."""
     folder = scores / "decodings" / name
     parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
     parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])

@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
     folder = folder_of(arguments.run)
     name = arguments.name or Path(arguments.run).name
     example = next(iter(examples(arguments.run)), EXAMPLE)
-    # The model may be loaded on another machine, so it chooses its device there.
+    # The model may be loaded on another machine, so its device is chosen when it is loaded.
     settings = {key: value for key, value in settings_of(arguments.run).items() if key != "device"}
     print(f"{folder} is registered as {register(name, folder, settings, example)} in {shown_uri()}")
 

@@ -21,13 +21,13 @@ from transformer.config.reading import UserError
 if TYPE_CHECKING:
     from dvc.stage import PipelineStage
 
-SHOWN = 20  # stages that are listed; of further ones only the number is printed
+SHOWN = 20  # the largest number of stages listed of each kind; only the number of the others is printed
 KINDS = ("running", "stale", "waiting", "done")
 
 
 @dataclass(frozen=True)
 class State:
-    """`kind`: running, stale (it can run now), waiting (for other stages) or done. `why` is a text for a person."""
+    """`kind`: running, stale (it can run now), waiting (for other stages) or done. `why` is printed with it."""
 
     stage: str
     kind: str

@@ -49,13 +49,13 @@ def block(key: str, value: Mapping | list) -> str:
     yaml.default_flow_style = None  # only the innermost mappings and lists are written on one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel.yaml declares it as None
     yaml.width = 10_000
-    yaml.representer.ignore_aliases = lambda _: True  # a block does not refer to another place of the file
+    yaml.representer.ignore_aliases = lambda _: True  # a block has no YAML aliases
     yaml.dump({key: value}, out)
     return out.getvalue()
 
 
 def listing(settings: Mapping) -> str:
-    """Return the studies with their runs. The selected study is marked."""
+    """Return the studies with their blocks. The selected study is marked."""
     shown = []
     for name in settings.get("studies", {}):
         chosen = study(settings, name)

@@ -3,10 +3,10 @@
     python -m pipeline.commands.translate RUN [--n-best N] [--scores] [--alignment] [--split] < TEXT > TRANSLATION
     make translate RUN=demo-tiny TEXT="A sentence."
 
-RUN is a run of params.yaml or a model folder. A run translates with its settings of decoding, a folder with the
-paper's. Without --n-best, each line of input gives one line of output, and an empty line gives an empty line. Tabs
-separate the columns: the number of the input line (--n-best), the score (--scores), the translation, and the alignment
-(--alignment) in Pharaoh's format: i-j is the source word i and the target word j, counted from 0.
+RUN is a run of params.yaml or a model folder. A run uses its decoding settings, a folder those of the paper. Without
+--n-best, each line of input gives one line of output. An empty line has an empty translation. Tabs separate the columns:
+the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) in
+Pharaoh's format: i-j aligns source word i with target word j, counted from 0.
 
 Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first
 line that is not UTF-8, or too long for a batch, ends the translation; the lines before it are translated.
@@ -76,7 +76,7 @@ def fitting(
 def translated(
     translator: Translator, block: list[bytes], before: int, arguments: argparse.Namespace
 ) -> Iterator[list[Hypothesis]]:
-    """The hypotheses of each line of a block. Raises UserError for the first invalid line, after those before it."""
+    """Yield the hypotheses of each line of a block before the first invalid line, then raise UserError for this line."""
     lines, invalid = decoded(block, before)
     parts, too_long = fitting(translator, translator.normalise(lines), before, arguments.split)
     found = translator.hypotheses(
@@ -93,7 +93,7 @@ def translated(
 
 
 def row(number: int, hypothesis: Hypothesis, arguments: argparse.Namespace) -> str:
-    """A line of output."""
+    """The line of output for a hypothesis: its columns, separated by tabs."""
     columns = [str(number)] if arguments.n_best else []
     columns += [f"{hypothesis.score:.4f}"] if arguments.scores else []
     links = [f"{source}-{target}" for source, target in hypothesis.alignment or []]
@@ -103,7 +103,7 @@ def row(number: int, hypothesis: Hypothesis, arguments: argparse.Namespace) -> s
 
 
 def progress() -> Progress | None:
-    """A bar over the bytes of standard input. None if this is not a file, or if standard output is a terminal."""
+    """A bar over the bytes of standard input. None if standard input is not a file or standard output is a terminal."""
     status = os.fstat(sys.stdin.fileno())
     if not stat.S_ISREG(status.st_mode) or sys.stdout.isatty():
         return None

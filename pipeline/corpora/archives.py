@@ -1,7 +1,7 @@
-"""Reads compressed files and named members of archives, which are not trusted, as streams of limited size.
+"""Reads untrusted compressed files, and named members of untrusted archives, as streams of limited size.
 
-No file is written under a name from an archive, so such a name can do no harm. An archive is still refused if it holds
-a device or a path or link that leads out of it, because a published corpus holds none.
+No file is written under a name from an archive, so these names can do no harm. An archive with a device, a pipe, or a
+path or link that leads out of the archive is still refused, because no published corpus holds them.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from transformer.config.reading import UserError
 
 CHUNK = 1 << 20
 HARMLESS = 1 << 24  # bytes; up to this size nothing is refused as a decompression bomb
-LARGEST_RATIO = 100  # unpacked to packed; text has 3 to 20
+LARGEST_RATIO = 100  # decompressed size divided by compressed size; 3 to 20 for text
 LARGEST = 1 << 36  # bytes; 64 GiB, ten times the longest side of WMT14
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
 
@@ -71,22 +71,22 @@ def unpacked(path: Path) -> Iterator[Unpacked]:
 
 
 def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked]]:
-    """Yield each member of `names`, in the archive's order, as a stream that is valid until the next one is yielded.
+    """Yield each member of `names`, in the archive's order, as a stream that is valid until the next yield.
 
     A compressed member (.gz, .xz) is decompressed. The archive is read to its end, so that its own checksums are
-    tested. Raises UserError if the archive is damaged, holds anything unsafe or lacks one of `names`.
+    verified. Raises UserError if the archive is damaged, holds anything unsafe or lacks one of `names`.
     """
     seen: list[str] = []
     wanted = set(names)
     with reading(archive) as packed:
         stream = Unpacked(packed, tar_suffix(archive.name), str(archive))
         try:
-            # A tar stream is only read; typeshed asks for all methods of a file.
+            # tarfile only reads the stream, but typeshed requires all methods of a file.
             with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
                 for member in tar:
                     name = safe_name(member, archive)
                     seen.append(name)
-                    # tarfile would skip a member of a false, huge size in small steps and never finish
+                    # tarfile would need endless small steps to skip a member whose header states a false, huge size
                     refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {name}")
                     if name in wanted:
                         wanted.remove(name)
@@ -123,7 +123,7 @@ def member_stream(tar: tarfile.TarFile, member: tarfile.TarInfo, label: str) -> 
     if not member.isreg() or member.issparse():
         raise UserError(f"{label} is refused: it is not a regular file")
     content = tar.extractfile(member)
-    assert content is not None  # as for every regular file
+    assert content is not None  # extractfile returns a stream for every regular file
     return Unpacked(content, os.path.splitext(member.name)[1], label)
 
 
@@ -138,4 +138,4 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
             file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name
         ) as followed,
     ):
-        yield followed  # type: ignore[misc]  # it passes on all methods of `file`; types-tqdm declares only `read`
+        yield followed  # type: ignore[misc]  # tqdm passes on all methods of `file`; types-tqdm declares only `read`

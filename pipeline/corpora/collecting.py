@@ -1,4 +1,4 @@
-"""Writes the sets of a corpus from their parts, in the given order. Both sides of a set have equally many lines."""
+"""Joins the parts of each set of a corpus, in the given order. Both sides of a set have the same number of lines."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,9 +100,9 @@ def all_pairs(addresses: Iterable[str], languages: Languages, fetcher: Fetcher) 
 
 
 def append_lines(chunks: Iterable[bytes], file: IO[bytes], first: int | None) -> int:
-    """Append the bytes unchanged, or only the first lines if `first` is their number. Returns the number of lines.
+    """Append the bytes unchanged: all lines, or the first `first` lines. Returns the number of appended lines.
 
-    A missing line feed at the end is added, because otherwise the first line of the next part would continue the line.
+    A missing final line feed is added. Without it, the first line of the next part would continue the last line.
     """
     lines, last = 0, b"\n"
     for chunk in chunks if first is None else head(chunks, first):
@@ -115,7 +115,7 @@ def append_lines(chunks: Iterable[bytes], file: IO[bytes], first: int | None) ->
 
 
 def head(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
-    """Yield the chunks of the first `lines` lines. The rest is not read."""
+    """Yield the first `lines` lines, in chunks. Later chunks are not read."""
     for chunk in chunks:
         found = chunk.count(b"\n")
         if found >= lines:

@@ -7,17 +7,17 @@ import numpy as np
 
 
 class Seen:
-    """The pairs so far, as 64-bit digests in sorted arrays: 8 bytes per pair, and 16 while two arrays are merged.
+    """The pairs seen so far, as 64-bit digests in sorted arrays: 8 bytes per pair, and up to 16 during a merge.
 
-    Two different pairs with the same digest would count as equal. Among 40 million pairs, the probability of any such
-    two is 4 in 100,000.
+    Two different pairs with the same digest would count as equal. Among 40 million pairs, the probability that this
+    happens at all is 4 in 100,000.
     """
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []  # each is at least twice as long as the next
 
     def new(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        """Return for each pair whether it is new, in this call and in all earlier calls."""
+        """Return a Boolean array: whether each pair occurs for the first time in this call and all earlier calls."""
         digests = np.array([digest(*pair) for pair in zip(sources, targets, strict=True)], dtype=np.uint64)
         distinct, first = np.unique(digests, return_index=True)
         fresh = np.ones(len(distinct), dtype=bool)

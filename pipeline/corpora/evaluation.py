@@ -1,9 +1,9 @@
 """Evaluation sets: the text that models translate and are scored on, one folder per set.
 
 data/sets/NAME holds raw.LANGUAGE (the unchanged text; its target side has the references), normalised.LANGUAGE (the
-text to translate) and set.json. The files match line by line. normalise writes the sets of a corpus, CORPUS-dev and
-CORPUS-test. fetch_set writes the sets under `sets` in params.yaml. A test set of WMT14 also holds filtered.LANGUAGE, a
-part of its raw lines.
+text to translate) and set.json. The raw and normalised files match line by line. normalise writes the sets of a corpus,
+CORPUS-dev and CORPUS-test. fetch_set writes the sets under `sets` in params.yaml. The test set of a corpus with
+`test_filtered` (WMT14) also holds filtered.LANGUAGE, a subset of its segments.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DESCRIPTION = "set.json"
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """A set in its folder. A side is "source" or "target"."""
+    """An evaluation set, stored in `folder`. A side is "source" or "target"."""
 
     folder: Path
     corpus: str
@@ -41,7 +41,7 @@ class EvaluationSet:
         return self.folder / f"{form}.{self.languages[side == 'target']}"
 
     def lines(self, form: str) -> tuple[list[str], list[str]]:
-        """Return the lines of both sides. Raises UserError unless they match line by line."""
+        """Return the lines of both sides. Raises UserError unless they have the same number of lines."""
         paths = [self.path(form, side) for side in ("source", "target")]
         source, target = map(read_lines, paths)
         require_aligned(paths[0], len(source), paths[1], len(target))
@@ -53,7 +53,7 @@ class EvaluationSet:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file. Only "\\n" ends a line; any other line separator is part of it."""
+    """Return the lines of a UTF-8 file. Only "\\n" ends a line; any other line separator is part of the line."""
     try:
         lines = path.read_bytes().decode("utf-8").split("\n")
     except UnicodeDecodeError as error:

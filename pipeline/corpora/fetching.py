@@ -55,7 +55,7 @@ class Fetcher:
     def obtain(self, url: str, place: Path, expected: Sum | None) -> Path:
         """Return the file, with the right checksum: a partial file beside `place`, or a file in a mirror's folder.
 
-        A mirror is skipped with a line on stderr if it lacks the file, fails or has a file with another checksum.
+        A mirror that lacks the file, fails or has a wrong checksum is skipped. Stderr says so, unless a folder lacks it.
         """
         for address in mirrored(self.mirror, url):
             try:
@@ -114,7 +114,7 @@ def mirrored(mirror: str | None, url: str) -> list[str]:
 
 
 def local(address: str, expected: Sum | None) -> Path:
-    """Return the user's own file, which may be a link. A linked folder is refused: DVC notices no change in it."""
+    """Return the user's file, which may be a link. A linked folder below text/ is refused: DVC notices no change in it."""
     path = Path(address)
     for folder in path.parents:
         if folder.is_symlink() and folder != Path(TEXT):
@@ -145,7 +145,7 @@ def require_sum(path: Path, address: str, expected: Sum | None) -> None:
         return
     try:
         found = digest(path, expected.kind, expected.unpacked)
-    except UserError as error:  # not a .gz or .xz file, or a damaged one
+    except UserError as error:  # not a valid .gz or .xz file
         raise WrongSum(str(error)) from None
     if found != expected.value:
         raise WrongSum(f"{address}: its {expected.kind} is {found}, but {expected.origin} has {expected.value}")

@@ -13,9 +13,9 @@ Pair = tuple[bytes, bytes]
 def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> int:
     """Move pairs from train into new sets of these `sizes`. `pairs` is the number of pairs in train.
 
-    The pairs are evenly spread over train. Their sources are all different and not empty. Every pair of train with one
-    of these sources is removed from train, so that no source is in two sets. Sources that differ only in white space
-    are the same source, because the stage normalise can make them equal. Returns the number of pairs left in train.
+    The moved pairs are evenly spread over train. No side is empty, and all sources are different. Every pair with one of
+    these sources is removed from train, so that no source is in two sets. Sources that differ only in ASCII white space
+    or U+00A0 count as equal, because the stage normalise can make them equal. Returns the number of pairs left in train.
     Raises UserError if `sizes` ask for more than half of train, or if train has too few different sources.
     """
     wanted = sum(sizes.values())
@@ -45,7 +45,7 @@ def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, 
 def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) -> Iterator[Pair]:
     """Yield up to `wanted` pairs without an empty side and with different sources.
 
-    The pairs are evenly spread. If repeated sources leave too few, the other pairs are taken from the start of train.
+    The pairs are evenly spread. If repeated sources or empty sides leave too few, more are taken from the start of train.
     """
     sources: set[bytes] = set()
     for spread in (True, False):
@@ -59,7 +59,7 @@ def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) ->
 
 
 def order(sizes: dict[str, int]) -> list[str]:
-    """Return the name of the set of each pair held out, in order, so that every set is spread evenly."""
+    """Return, for each held-out pair in order, the name of its set. Every set is evenly spread."""
     turns = [((i + 0.5) / size, name) for name, size in sizes.items() for i in range(size)]
     return [name for _, name in sorted(turns)]
 
@@ -80,7 +80,7 @@ def remove(folder: Path, languages: tuple[str, str], held: set[bytes]) -> int:
 
 
 def key(source: bytes) -> bytes:
-    """Return the line without its differences in white space. In UTF-8, no-break spaces count as white space."""
+    """Return `source` with single spaces between its words. White space is ASCII white space and U+00A0 (no-break)."""
     return b" ".join(source.replace("\xa0".encode(), b" ").split())
 
 

@@ -1,4 +1,4 @@
-"""Text in one language, for back-translation: obtained, cleaned and filtered as the training pairs of a corpus are."""
+"""Obtains text in one language for back-translation, and cleans and filters it like the training pairs of a corpus."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
 
 
 def after(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
-    """Yield the chunks of what follows the first `lines` lines."""
+    """Yield the text after the first `lines` lines, in chunks."""
     for chunk in chunks:
         found = chunk.count(b"\n") if lines else 0
         if lines > found:
@@ -44,12 +44,12 @@ def after(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
 
 
 def normalise(raw: Path, out: Path, language: str, config: NormaliseConfig, bar: tqdm) -> dict[str, Any]:
-    """Write the clean lines that are not empty, too long or, if de-duplicated, repeated. Returns the counts."""
+    """Write the cleaned lines without empty, too long and, with `deduplicate`, repeated lines. Returns the counts."""
     side, select, kept = Side(raw, language, config), Filter(config), 0
     with open(out, "wb") as file:
         for block in blocks(raw, bar):
             lines = side.lines(block)
-            lines, _ = select(lines, lines)  # a line is filtered as the pair of itself and itself
+            lines, _ = select(lines, lines)  # each line is filtered as a pair with itself
             kept += len(lines)
             file.write("\n".join([*lines, ""]).encode())
     if not kept:

@@ -1,6 +1,6 @@
 """Normalises a set: cleans its lines, and filters the pairs of a training set.
 
-Memory does not grow with the corpus. De-duplication, if it is on, takes up to 16 bytes per pair.
+Without de-duplication, memory does not grow with the corpus. De-duplication takes up to 16 bytes per pair.
 """
 
 import itertools
@@ -25,7 +25,7 @@ COUNTS = ("changed", "empty", "invalid")  # the kinds of lines that are counted 
 
 
 class Side:
-    """Decodes and cleans the lines of one file of a set, and counts the lines that this changes."""
+    """Decodes and cleans the lines of one file of a set, and counts the changed, empty and invalid lines."""
 
     def __init__(self, path: Path, language: str, config: NormaliseConfig) -> None:
         self.path, self.replace = path, config.invalid_utf8 == "replace"
@@ -124,9 +124,9 @@ def normalise_set(
     bar: tqdm,
     training: bool = False,
 ) -> dict:
-    """Clean the two files of a set into the two files `out`. Returns the counts for the report.
+    """Write the cleaned lines of the two files of a set to the two files `out`. Returns the counts for the report.
 
-    Only a `training` set loses pairs. The lines of other sets must keep the numbers of their references.
+    Pairs are dropped only if `training`. In other sets, each line must keep the line number of its reference.
     """
     sides = [Side(path, language, config) for path, language in zip(paths, languages)]
     select = Filter(config) if training else None

@@ -13,7 +13,7 @@ BATCH = 10_000  # pairs in memory at a time
 
 
 def text(stream: Unpacked, name: str) -> Iterator[bytes]:
-    """Return the text of a file or member `name`: the segments of an .sgm file, or the unchanged bytes of any other."""
+    """Return the text of a file or member `name`: the segments of an .sgm file, or the unchanged bytes of other files."""
     if re.search(r"\.sgm(\.gz|\.xz)?$", name):
         return sgm_segments(stream)
     return iter(stream)
@@ -43,7 +43,7 @@ def sgm_segments(stream: Unpacked) -> Iterator[bytes]:
 def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of a data set of the Hugging Face hub.
 
-    They are in the column `translation`, a struct with a text per language. Bytes that are not UTF-8 are passed on, as
+    The pairs are in the column `translation`, a struct with a text per language. Bytes that are not UTF-8 are passed on, as
     from a text file; `normalise` refuses or replaces them.
     """
     import pyarrow
@@ -80,7 +80,7 @@ def require_columns(file, path: Path, languages: tuple[str, str]) -> None:
             f"{path}: column translation has no {' and no '.join(missing)}; "
             f"it has {', '.join(names) or 'no languages'}, the columns are {', '.join(columns.names)}"
         )
-    assert kind is not None  # it has the languages
+    assert kind is not None  # otherwise all languages would be missing
     for language in languages:
         held = kind.field(language).type
         if not pyarrow.types.is_string(held) and not pyarrow.types.is_large_string(held):

@@ -1,4 +1,4 @@
-"""Reads lines from a stream that may be a file, a pipe or a terminal, in blocks. Only "\\n" ends a line."""
+"""Reads blocks of lines from a file, a pipe or a terminal. Only "\\n" ends a line."""
 
 import os
 import select
@@ -8,13 +8,13 @@ from transformer.config.reading import UserError
 
 CHUNK = 1 << 16  # bytes of one read
 LONGEST = 1 << 20  # bytes of a line; without a limit, a file without line breaks would fill the memory
-PAUSE = 0.1  # seconds without input that end a block; a block of a whole test set does not depend on the writer's pace
+PAUSE = 0.1  # seconds without input that end a block; shorter pauses do not split a test set that fits into a block
 
 
 def blocks(descriptor: int, most: int) -> Iterator[list[bytes]]:
-    """Lists of at most `most` lines, without their line feeds. A list is shorter where the input pauses.
+    """Yield lists of at most `most` lines, without their line feeds. A list is shorter if the input pauses.
 
-    Raises UserError for a line longer than LONGEST, after the lines before it.
+    Raises UserError, after the preceding lines, if a read leaves more than LONGEST bytes without a line feed.
     """
     lines: list[bytes] = []
     rest, read, ended = b"", 0, False

@@ -1,7 +1,7 @@
 """Downloads one URL into one partial file over HTTP, with resuming, retries with back-off and a timeout.
 
-A small record beside the partial file holds what the server stated about the file (its size, and its ETag or date). A
-later process uses it to resume only if the server still has the same file.
+A small record beside the partial file holds the size of the file and its ETag or Last-Modified date, as the server
+stated them. A later attempt, also in another process, resumes only if these values are unchanged.
 """
 
 import email.utils
@@ -21,8 +21,8 @@ from transformer.files import read_json, write_json
 
 CHUNK = 1 << 14  # bytes; a lost connection loses at most this many
 LONGEST_WAIT = 60.0  # seconds; the longest back-off
-LONGEST_RETRY_AFTER = 600.0  # seconds; the longest time that is waited if the server states one
-NUMBER = "[0-9]{1,19}"  # a number of bytes in a header
+LONGEST_RETRY_AFTER = 600.0  # seconds; the longest wait if the server states a time
+NUMBER = "[0-9]{1,19}"  # a number of bytes or seconds in a header
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -40,7 +40,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    attempts: int  # give up after this many in a row without a new byte
+    attempts: int  # give up after this many failures in a row, of which at most the first received new bytes
     timeout: float  # seconds without a byte after which an attempt fails
     sleep: Callable[[float], None]
 
@@ -53,7 +53,7 @@ def say(message: str) -> None:
 
 
 def transfer(url: str, partial: Path, patience: Patience) -> bool:
-    """Complete `partial` from `url`. Returns whether truncation could be detected, because the server stated a length.
+    """Complete `partial` from `url`. Returns whether truncation would be detected (a stated length, or chunked encoding).
 
     Raises Unavailable if the server refuses, redirects to a URL that is not http(s), or fails too often in a row.
     """
@@ -75,7 +75,7 @@ ADVICE = "run again to resume, or set machine.mirror in params.yaml to a folder 
 
 
 def attempt(url: str, partial: Path, timeout: float) -> bool:
-    """Make one request for the bytes after those in `partial`."""
+    """Make one request for the bytes that `partial` lacks. Returns the same value as `transfer`."""
     import requests
     import urllib3
 
@@ -83,7 +83,7 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
     have = size_of(partial) if record else 0
     if have and have == record["size"]:
         return True
-    # identity: a .tgz must arrive as the bytes of the file
+    # `identity` rules out a content encoding: a .tgz must arrive as the bytes of the file.
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": record["validator"]} if record["validator"] else {})
@@ -103,11 +103,11 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
 
 
 def refuse_redirect(response: Any, **_: Any) -> None:
-    """Follow http and https only, so that a server cannot make this machine read `file:` URLs."""
+    """Raise Unavailable for a redirect to anything but http(s). A server must not make this machine read `file:` URLs."""
     if not response.is_redirect:
         return
     location = response.headers["location"]
-    try:  # decoded as requests decodes it
+    try:  # requests decodes the location in the same way
         target = urllib.parse.urlsplit(urllib.parse.urljoin(response.url, location.encode("latin-1").decode()))
         valid = target.scheme in ("http", "https") and target.port != 0
     except ValueError:
@@ -142,7 +142,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
     """Write the body into `partial` from byte `start` on."""
     from pipeline.workflow.progress import Progress
 
-    if start == 0:  # emptied before the record is written, so that the record never describes older bytes
+    if start == 0:  # the file is emptied before the record is written, so that the record never describes older bytes
         partial.write_bytes(b"")
         validator = response.headers.get("ETag", "W/")
         validator = response.headers.get("Last-Modified") if validator.startswith("W/") else validator
@@ -179,7 +179,7 @@ def record_path(partial: Path) -> Path:
 
 
 def record_of(partial: Path, url: str) -> dict:
-    """Return the record of the file in `partial`; {} if there is none or it is of another URL."""
+    """Return the record of `partial`, or {} if either file is missing, or the record is not JSON or of another URL."""
     try:
         record = read_json(record_path(partial))
     except (FileNotFoundError, ValueError):
@@ -192,5 +192,5 @@ def size_of(path: Path) -> int:
 
 
 def brief(error: BaseException) -> str:
-    """Return the innermost cause of an error of requests, without the object representations in it."""
+    """Return the end of the message of a requests error, where its cause is, without the object representations."""
     return re.sub(r"<[^>]*>:? ?", "", str(error.args[-1] if error.args else error))[-200:]

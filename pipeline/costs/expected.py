@@ -27,15 +27,17 @@ PAIRS = {
     "multi30k-half": 14_500,
     "europarl-en-fr": 800_000,
 }
-TYPICAL = (27.0, 29.0)  # pieces of a WMT14 pair (benchmarks/workload.py)
-EVALUATED = 3000  # pairs of a dev or test set, as of newstest2013
-FULL = 0.97  # tokens of a batch's longer side, as a fraction of batch_tokens: 0.96 to 0.985 in results/
+TYPICAL = (27.0, 29.0)  # pieces of the source and the target of a WMT14 pair (benchmarks/workload.py)
+EVALUATED = 3000  # pairs of a dev or test set, as in newstest2013
+FULL = (
+    0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
+)
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
 BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/benchmarks.md
 COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
 WEIGHT = 4  # bytes of a weight
-PROCESS = 330e6  # bytes of a training of a small model (benchmarks.long_run)
-TRAINED_WEIGHT = 16  # bytes: a weight, its gradient and Adam's two moments
+PROCESS = 330e6  # memory in bytes of a training of a small model (benchmarks.long_run)
+TRAINED_WEIGHT = 16  # bytes of a weight, its gradient and Adam's two moments
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class Corpus:
     """`pairs` is None if the size of the corpus is unknown."""
 
     pairs: int | None
-    source: float  # mean pieces a sentence
+    source: float  # mean number of pieces per sentence
     target: float
     vocabulary: int
-    sampled: float  # pairs from which the vocabulary is learnt, at most
-    evaluated: int  # sentences that a run's evaluation translates: dev twice, test once
+    sampled: float  # the largest number of pairs from which the vocabulary is learnt
+    evaluated: int  # sentences that the stage `decode` translates: dev twice, test once
     generated: bool
 
     @property
@@ -86,7 +88,7 @@ class Training:
 
     @property
     def lengths(self) -> Lengths:
-        """The sums of the lengths over all steps."""
+        """The estimated sums over the pairs of all steps."""
         longer = self.config.steps * self.config.batch_tokens * FULL
         scale = longer / max(self.corpus.source, self.corpus.target)
         n, m = scale * self.corpus.source, scale * self.corpus.target
@@ -104,12 +106,12 @@ class Training:
 
     @property
     def disk(self) -> int:
-        """Bytes at the end: checkpoints and average, their copies in DVC's cache, and the folder in work/."""
+        """Bytes of checkpoints and average, their copies in DVC's cache, and the folder in work/, which `train` removes."""
         weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
         return weights * self.parameters * WEIGHT
 
     def memory(self, bytes_per_token: float) -> float:
-        """Peak memory in bytes. `bytes_per_token` is what a token keeps for the backward pass."""
+        """Peak memory in bytes. `bytes_per_token` is the memory per token that is kept for the backward pass."""
         part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
         return PROCESS + self.parameters * TRAINED_WEIGHT + part * self.tokens_per_longer * bytes_per_token
 

@@ -1,4 +1,4 @@
-"""The cost of layers: how it grows with n and d, and the content of scores/layer-costs.json (Table 1)."""
+"""The cost of layers and its growth with n and d, as stored in scores/layer-costs.json (Table 1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ def upper(sizes: Sequence[int]) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """`scale` n^`n` d^`d`, and the R^2 of the fit on logarithms."""
+    """The function `scale` * n^`n` * d^`d`, and the R^2 of its fit on logarithms."""
 
     scale: float
     n: float
@@ -63,5 +63,5 @@ class LayerCost:
         return self.seconds.measured
 
     def without_times(self) -> "LayerCost":
-        """Return a copy without times, which is equal in every run."""
+        """Return a copy without times. It is equal each time that the stage runs."""
         return replace(self, seconds=None, points=tuple(replace(point, seconds=None) for point in self.points))

@@ -12,9 +12,9 @@ from pipeline.costs.growth import PowerLaw
 
 
 def seconds(layer: nn.Module, x_BND: Tensor) -> float:
-    """Return the time of a forward and a backward pass, on one CPU thread or on the GPU.
+    """Return the time of a forward and a backward pass, in seconds.
 
-    On a CPU this is the CPU time of this process, which excludes other processes.
+    On a CPU this is the CPU time of this process, summed over its threads. The stage layer_costs sets one thread.
     """
     gradient, inputs = torch.ones_like(x_BND), [x_BND, *layer.parameters()]
     start = clock(x_BND.device)
@@ -30,7 +30,7 @@ def clock(device: torch.device) -> float:
 
 
 def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
-    """Return the memory that the forward pass keeps for the backward pass, without the weights. Exact on any device."""
+    """Return the bytes that the forward pass keeps for the backward pass, without the weights. Exact on any device."""
     kept: dict[int, int] = {}  # by address, because two tensors may share memory
 
     def keep(tensor: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ LIMIT = 20.0  # seconds for all models; the larger models are left out if they w
 FIRST = (
     256,
     4e10,
-)  # upper limits for the first batch: target tokens, operations. Its time determines the size of the second batch
+)  # limits for the first batch: tokens of the longer side, operations. Its time determines the size of the second batch
 PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on 8 P100 (5.2)
 
 
@@ -46,8 +46,8 @@ class Speed:
     """The measured models of a machine, by rising work.
 
     For other models, three rates are interpolated: the operations per second, the seconds for the update of a weight,
-    and the bytes kept for the backward pass divided by the square root of `work`. This root grows with the width of a
-    layer.
+    and the bytes per token kept for the backward pass divided by the square root of `work`. The square root is about
+    proportional to the width of a layer.
     """
 
     points: Sequence[Point]
@@ -87,9 +87,9 @@ def of_paper(base: Training, big: Training) -> Speed:
 
 
 def measured(trainings: Sequence[Training], device: torch.device) -> Speed | None:
-    """The speed, measured with the smallest, the middle and the largest model that fit into half the free memory.
+    """The speed, measured with the smallest, the middle and the largest model that fit into half the free main memory.
 
-    None if there is no such model.
+    None if no model fits. The larger models are left out if they would take longer than LIMIT.
     """
     limit = psutil.virtual_memory().available / 2
     by_work = {one.flops / one.tokens: one for one in trainings if one.parameters * TRAINED_WEIGHT < limit}
@@ -153,7 +153,7 @@ class Loss(nn.Module):
 def point(training: Training, device: torch.device, seconds: float) -> Point:
     """Train for `seconds` seconds and return the measurements.
 
-    The batch has `micro_batch_tokens` tokens, or fewer if these would take more than a quarter of `seconds`.
+    The longer side of the batch has `micro_batch_tokens` tokens, or fewer if they would take more than `seconds` / 4.
     """
     loss = Loss(Transformer(training.model, training.corpus.vocabulary).to(device).train(), training, device)
     optimiser = adam(loss.model.parameters(), training.config)

@@ -48,7 +48,7 @@ class SelfAttention(nn.Module):
 
 
 class RestrictedSelfAttention(nn.Module):
-    """Self-attention of every position to the positions at most r away, in r n d operations.
+    """Self-attention of every position to the positions at most r away, in O(r n d) operations.
 
     Each block of r positions attends to itself and to the two blocks around it. The model's setting `neighbourhood`
     instead masks full attention, and costs as much as full attention.
@@ -67,7 +67,7 @@ class RestrictedSelfAttention(nn.Module):
         return (weights_BGRW @ k_BGWD).flatten(1, 2)[:, :n]
 
     def mask(self, n: int, device: torch.device) -> Tensor:
-        """True where a position attends to another: at most r away and not padding, [G, R, W].
+        """True where a query may attend to a key, [G, R, W]: the key is at most r away and not padding.
 
         A query that is padding attends to the last real positions, so that every query has a key.
         """

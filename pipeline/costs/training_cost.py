@@ -1,7 +1,7 @@
-"""The cost of a training in operations and energy, computed from its time: the paper's estimate (6.1) and utilisation.
+"""The cost of a training: its operations by the paper's estimate (6.1), the utilisation of the GPUs, and the energy.
 
-A key of `hardware` and `peak_tflops` in params.yaml is a part of the GPU's name in torch: `P100` matches `Tesla
-P100-SXM2-16GB`. The longest matching key counts. The precision follows unless it is float32: `H200 bfloat16`.
+A key of `hardware` and `peak_tflops` in params.yaml begins with a part of the GPU's name in torch: `P100` matches `Tesla
+P100-SXM2-16GB`. A precision other than float32 follows: `H200 bfloat16`. The longest matching key counts.
 """
 
 import re
@@ -88,7 +88,7 @@ def sustained_rate(timing: Timing, table: Mapping[str, float]) -> tuple[float | 
 
 
 def rate(table: Mapping[str, float], hardware: str, precision: str) -> float | None:
-    """Return the rate of a GPU in a precision, or None if the table has none. The longest matching name counts."""
+    """Return the rate of a GPU in a precision, or None if the table has none. The longest matching key counts."""
     fitting = []
     for key in table:
         name, _, last = key.rpartition(" ")

@@ -48,7 +48,7 @@ class Sentence:
 
 
 def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
-    """All maps side by side, a row a layer and a column a head, 0 between them."""
+    """Join all maps into one array, with a row per layer, a column per head, and zeros between the maps."""
     layers, heads, queries, keys = weights_LHQK.shape
     padded = np.pad(weights_LHQK.astype(float), [(0, 0), (0, 0), (0, GAP), (0, GAP)])
     joined = padded.transpose(0, 2, 1, 3).reshape(layers * (queries + GAP), heads * (keys + GAP))
@@ -56,7 +56,7 @@ def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
 
 
 def attention_map(weights_LHQK: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> str:
-    """The maps of every layer and head, with the pieces along the outer sides."""
+    """Return the maps of every layer and head as SVG, with the keys above them and the queries to their left."""
     layers, heads = weights_LHQK.shape[:2]
     pixels = opacity(mosaic(weights_LHQK), COLOURS[0])
     left, above = margin(queries), margin(keys)
@@ -87,7 +87,7 @@ def margin(pieces: Sequence[str]) -> int:
 
 
 def overhang(pieces: Sequence[str]) -> int:
-    """Pixels by which the name of the last head or layer is longer than half its map, and one for the frame."""
+    """Pixels by which the name of the last head or layer extends beyond its map; at least one, for the frame."""
     return max(1, HALF_A_NAME - CELL * len(pieces) // 2)
 
 

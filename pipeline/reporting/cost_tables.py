@@ -57,7 +57,7 @@ def own_row(run: Evidence) -> list[Any]:
 
 
 def operations(runs: Sequence[Evidence]) -> Table:
-    """The count, in total and by component."""
+    """The counted operations of each training, in total and by component."""
     columns = [Column("run", "run"), Column("total", "power"), Column("causal half", "power")]
     columns += [Column(label, "power") for label in COMPONENTS.values()]
     note = (

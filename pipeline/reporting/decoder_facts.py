@@ -1,4 +1,4 @@
-"""What a decoder does besides its score: model and source log-probability, length, search errors, significance."""
+"""Facts about decodings besides their scores: log-probabilities, length, search errors, significance and others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,27 +14,29 @@ from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.scoring import ScoringConfig, scoring
 from transformer.config.reading import convert
 
-SAME = 1e-3  # log-probabilities closer than this are those of one translation, rounded differently
+SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Of a decoding. None is unknown."""
+    """Facts about a decoding. None means that a fact is not known."""
 
     log_prob: float | None  # the mean log-probability of a translation by the model
     length_ratio: float | None  # tokens of the translations / tokens of the references, as sacreBLEU counts them
     empty: int | None  # empty translations
     unfinished: int | None  # sentences in which the search used up its budget
     calls: float | None  # prefixes that the model scored, per sentence
-    search_errors: float | None  # the share of sentences for which exact search found a more probable translation
+    search_errors: (
+        float | None
+    )  # of the sentences that exact search finished: the share with a more probable translation
     source_log_prob: float | None  # the mean log-probability of a source given its translation, by `reverse_scores`
     p: float | None  # of the difference from the paper's beam search; None also if all translations are equal
 
 
 @dataclass(frozen=True)
 class Made:
-    """The files of a decoding."""
+    """The content of a decoding's files."""
 
     group: tuple[str, str]  # the model and the set
     settings: Mapping[str, Any]
@@ -44,7 +46,7 @@ class Made:
 
 
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
-    """The facts of the decodings of params.yaml whose files and sets are there, by name."""
+    """The facts of the decodings of params.yaml whose files and sets exist, by name."""
     of_names = {name: of_folder(scores / "decodings" / name, sets) for name in params["decodings"]}
     made = {name: each for name, each in of_names.items() if each}
     found: dict[str, Facts] = {}
@@ -66,7 +68,7 @@ def source_log_probs(params: Mapping[str, Any], scores: Path) -> dict[str, float
 
 
 def of_folder(folder: Path, sets: Path) -> Made | None:
-    """The files of a decoding. None if one of them or the set is missing."""
+    """Read the files of a decoding. Returns None if one of them or the set is missing."""
     decoding, sentences = read(folder / "decoding.json"), read(folder / "sentences.json")
     where, translation = str(folder / "decoding.json"), folder / "translation.txt"
     if decoding is None or sentences is None or not translation.exists():
@@ -111,7 +113,7 @@ def of_group(
 
 
 def rounded(facts: Facts) -> Facts:
-    """The facts with four decimals, which is what the log-probability of a sentence has."""
+    """Round the facts to four decimals, as the log-probabilities in sentences.json are rounded."""
     floats = {key: round(value, 4) for key, value in asdict(facts).items() if isinstance(value, float)}
     return replace(facts, **floats)  # type: ignore[arg-type]  # the counts are no floats
 
@@ -121,7 +123,7 @@ def log_probs(made: Made) -> list[float]:
 
 
 def search_errors(made: Made, exact: Made) -> float | None:
-    """The share of the sentences that exact search finished in which its translation is more probable."""
+    """Of the sentences that exact search finished, the share where its translation is more probable than that of `made`."""
     pairs = zip(log_probs(made), log_probs(exact), exact.sentences)
     worse = [best > ours + SAME for ours, best, sentence in pairs if sentence["finished"]]
     return sum(worse) / len(worse) if worse else None
@@ -134,7 +136,7 @@ def significance(
     language: str,
     settings: ScoringConfig,
 ) -> dict[str, float]:
-    """p of the other systems against the paper's beam search, by sacreBLEU's paired bootstrap resampling."""
+    """The p-values of other systems against the paper's beam search, by sacreBLEU's paired bootstrap resampling."""
     base = next((name for name, each in systems.items() if is_papers(params, each.settings)), None)
     if base is None or not settings.bootstrap:
         return {}

@@ -1,4 +1,4 @@
-"""Decodings side by side: the same or other models, sets and decoders, one translation each."""
+"""Tables of decodings. A decoding is one translation of a set by a model with a decoder."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from transformer.config.reading import read as read_settings
 FILES = {"decoding": "decoding.json", "score": "score.json"}
 UNKNOWN = Facts(*[None] * len(dataclasses.fields(Facts)))
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
-SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"}  # by the title of the column
+SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"}  # metrics by column title
 FACTS = {
     "p": Column("p", "number", 4),
     "log_prob": Column("log-probability", "number"),
@@ -42,7 +42,7 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Decoding:
-    """One decoding with its scores: those of the whole set and, if it has one, of its filtered part."""
+    """One decoding with the scores of the whole set and, if the set has a filtered part, of that part."""
 
     name: str
     recorded: bool
@@ -75,7 +75,7 @@ def of_record(path: Path) -> Decoding:
     record = read(path)
     if entry(record, "name", str, str(path)) != path.stem:
         raise UserError(f"{path}: a record of the decoding {path.stem!r} is expected, as `make record` writes it")
-    known = dataclasses.asdict(UNKNOWN) | dict(mapping(record.get("facts", {}), f"{path}: facts"))  # earlier: fewer
+    known = dataclasses.asdict(UNKNOWN) | dict(mapping(record.get("facts", {}), f"{path}: facts"))  # older: fewer facts
     facts = read_settings(Facts, known, f"{path}: facts")
     parts = {part: record.get(part) for part in (*FILES, "timing")}
     return of_parts(path.stem, parts, str(path), facts, recorded=True)
@@ -98,7 +98,7 @@ def of_parts(name: str, parts: Mapping[str, Any], where: str, facts: Facts, reco
 
 
 def tables(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> list[Table]:
-    """For the page: a table for each model and set, best first, without the columns that say nothing there."""
+    """Return the tables of the page: one for each model and set, best decoding first, without empty columns."""
     groups: dict[tuple[str, str], list[Decoding]] = {}
     for each in decodings:
         groups.setdefault((each.model, each.set), []).append(each)
@@ -114,7 +114,7 @@ def tables(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> list[Tab
 
 
 def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table:
-    """A row a decoding."""
+    """Return a table with one row for each decoding."""
     varied = len({each.settings.get("precision") for each in decodings}) > 1
     left_out = NO_RESULT if varied else (*NO_RESULT, "precision")
     columns = [Column("decoding"), *(Column(title, "score", drawn=True) for title in SCORES)]

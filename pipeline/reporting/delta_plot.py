@@ -1,4 +1,4 @@
-"""The differences between the rows of Table 3 and its base model, the paper's beside ours, row by row."""
+"""Bar plots of the differences of Table 3's rows from the base model, with the paper's bar and ours in each row."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,7 +31,7 @@ def figure(
     of_paper: Callable[[Delta], float],
     of_ours: Callable[[Own], float | None],
 ) -> Figure:
-    """A row of Table 3 a line. Ours has its own axis above, with the same zero, unless it is the paper's corpus."""
+    """Draw bars for each row of Table 3. Our axis is above. Both share the zero, and on the paper's corpus the scale."""
     canvas, plot = axes(5.2, 5.6)
     above = plot.twiny()
     published = [of_paper(delta) for delta in compared.deltas]
@@ -57,7 +57,7 @@ def figure(
 
 
 def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[float, Score]]) -> list[float]:
-    """Draw the intervals of our scores, each at its place, and the base's as a band. Returns their ends."""
+    """Draw the intervals of our scores, each at its place, and that of the base as a band. Returns all their ends."""
     ends: list[float] = []
     for place, score in ours:
         if score.low is not None and score.high is not None:
@@ -71,7 +71,7 @@ def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[float, Sco
 
 
 def limits(plot: Axes, above: Axes, published: Sequence[float], ours: Sequence[float], same: bool) -> None:
-    """Limits of both axes with zero at the same place."""
+    """Set the limits of both axes so that their zeros are at the same place. With `same`, the limits are equal."""
     sides = [
         (max(0.0, -min(values)) * 1.06, max(0.0, max(values)) * 1.06)
         for values in (published, ours if any(ours) else published)
@@ -86,7 +86,7 @@ def limits(plot: Axes, above: Axes, published: Sequence[float], ours: Sequence[f
 
 
 def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
-    """The paper's change of each row to its left and ours to its right, and a rule between groups."""
+    """Label each row with the paper's change on the left and ours on the right, and draw a rule between groups."""
     plot.set_yticks(range(len(deltas)), [f"{delta.row.group}  {delta.change}" for delta in deltas])
     plot.set_ylim(len(deltas) - 0.5, -0.5)
     plot.grid(False, axis="y")

@@ -1,7 +1,7 @@
-"""What is known of a run, from its score files and times or from its record in results/.
+"""The results of a run, read from its score files and times or from its record in results/.
 
-A part whose file is missing is None and becomes a dash in the tables. A file that exists and cannot be understood is
-refused by name.
+A part whose file is missing is None and becomes a dash in the tables. For a file with invalid content, a UserError names
+the file.
 """
 
 import json
@@ -30,10 +30,10 @@ PARTS = {
 CURVE = "training.jsonl"
 TRANSLATION = "test.average.txt"
 
-# And of these files of work/times/RUN, each with the part that was made in those times.
+# It also holds the contents of these files of work/times/RUN. The second name is the part whose stage was timed.
 TIMES = {"timing": ("training.json", "training"), "decoding": ("decoding.json", "translations")}
 
-# The entries of the parts that the report prints; all others are kept as they are.
+# The types of the entries that the report prints. Other entries of the parts are not checked here.
 PRINTED: dict[str, dict[str, Any]] = {
     "training": {"steps": int, "parameters": int, "settings_sha256": str, "data_sum": str},
     "timing": {"tokens_per_second": float, "commit": str | None},
@@ -58,7 +58,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """All measures of one translation of so many pairs."""
+    """All measures of one translation. `pairs` is the number of sentence pairs in the set."""
 
     pairs: int
     metrics: dict[str, Score]
@@ -66,31 +66,31 @@ class Scores:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run. `differences` are its own settings beside corpus and model."""
+    """One run. `differences` are the settings of its entry in `runs`, without the corpus and the model."""
 
     run: str
     corpus: str
     model: str
     differences: dict[str, Any]
-    settings: dict[str, Any]  # of the model and of the training: as it was trained, or as it would be
+    settings: dict[str, Any]  # of model and training: of the finished training, else of params.yaml
     recorded: bool
     parts: dict[str, dict | None]
     cost: Cost
     scores: dict[str, dict[str, Scores]]
     curve: list[dict[str, float]]
     samples: list[dict[str, str]]  # source, reference and translation of a few test sentences
-    translation: Path | None  # of the test set, a segment a line
+    translation: Path | None  # of the test set, one segment per line
     languages: tuple[str, str] | None
     attention: Path | None  # the folder with attention.npz and attention.json
 
     @property
     def name(self) -> str:
-        """The run's name as the report shows it, unique in it."""
+        """The name of the run in the report, where it is unique."""
         return f"{self.run} (recorded)" if self.recorded else self.run
 
     @property
     def slug(self) -> str:
-        """The name in addresses and file names. The name of a run in params.yaml has no dot."""
+        """The name in URLs and file names. It is unique, because the name of a run in params.yaml has no dot."""
         return f"{self.run}.recorded" if self.recorded else self.run
 
     def is_model_of(self, model: str, corpus: str) -> bool:
@@ -98,7 +98,7 @@ class Evidence:
         return (self.model, self.corpus) == (model, corpus) and self.differences.keys() <= {"seed"}
 
     def at(self, part: str, *keys: str) -> Any:
-        """The value in a part under these keys, or None."""
+        """Return the value under these nested keys of a part, or None."""
         return within(self.parts[part], *keys)
 
     def measure(self, name: str, set_name: str = "test", weights: str = "average") -> Score | None:
@@ -107,7 +107,7 @@ class Evidence:
 
 
 def alike(runs: Iterable[Evidence]) -> list[list[Evidence]]:
-    """Groups of runs that differ only in the seed, one run of each seed: the first, as a run and its record are one."""
+    """Group runs that differ only in the seed. Of runs with equal seeds, such as a run and its record, keep the first."""
     groups: dict[str, dict[Any, Evidence]] = {}
     for run in runs:
         settings = sorted((key, value) for key, value in run.settings.items() if key != "seed")
@@ -118,7 +118,7 @@ def alike(runs: Iterable[Evidence]) -> list[list[Evidence]]:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean score of runs that differ only in the seed, and the range of their scores. It is no 95% interval."""
+    """The mean score of runs that differ only in the seed, and the range of their scores. It is not a 95% interval."""
 
     score: float
     low: float
@@ -138,7 +138,7 @@ def over_seeds(runs: Sequence[Evidence], metric: str) -> Mean | None:
 
 
 def read(path: Path) -> Any:
-    """The JSON of a file, or None where there is no file."""
+    """Return the content of a JSON file, or None if the file does not exist."""
     try:
         value = read_json(path)
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def read(path: Path) -> Any:
 
 
 def read_curve(path: Path) -> list[dict[str, float]]:
-    """The lines of training.jsonl; none where there is no file."""
+    """Return the records of training.jsonl, or an empty list if the file does not exist."""
     if not path.exists():
         return []
     try:
@@ -160,7 +160,7 @@ def read_curve(path: Path) -> list[dict[str, float]]:
 
 
 def checked_curve(points: Any, where: str) -> list[dict[str, float]]:
-    """`points` if each is what a training logs: numbers by name, with the step. An error counts them from 1."""
+    """Return `points` if each maps names to numbers and has a step. Error messages number the points from 1."""
     if not isinstance(points, list):
         raise UserError(f"{where}: a list is expected, not {points!r}")
     for number, point in enumerate(points, 1):
@@ -170,7 +170,7 @@ def checked_curve(points: Any, where: str) -> list[dict[str, float]]:
 
 
 def checked(part: str, value: Any, where: str) -> dict | None:
-    """`value` if it holds the entries of that part that the report prints."""
+    """Return `value`. Raises UserError for an invalid entry that the report prints, or for settings with a wrong digest."""
     if value is None:
         return None
     mapping(value, where)
@@ -198,12 +198,12 @@ def scores_of(value: Any, where: str) -> dict[str, dict[str, Scores]]:
 
 
 def selected(params: Mapping, scores: Path, times: Path) -> list[Evidence]:
-    """The runs of params.yaml, in its order, with those of their score files and times that exist."""
+    """Return the runs of params.yaml, in its order, with the score files and times that exist."""
     return [of_run(params, run, scores, times) for run in params["runs"]]
 
 
 def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
-    """A run of params.yaml with those of its score files and times that exist."""
+    """Return a run of params.yaml with the score files and times that exist."""
     folder, (corpus, *now) = scores / run, run_settings(params, run)
     entries, translations = dict(params["runs"][run]), folder / "translations"
     parts = {part: checked(part, read(folder / file), str(folder / file)) for part, file in PARTS.items()}
@@ -230,7 +230,7 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
 
 
 def cost_of(parts: Mapping[str, dict | None], params: Mapping, where: str) -> Cost:
-    """The training's cost, computed anew: a record made before a rate was in params.yaml gets its estimate, too."""
+    """Compute the cost of a training with the current rates of params.yaml, which may be newer than a record."""
     timing = parts["timing"]
     return cost(None if timing is None else timing_of(timing, where), parts["flops"], params)
 
@@ -241,7 +241,7 @@ def records(params: Mapping, results: Path) -> list[Evidence]:
 
 
 def of_record(params: Mapping, path: Path) -> Evidence:
-    """A file that pipeline/commands/record.py wrote. It holds no text of the corpus: no samples, no attention."""
+    """Read a record that pipeline/commands/record.py wrote. It holds no text of the corpus, so `samples` is empty."""
     record = read(path)
     if within(record, "run") != path.stem:
         raise UserError(f"{path}: a record of the run {path.stem!r} is expected, as `make record` writes it")

@@ -1,4 +1,4 @@
-"""The time of Table 1's layers against n and against d, plotted."""
+"""Plots of the time of Table 1's layers against n and against d."""
 
 from collections.abc import Sequence
 

@@ -28,9 +28,9 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Measured:
-    """A file of layer costs. `name` is empty for this machine's, and a record's file name.
+    """A file of layer costs. `name` is the name of a recorded file, and empty for the costs of this machine.
 
-    Without times of this machine, `hardware` and the layers' seconds are None.
+    If there are no times of this machine, its `hardware` and the seconds of the layers are None.
     """
 
     name: str
@@ -93,7 +93,7 @@ def row(layer: Table1Row, machine: Measured | None) -> list[Any]:
 
 
 def label(machine: Measured) -> str:
-    """The name of the record, or that it is the machine that made the report."""
+    """The name of the record, or `this one` for the machine that made the report."""
     return machine.name or "this one"
 
 
@@ -102,7 +102,7 @@ def law(fit: PowerLaw) -> str:
 
 
 def note(machine: Measured) -> str:
-    """The sizes that were measured, and how powers were fitted."""
+    """A note on the sizes that were measured and on the fit of the powers."""
     of = machine.settings
     n, d = upper(of.lengths), upper(of.widths)
     return (

@@ -1,4 +1,4 @@
-"""Lines of a plot with their names at their ends, in colours that stand for factors."""
+"""Lines of a plot, labelled at their ends. Their colours and dashes show the settings that a study varies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from pipeline.reporting.studies import Study
 INK = "#2b2f36"
 COLOURS = ("#3f7fd0", "#d97b29", "#2f9e6e", "#c9536b", "#8c6fd1", "#2b9fb3", "#a3872c", "#7d8694")
 DASHES = ("-", "--", ":", "-.")
-APART = 0.062  # of a plot's height between two names, of 3.3 inches
-LOGARITHMIC = 3.0  # the least ratio of the largest loss to the smallest one that gets a logarithmic axis
+APART = 0.062  # distance of two labels, as a part of the height of a plot of 3.3 inches
+LOGARITHMIC = 3.0  # the axis is logarithmic if the ratio of the largest to the smallest loss is above this
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Line:
 
 
 def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
-    """Draw the lines, and beside the plot the name of each, as near to the line's end as the other names permit."""
+    """Draw the lines and label them beside the plot. A label is as near to the line's end as other labels permit."""
     lines = [line for line in lines if line.values]
     for line in lines:
         plot.plot(line.steps, line.values, color=line.colour, linestyle=line.dashes)
@@ -39,7 +39,7 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
         plot.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         plot.yaxis.set_minor_locator(NullLocator())
         plot.yaxis.set_minor_formatter(NullFormatter())
-    plot.set_ylim(plot.get_ylim())  # names move no limit
+    plot.set_ylim(plot.get_ylim())  # fixed, so that labels do not change it
     apart = APART * 3.3 / plot.figure.figure.get_figheight()
     heights = [height(plot, line.values[-1]) for line in lines]
     for line, place in zip(lines, spread(heights, apart)):
@@ -63,12 +63,12 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
 
 
 def height(plot: Axes, value: float) -> float:
-    """The value's height as a part of the plot's."""
+    """Return the height of a value in the plot, from 0 at the bottom to 1 at the top."""
     return float((plot.transData + plot.transAxes.inverted()).transform((plot.get_xlim()[0], value))[1])
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """The places moved as far as they must be to lie `apart`, in the same order and within 0 to 1 if there is room."""
+    """Move places to a distance of at least `apart`. They keep their order, and if possible stay between 0 and 1."""
     order = sorted(range(len(places)), key=places.__getitem__)
     moved = list(places)
     for before, place in pairwise(order):
@@ -83,8 +83,8 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
 def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
     """Colour and dashes of each run.
 
-    Of two factors, such as normalisation and schedule, a colour is a value of the first, dashes one of the second.
-    Otherwise a colour is the factor in which a run differs from the base, and a dash its place among those.
+    With two factors, such as normalisation and schedule, the colour shows the value of the first, the dashes that of the
+    second. Otherwise, runs that differ from the base in the same factors have the same colour and different dashes.
     """
     factors = factors_of(study)
     if len(factors) == 2:
@@ -100,7 +100,7 @@ def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
 
 
 def factors_of(study: Study) -> list[tuple[str, ...]]:
-    """The settings that vary, those that always vary together as one."""
+    """Return the factors: groups of settings that vary only together."""
     together: dict[tuple, list[str]] = {}
     for key in study.varied():
         seen = list(dict.fromkeys(str(run.settings.get(key)) for run in study.runs))
@@ -114,7 +114,7 @@ def value(run: Evidence, factor: Sequence[str]) -> tuple:
 
 
 def short(names: Sequence[str]) -> list[str]:
-    """The names without the words that all begin with; the one that is nothing else is `base`."""
+    """Return the names without their common first words. A name without other words becomes `base`."""
     words = [name.split("-") for name in names]
     alike = [len(set(column)) == 1 for column in zip(*words)]
     shared = (alike.index(False) if False in alike else len(alike)) if len(names) > 1 else 0

@@ -1,7 +1,7 @@
 """The model card of an exported model: its data, its settings, its scores and how to use it.
 
-The run of a model folder models/RUN/average has score files or a record in results/. Their scores are shown only if they
-are those of the weights: with the same averaged steps and the same settings of the model.
+The scores of a model folder models/RUN/average are in the score files of the run or in its record in results/. They are
+shown only if they belong to weights with the same averaged steps and the same settings of the model.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ print([pieces.decode(result.hypotheses[0]) for result in results])""",
 
 
 def known_of(folder: Path, description: Mapping[str, Any]) -> Evidence | None:
-    """What is known of the run whose averaged weights, with this description, are in `folder`; None for other folders."""
+    """Return the evidence of the run whose averaged weights, with this description, are in `folder`, or None."""
     root, run = Path(PARAMS).resolve().parent, folder.resolve().parent.name
     if folder.resolve() != root / "models" / run / "average" or not PARAMS.exists():
         return None
@@ -65,7 +65,7 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Evidence | None:
 
 
 def data_of(corpus: str) -> tuple[str, str | None]:
-    """What the corpus is, and its licence where this project knows it."""
+    """Return a description of the corpus, and its licence or None if this project does not know it."""
     download = within(load(), "corpora", corpus, "download")
     if isinstance(download, Mapping) and "generate" in download:
         return GENERATED
@@ -73,7 +73,7 @@ def data_of(corpus: str) -> tuple[str, str | None]:
 
 
 def card(folder: Path, description: Mapping[str, Any], kind: str) -> str:
-    """The card, as Markdown, of the model in `folder`, exported as `kind`. `description` is that of its weights."""
+    """Return the card of the model in `folder` as Markdown. `kind` is the format of the exported model."""
     known = known_of(folder, description)
     path = folder / TEXT
     text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None

@@ -43,7 +43,7 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Content:
-    """All that the page shows, in its order. Tables of the paper are folded until a run fills a row."""
+    """The content of the page. The page folds Tables 2 and 3 while they have no score of ours."""
 
     runs: Sequence[Evidence]
     studies: Sequence[Study]
@@ -62,7 +62,7 @@ class Content:
 
 
 def page(content: Content) -> str:
-    """The whole page."""
+    """Return the page as HTML."""
     figures: dict[str, list[Figure]] = {
         key: [] for key in ("deltas", "studies", "searches", "layers", "schedules", "search", "attention", "runs")
     }
@@ -102,7 +102,7 @@ def count(number: int, noun: str) -> str:
 
 
 def samples(runs: Sequence[Evidence]) -> list[dict[str, Any]]:
-    """The first sentences of each corpus's test set, with the translation of each of its runs."""
+    """The first sentences of each corpus's test set, with the translations by the runs on that corpus."""
     corpora = []
     for corpus in dict.fromkeys(run.corpus for run in runs if run.samples):
         of_corpus = [run for run in runs if run.corpus == corpus]

@@ -1,7 +1,7 @@
-"""How the index page looks: light and dark by the reader's choice, contents at the side where there is room.
+"""The style sheet of index.html: light or dark as the browser prefers, with the contents at the side of a wide window.
 
-Wide tables scroll in their own box. In print tables are unfolded; the curves of single runs, the origin of each run
-and the attention maps are left out.
+Wide tables scroll in their own box. In print, folded tables are open. Attention maps, folded curves of single runs and
+the details of each run's origin are not printed.
 """
 
 STYLE = """

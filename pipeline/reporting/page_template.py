@@ -1,6 +1,6 @@
-"""The page's template for Jinja2, which escapes every value that is put into it.
+"""The Jinja2 templates of the page. They escape every value except the style sheet.
 
-`cell` shows a value by the kind of its column, `box` a table, `picture` a figure. The style is in page_style.py.
+The macro `cell` shows a value by the kind of its column, `box` a table, `picture` a figure. page_style.py has the style.
 """
 
 import base64
@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from pipeline.reporting.tables import FORMULA, interval
 
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
-LONG = 40  # characters of a cell that is not to wrap
+LONG = 40  # characters; a cell with a longer text wraps
 
 MACROS = """
 {%- macro cell(value, column, slugs, scale) -%}
@@ -210,7 +210,7 @@ is a number that is not known.</footer>
 
 
 def order(text: str) -> str:
-    """O(n^2 d) and n^1.98 d^1.02 with their exponents raised, and O(log_k n) with its base lowered."""
+    """Mark exponents as superscripts and bases of logarithms as subscripts: O(n^2 d), n^1.98 d^1.02, O(log_k n)."""
     if not FORMULA.fullmatch(text):
         return text
     raised = re.sub(r"\^(-?[\d.]+)", r"<sup>\1</sup>", str(escape(text)))
@@ -218,13 +218,13 @@ def order(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """`names` of settings as code, and the exponents of n and d raised."""
+    """Mark names in backticks as code, and the exponents of n and d as superscripts."""
     marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\b([nd])\^(-?\d[\d.]*\d|\d)", r"\1<sup>\2</sup>", marked))
 
 
 def heading(label: str) -> str:
-    """A column's label: settings as the paper prints them."""
+    """Return the label of a column. Settings such as d_model have a subscript, as in the paper."""
     if label not in SUBSCRIPTS:
         return label.replace("-", "\N{NON-BREAKING HYPHEN}")
     letter = "ε" if label.startswith("eps") else label[0]
@@ -236,7 +236,7 @@ def in_base64(text: str) -> str:
 
 
 def in_groups(items: Iterable, attribute: str) -> Iterator[tuple[str, list]]:
-    """Neighbours with an equal attribute together, in their order."""
+    """Group adjacent items with equal values of the attribute. Yields each value with its items."""
     for value, group in groupby(items, key=attrgetter(attribute)):
         yield value, list(group)
 

@@ -13,13 +13,13 @@ from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
 from pipeline.settings.scoring import ScoringConfig, scoring
 
-SENTENCES = 3  # in which the run is better than the base, and as many in which it is worse
-BY_SENTENCE = "chrf"  # BLEU says little of one sentence
+SENTENCES = 3  # at most this many where the run is better than the base, and as many where it is worse
+BY_SENTENCE = "chrf"  # BLEU says little about a single sentence
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """`difference`: chrF of the run's translation less that of the base's."""
+    """A sentence with both translations. `difference` is the chrF of the run's minus the chrF of the base's."""
 
     source: str
     reference: str
@@ -30,7 +30,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Pair:
-    """A run against the base of its study. `p` is None if both translate every sentence alike."""
+    """A run against the base of its study. `p` is None if all translations of the two are equal."""
 
     base: str
     run: str
@@ -41,7 +41,7 @@ class Pair:
 
 
 def pairs(params: Mapping[str, Any], studies: Sequence[Study], sets: Path) -> list[Pair]:
-    """The runs of each study whose translations are there against its base, best first; none without its test set."""
+    """Compare runs with the base of their study, best first. Runs without translations or a test set are left out."""
     settings, found = scoring(params), []
     for study in studies:
         folder = sets / f"{study.corpus}-test"
@@ -53,7 +53,7 @@ def pairs(params: Mapping[str, Any], studies: Sequence[Study], sets: Path) -> li
 
 
 def against_base(base: str, translated: Mapping[str, Path], test: EvaluationSet, settings: ScoringConfig) -> list[Pair]:
-    """The other runs against `base`, given the file of the translations of each run."""
+    """Compare the other runs with `base`. `translated` has the file with the translations of each run."""
     answers = test.path("raw", "target")
     segments = {name: aligned(path, answers)[0] for name, path in translated.items()}
     sources, references = test.lines("raw")
@@ -77,7 +77,7 @@ def against_base(base: str, translated: Mapping[str, Path], test: EvaluationSet,
 def most_different(
     sources: Sequence[str], references: Sequence[str], both: tuple[list[str], list[str]], language: str
 ) -> list[Sentence]:
-    """The sentences with the largest differences of chrF: those in which the second is better, then the others."""
+    """The sentences with the largest differences in chrF: first where the second run is better, then where it is worse."""
     measure = measures(language)[BY_SENTENCE]
     scores = [list(map(measure.score, measure.statistics(segments, references))) for segments in both]
     differences = [second - first for first, second in zip(*scores)]
@@ -91,7 +91,7 @@ def most_different(
 
 
 def table(found: Sequence[Pair]) -> Table | None:
-    """A row a pair; None if there is none."""
+    """Return a table with one row for each pair, or None if there are no pairs."""
     columns = [Column("run", "run"), Column("difference, sacreBLEU", "number"), Column("p", "number", 4)]
     columns += [Column("against", "run")]
     rows = [[pair.run, pair.difference, pair.p, pair.base] for pair in found]

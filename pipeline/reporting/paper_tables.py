@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of the paper with our results beside its own. A run belongs to the row with its settings."""
+"""Tables 2 and 3 of the paper, and results of toolkits, with our results. A run is in the row with equal settings."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -70,7 +70,7 @@ def table2_row(row: Table2Row, en_de: Evidence | None, en_fr: Evidence | None) -
 
 
 def table3(runs: Sequence[Evidence]) -> Table:
-    """The paper's rows, each beside our runs of its settings; after each group our other runs of that group."""
+    """The paper's rows, each with our runs of the same settings. Our other runs of a group follow its last row."""
     columns = [Column("row"), *variations.columns()]
     columns += [Column("PPL, paper", "number"), Column("PPL, ours", "number")]
     columns += [Column("BLEU, paper", "given"), Column("BLEU, ours", "score"), Column("sacreBLEU, ours", "score")]
@@ -121,7 +121,7 @@ def table3_results(run: Evidence) -> list[Any]:
 
 
 def toolkits(runs: Sequence[Evidence]) -> Table:
-    """The results that other implementations report, and below each our runs with the same settings and measure."""
+    """The results of other implementations. Our runs follow the last of the results with the same model and measure."""
     columns = [Column("implementation"), Column("BLEU", "score", drawn=True)]
     columns += [Column(label) for label in ("measure", "model", "test set", "source")]
     rows: list[list[Any]] = []

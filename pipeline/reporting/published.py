@@ -33,8 +33,8 @@ TABLE1 = (
 class Table2Row:
     """A row of Table 2 (6.1): BLEU on newstest2014 and what the training cost, in operations.
 
-    `model` is the key in params.yaml's models of the two rows that are reproduced. The paper prints their cost once
-    for both language pairs; here it is given for EN-DE.
+    For the two rows that are reproduced, `model` is the name of the model in params.yaml. The paper states one cost of
+    these models for both language pairs; it is in `flops_en_de`.
     """
 
     name: str
@@ -80,7 +80,7 @@ TRAININGS = MappingProxyType(
 # Sustained single-precision TFLOPS (footnote 5).
 SUSTAINED_TFLOPS = MappingProxyType({"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5})
 
-# The base model (3, 5). Each row of Table 3 has these settings but for its differences.
+# The base model (3, 5). Each row of Table 3 has these settings except for its differences.
 BASE = MappingProxyType(
     {
         "N": 6,
@@ -153,10 +153,10 @@ TABLE3 = (
 
 @dataclass(frozen=True)
 class Toolkit:
-    """A result that another implementation reports, with its measure, and where ours is found.
+    """A result that another implementation reports, with its measure, and the keys of our results for comparison.
 
-    Two measures of the same translations differ by up to 2 BLEU. `like` and `corpus` are the model and the corpus of
-    params.yaml with these settings, `metric` the name of the measure in score.json.
+    Two measures of the same translations differ by up to 2 BLEU. `like` and `corpus` are the names of the model and the
+    corpus in params.yaml with the same settings. `metric` is the name of the measure in score.json.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Tables of our own runs: all of them, their BLEU matrix, their seeds, and their studies."""
+"""Tables of our own runs: results, all scores, the BLEU matrix, means over seeds, and studies."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def summary(runs: Sequence[Evidence]) -> Table:
     return Table("summary", "Runs", columns, rows, [note])
 
 
-# The columns of runs.*, and where a value stands in a run's parts.
+# Columns of runs.csv, each with the part and the keys of its value. RESULTS has the arguments of `Evidence.measure`.
 FACTS = [
     (Column("parameters", "count"), ("training", "parameters")),
     (Column("steps", "count"), ("training", "steps")),
@@ -59,7 +59,7 @@ RESULTS = [
 
 
 def all_runs(runs: Sequence[Evidence]) -> Table:
-    """One line a run, with the hashes that its numbers can be traced by."""
+    """One row for each run, with the hashes of its data and settings, which identify the origin of its numbers."""
     columns = [Column("run", "run"), Column("corpus"), Column("model"), Column("differences"), Column("recorded")]
     columns += [column for column, _ in RESULTS + FACTS] + [Column("sacreBLEU signature", "signature")]
     rows = []
@@ -79,7 +79,7 @@ def all_runs(runs: Sequence[Evidence]) -> Table:
 
 
 def bleu_matrix(runs: Sequence[Evidence]) -> Table:
-    """Every measure of each run's test set, and of the filtered one where there is one."""
+    """Every measure of each run on the test set, and on the filtered part of the test set if there is one."""
     columns = [Column("run", "run"), *(Column(label, "score") for label in MEASURES.values()), Column("set")]
     rows = []
     for run in runs:
@@ -135,7 +135,7 @@ def size(run: Evidence) -> int | None:
 
 
 def variation(run: Evidence, base: Evidence, varied: Sequence[str]) -> list[str]:
-    """The values of the settings, empty where they are the base's, which shows all of its own."""
+    """Return the values of the settings as text. Values equal to the base's are empty, except for the base itself."""
     values = [run.settings.get(key) for key in varied]
     same = [run is not base and value == base.settings.get(key) for key, value in zip(varied, values)]
     return ["" if equal or value is None else str(value) for equal, value in zip(same, values)]
@@ -154,7 +154,7 @@ def study_notes(study: Study, sizes: set[int | None]) -> list[str]:
 
 
 def seeds(runs: Iterable[Evidence]) -> Table | None:
-    """The mean over runs that differ in the seed only; None if there are no such runs."""
+    """Return a table of means over runs that differ only in the seed, or None if there are no such runs."""
     names = [name for name in MEASURES if name != "chrf"]
     rows = []
     for same in alike(run for run in runs if run.scores):

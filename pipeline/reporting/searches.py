@@ -1,4 +1,4 @@
-"""Searches for settings: a table of the trials, and figures of their history, their settings and the importance of each."""
+"""Searches for settings: a table of the trials, and figures of their history, settings and importance of settings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from pipeline.settings.searches import line
 from transformer.config.reading import UserError, convert
 
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
-LOGARITHMIC = 20.0  # the least ratio of the largest number of an axis to the smallest one that gets a logarithmic scale
+LOGARITHMIC = 20.0  # an axis is logarithmic if the ratio of its largest to its smallest number is above this
 
 
 @dataclass(frozen=True)
 class Result:
-    """A trial. `value` is None unless it came to the end of its budget; `loss` is its last dev loss."""
+    """A trial. `value` is its metric, or None if the trial did not complete. `loss` is its last dev loss."""
 
     number: int
     state: str
@@ -37,7 +37,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A search that is finished."""
+    """A finished search."""
 
     name: str
     recorded: bool
@@ -46,11 +46,11 @@ class Tuning:
     trials: tuple[Result, ...]
     importance: Mapping[str, float]
     best: int  # the number of the best trial
-    run: Mapping[str, Any]  # its entry of `runs`
+    run: Mapping[str, Any]  # the best trial as an entry of `runs`
 
     @property
     def id(self) -> str:
-        """The name of its table, and the beginning of those of its figures."""
+        """The name of the table, and the prefix of the names of the figures."""
         return f"search-{self.name}{'-recorded' if self.recorded else ''}"
 
     @property
@@ -109,7 +109,7 @@ def of_trial(trial: Any, where: str) -> Result:
 
 
 def table(search: Tuning) -> Table:
-    """A row a trial: those with a value first, the best at the top."""
+    """Return a table with one row for each trial: first the completed trials, best first, then the others."""
     rows_of = [*search.completed(), *(trial for trial in search.trials if trial.value is None)]
     varied, metric = search.varied, METRICS[search.metric]
     columns = [Column("trial", "given"), *(Column(key, "given") for key in varied), Column("steps", "count")]
@@ -131,7 +131,7 @@ def table(search: Tuning) -> Table:
 
 
 def figures(search: Tuning) -> list[Figure]:
-    """Importance, history and parallel coordinates. Empty unless two trials have a value."""
+    """The history, parallel coordinates and importance. Empty if fewer than two trials have a value."""
     if len(search.completed()) < 2:
         return []
     drawn = [history(search)] + ([coordinates(search)] if search.varied else [])
@@ -139,7 +139,7 @@ def figures(search: Tuning) -> list[Figure]:
 
 
 def history(search: Tuning) -> Figure:
-    """The value of each trial in the order of the trials, and the best so far."""
+    """Plot the value of each completed trial against its number, and the best value so far."""
     canvas, plot = axes()
     trials = sorted(search.completed(), key=lambda trial: trial.number)
     numbers, values = [trial.number for trial in trials], [trial.value or 0.0 for trial in trials]

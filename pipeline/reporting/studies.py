@@ -1,4 +1,4 @@
-"""Runs that are compared: the selected runs by study, then the recorded ones by study."""
+"""Studies: groups of runs that are compared. The studies of selected runs come first, then those of recorded runs."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.published import BASE
 
-# The literature on the settings that a study varies. The first entry that names all of them counts.
+# What the literature says about the settings that a study varies. The first entry that contains all of them is used.
 CLAIMS = (
     ({"norm", "schedule"}, "Xiong et al. 2020: post-norm, the paper's, needs the warm-up; pre-norm trains without it."),
     (
@@ -17,18 +17,18 @@ CLAIMS = (
     ),
 )
 
-# Settings with which the literature expects a training to fail. Such a run is shown in its study only.
+# Settings with which the literature expects a training to fail. The summary, Tables 2 and 3 and the costs omit such a run.
 CONTROLS = ({"norm": "post", "schedule": "no_warmup"},)
 COMPARED = (
     *BASE,
     "batching",
     "seed",
-)  # settings in which runs are said to differ; the others concern the machine and the logs
+)  # the settings that `Study.varied` compares; other settings have no column in the table of a study
 
 
 @dataclass(frozen=True)
 class Study:
-    """Runs on one corpus. `recorded`: of results/, with a selected run where a run has no record."""
+    """Runs on one corpus. A `recorded` study has the runs of results/, and selected runs in place of missing records."""
 
     name: str
     corpus: str
@@ -37,7 +37,7 @@ class Study:
 
     @property
     def base(self) -> Evidence:
-        """The run from which the others differ."""
+        """The run with the fewest settings of its own, with which the others are compared."""
         return min(self.runs, key=lambda run: len(run.differences))
 
     def varied(self) -> list[str]:
@@ -46,17 +46,17 @@ class Study:
         return [key for key in COMPARED if len({settings.get(key) for settings in known}) > 1]
 
     def claim(self) -> str:
-        """What the literature says about the settings varied, or an empty text."""
+        """What the literature says about the varied settings, or an empty text."""
         varied = set(self.varied()) - {"seed"}
         return next((text for settings, text in CLAIMS if varied and varied <= settings), "")
 
     def caveat(self) -> str:
-        """What makes its runs hard to compare, or an empty text."""
+        """A warning if the runs were trained on different data, or an empty text."""
         sums = {run.at("training", "data_sum") for run in self.runs} - {None}
         return "Not all runs were trained on the same data, which also moves their scores." if len(sums) > 1 else ""
 
     def best_first(self) -> list[Evidence]:
-        """The runs by their BLEU on the test set; those without one at the end."""
+        """The runs by falling sacreBLEU on the test set; runs without a score come last."""
         scores = {run.name: score.score for run in self.runs if (score := run.measure("bleu-13a"))}
         return sorted(self.runs, key=lambda run: -scores.get(run.name, -1))
 
@@ -86,10 +86,10 @@ def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-    """Names, corpora and runs of studies. Each run is in one: the study that has most of the runs left on its corpus.
+    """Return (name, corpus, runs) of each study. A run is only in the study that has most of the runs left on its corpus.
 
-    The runs on a corpus are the study `selection` if one of them is in no study. A study of several corpora becomes as
-    many. The runs on a corpus that help a study of another corpus have the name of their corpus.
+    If a run is in no study of params.yaml, all runs on its corpus form the study `selection`. A study on several corpora
+    is divided into `STUDY-CORPUS`. A study only on a corpus other than that of its first run is named after the corpus.
     """
     known = catalogue(params)
     others = {run.corpus for run in runs if not any(run.run in members for members in known.values())}

@@ -1,6 +1,6 @@
 """A table as rows of values, and its renderings as Markdown, CSV and LaTeX.
 
-CSV holds the full values; the other renderings round them. None is a dash, in CSV an empty field.
+CSV holds unrounded values; the other renderings round them. None becomes a dash, and in CSV an empty field.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pipeline.reporting.evidence import Score
 from pipeline.workflow.times import duration
 
 DASH = "–"
-FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # a growth: O(n^2 d), n^1.98 d^1.02
+FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # an order of growth: O(n^2 d), n^1.98 d^1.02
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Column:
         return self.kind not in ("text", "run", "hash", "signature")
 
     def show(self, value: Any) -> str:
-        """`value` for a reader, without mark-up."""
+        """Return `value` as text, rounded and without mark-up."""
         if value is None:
             return DASH
         if self.kind == "count":
@@ -108,7 +108,7 @@ class Table:
         return self if any(row[place] for row in self.rows) else self.without(label)
 
     def reproducible(self) -> "Table":
-        """The table without its measured columns: equal whenever the results are equal."""
+        """The table without measured columns and notes, which is equal whenever the results are equal."""
         kept = self.without(*(column.label for column in self.columns if column.measured))
         return dataclasses.replace(kept, measured_notes=())
 
@@ -121,7 +121,7 @@ class Table:
         return {row[place] for row in self.rows}
 
     def scale(self, place: int) -> tuple[float, float] | None:
-        """The range of a column's intervals; None if it is not drawn or there is nothing to compare."""
+        """The range of a column's intervals; None if the column is not drawn or has fewer than two intervals."""
         scores = (
             [row[place] for row in self.rows if row[place] and row[place].low is not None]
             if self.columns[place].drawn

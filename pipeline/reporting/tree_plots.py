@@ -14,15 +14,15 @@ from pipeline.reporting.plots import Figure, svg
 from pipeline.settings.score_files import count, entry
 from transformer.config.reading import UserError, convert
 
-MOST = 40  # nodes of a tree; the least visited are left out
-ROW, COLUMN = 0.27, 0.85  # inches of a leaf and of a token
-BESIDE = 0.42  # of a column between the middle of a piece and the line beside it
-LONGEST = 9  # letters of a piece
+MOST = 40  # nodes of a tree that are drawn; the least visited are left out
+ROW, COLUMN = 0.27, 0.85  # inches: the height of a leaf, the width of a token
+BESIDE = 0.42  # distance from the middle of a piece to the line beside it, in columns
+LONGEST = 9  # letters of a piece that are shown
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A hypothesis. `parent` is its place in the list, -1 for the first."""
+    """A hypothesis. `parent` is the index of its parent in the list, -1 for the root, which is first."""
 
     parent: int
     piece: str
@@ -34,7 +34,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Trees:
-    """What search.json says of one sentence."""
+    """The content of search.json: the search tree and the beam search of one sentence."""
 
     name: str
     objective: str
@@ -46,7 +46,7 @@ class Trees:
 
 
 def selected(params: Mapping[str, Any], scores: Path) -> list[Trees]:
-    """The trees of the decodings of params.yaml that have one."""
+    """Return the trees of the decodings of params.yaml whose search.json exists and is not empty."""
     paths = {name: scores / "decodings" / name / "search.json" for name in params["decodings"]}
     return [of_file(name, path) for name, path in paths.items() if read(path)]
 
@@ -64,7 +64,7 @@ def of_file(name: str, path: Path) -> Trees:
 
 
 def branches(content: Any, where: str) -> tuple[Branch, ...]:
-    """The branches. Each follows its parent."""
+    """Return the branches. Raises UserError if a branch does not follow its parent."""
     found = convert(tuple[Branch, ...], content, where)
     for place, branch in enumerate(found):
         if not (branch.parent == -1 if place == 0 else 0 <= branch.parent < place):
@@ -91,7 +91,7 @@ def figure(trees: Trees) -> Figure:
 
 
 def most_visited(tree: Sequence[Branch]) -> list[Branch]:
-    """The chosen path and the most visited others, with their places in the shorter list. No child outlives its parent."""
+    """Return the chosen path and the most visited other branches, with new indices. Their parents are also kept."""
     order = sorted(range(len(tree)), key=lambda place: (not tree[place].chosen, -(tree[place].visits or 0), place))
     kept = sorted(order[:MOST])
     places = {old: new for new, old in enumerate(kept)} | {-1: -1}
@@ -112,7 +112,7 @@ def leaves(branches: Sequence[Branch]) -> int:
 
 
 def rows(branches: Sequence[Branch]) -> list[float]:
-    """The height of each branch: leaves one below the other, a parent at the height of its first child."""
+    """Return the row of each branch, from the top. Each leaf has its own row; a parent is in the row of its first child."""
     children: list[list[int]] = [[] for _ in branches]
     for place, branch in enumerate(branches):
         if branch.parent >= 0:

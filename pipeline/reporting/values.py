@@ -26,7 +26,7 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Point:
-    """The prefixes of an interval of the value."""
+    """The prefixes whose value lies in one interval: their mean value, mean final score and number."""
 
     value: float
     score: float
@@ -35,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True)
 class AtLength:
-    """The prefixes of a number of tokens."""
+    """The prefixes of one length in tokens. `correlation` is that of their values and final scores."""
 
     length: int
     prefixes: int
@@ -44,7 +44,7 @@ class AtLength:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What scores/values/NAME.json says of a value on dev."""
+    """The calibration of a value on dev, from scores/values/NAME.json or its record in results/values/."""
 
     name: str
     recorded: bool
@@ -88,7 +88,7 @@ def of_file(name: str, path: Path, recorded: bool = False) -> Calibration:
 
 
 def table(values: Sequence[Calibration]) -> Table | None:
-    """A row a value; None if there is none."""
+    """Return a table with one row for each value, or None if there are no values."""
     if not values:
         return None
     columns = [
@@ -133,7 +133,7 @@ def calibration(value: Calibration) -> Figure:
 
 
 def draw_reliability(plot: Axes, value: Calibration) -> None:
-    """Value against final score; the area of a point is its share of the prefixes."""
+    """Plot the mean final score against the value. The area of a point grows with its share of the prefixes."""
     plot.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
     areas = [12 + 150 * point.prefixes / value.prefixes for point in value.reliability]
     places = [point.value for point in value.reliability], [point.score for point in value.reliability]
@@ -143,7 +143,7 @@ def draw_reliability(plot: Axes, value: Calibration) -> None:
 
 
 def draw_by_length(plot: Axes, value: Calibration) -> None:
-    """The correlation of value and final score by prefix length, and that of the length over all prefixes, dashed."""
+    """Plot the correlation of value and score by prefix length. Dashed: that of length and score, over all prefixes."""
     points = {point.length: point.correlation for point in value.by_length if point.correlation is not None}
     plot.plot(list(points), list(points.values()), color=COLOURS[0])
     if value.correlation_of_length is not None:

@@ -8,7 +8,7 @@ from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.published import BASE
 from pipeline.reporting.tables import Column, Table
 
-# Table 3's columns of settings; `positions` tells row E apart.
+# The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
 SETTINGS = {
     "N": "N",
     "d_model": "d_model",
@@ -26,12 +26,12 @@ GROUPS = ("base", "A", "B", "C", "D", "E", "big", "other")
 
 
 def stated(run: Evidence) -> dict[str, Any]:
-    """A run's values of the settings that the paper states."""
+    """Return a run's values of the settings in BASE."""
     return {key: run.settings.get(key) for key in BASE}
 
 
 def group(settings: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
-    """The group of Table 3 that a variation of `reference` belongs to."""
+    """Return the group of Table 3 to which the differences from `reference` belong, or `other`."""
     changed = {key for key in settings if settings[key] != reference[key]}
     if not changed:
         return "base"
@@ -57,7 +57,7 @@ def cells(settings: Mapping[str, Any], reference: Mapping[str, Any], is_referenc
 
 
 def merged(table: Table) -> Table:
-    """The table with one column for the row and its settings, which a narrow screen shows beside the first score."""
+    """Merge the settings into the first column, so that a narrow screen shows them beside the first result."""
     own = {*SETTINGS, OTHERS}
     places = [place for place, column in enumerate(table.columns) if column.label in own]
     rows = []

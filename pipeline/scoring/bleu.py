@@ -1,9 +1,9 @@
-"""The BLEU matrix: the scores of one hypothesis file by every variant of BLEU that the literature uses, and by chrF.
+"""The BLEU matrix: the scores of the translations of one set by several variants of BLEU and by chrF.
 
 Variants of BLEU differ mostly in the tokeniser, so each score has a signature. The paper reports tokenised BLEU
-(section 6.1): it replaces typographic punctuation, tokenises with Moses, splits German compounds at hyphens, and runs
-multi-bleu.perl. The reference of newstest2014 has typographic quotes. Published results replaced them in the reference
-too, so the matrix has both variants.
+(section 6.1): typographic punctuation is replaced, Moses tokenises the text, German compounds are split at hyphens, and
+multi-bleu.perl computes the score. The reference of newstest2014 has typographic quotes. Published results also replace
+them in the reference, so the matrix has a variant with this replacement and a variant without it.
 """
 
 import functools
@@ -36,7 +36,7 @@ def normaliser():
 
 
 def replace_unicode_punctuation(line: str) -> str:
-    """The output of replace-unicode-punctuation.perl. Quotes and ellipses become ASCII, except the low quote „."""
+    """The output of replace-unicode-punctuation.perl. “ ” ’ and … become ASCII. The quotes „ ‚ ‘ « and » stay."""
     return normaliser().replace_unicode_punct(line)
 
 
@@ -44,15 +44,15 @@ def tokenise(line: str, language: str) -> str:
     """The output of Moses' tokenizer.perl -q -l `language`: hyphens stay, special characters are escaped."""
     tokens = moses(language).tokenize(line, return_str=True)
     # The current script splits off the last full stop even after an abbreviation ("at 10 p.m."). sacremoses is a port
-    # of an older version. With this substitution, every line of newstest2014 is equal in German, French and English.
+    # of an older version. With this substitution, both tokenise newstest2014 alike in German, French and English.
     return re.sub(r"(?<=[^ .])\.$", " .", tokens)
 
 
 def split_compounds(line: str) -> str:
     """Turn `rich-text` into `rich ##AT##-##AT## text`.
 
-    The one pass from the left splits only the first hyphen of `a-b-c`. The pattern matches bytes, as in `perl -ple`. It
-    splits both hyphens of `vis-à-vis`, because à is two bytes.
+    The matches do not overlap, so only the first hyphen of `a-b-c` is split. The pattern matches bytes, as in
+    `perl -ple`. Both hyphens of `vis-à-vis` are split, because à is two bytes.
     """
     return re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode()).decode()
 
@@ -83,15 +83,15 @@ class Measure:
         """The sufficient statistics of each segment, one row per segment. Their sum gives the score of the corpus."""
         prepared = [self.hypothesis(line) for line in hypotheses]
         answers = [[self.reference(line) for line in references]]
-        # sacreBLEU's own significance tests use this private method and the next one. Its version is pinned.
+        # This private method and the one in `score` are also used by sacreBLEU's significance tests. Its version is pinned.
         return np.array(self.metric._extract_corpus_statistics(prepared, answers), dtype=float)
 
     def score(self, counts: np.ndarray) -> float:
-        """The score for the sum of statistics."""
+        """The score, given the sum of `statistics` over the segments."""
         return self.metric._compute_score_from_stats(counts.tolist()).score
 
     def signature(self, resamples: int, seed: int) -> str:
-        """sacreBLEU's signature with the steps of this measure. Call `statistics` first."""
+        """sacreBLEU's signature with the bootstrap settings and the steps of this measure. Call `statistics` first."""
         signature = self.metric.get_signature()
         for name, value in {**({"bs": resamples, "seed": seed} if resamples else {}), **self.steps}.items():
             signature.update(name, value)
@@ -130,7 +130,7 @@ def multi_bleu(lowercase: bool) -> BLEU:
 
 
 def resampling(pairs: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each bootstrap resample draws each segment, [resamples, pairs]. sacreBLEU draws the same for `seed`."""
+    """How often each bootstrap resample draws each segment, [resamples, pairs]; as in sacreBLEU for the same `seed`."""
     drawn = np.random.default_rng(seed).choice(pairs, size=(resamples, pairs), replace=True)
     of_resample = np.arange(resamples)[:, None] * pairs
     return np.bincount((drawn + of_resample).ravel(), minlength=resamples * pairs).reshape(resamples, pairs)
@@ -146,8 +146,8 @@ def interval(scores: Sequence[float]) -> tuple[float, float]:
 def matrix(hypotheses: Sequence[str], references: Sequence[str], language: str, resamples: int, seed: int) -> dict:
     """Score `hypotheses` against `references` by every measure. Each entry has a score, a 95% interval and a signature.
 
-    The interval is from a bootstrap over segments, with the same resamples for all measures. It is null if `resamples`
-    is 0.
+    The interval is from a bootstrap over segments, with the same resamples for all measures. `low` and `high` are None
+    if `resamples` is 0.
     """
     assert len(hypotheses) == len(references) > 0
     weights = resampling(len(references), resamples, seed).astype(float)

@@ -1,4 +1,4 @@
-"""How well predicted values agree with the final scores.
+"""Measures how well predicted values agree with the final scores.
 
 Shapes: M prefixes.
 """
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-INTERVALS = 10  # of the value, in the reliability curve
-FEWEST = 30  # prefixes of one length or of one interval; fewer are left out
+INTERVALS = 10  # intervals of the value in the reliability curve
+FEWEST = 30  # a length or an interval with fewer prefixes is left out of the result
 
 
 def calibration(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) -> dict[str, Any]:
-    """The content of a score file: correlations, the reliability curve and its mean distance from the diagonal.
+    """The measurements for a score file: means, correlations, the calibration error and the reliability curve.
 
-    `length_M` is the number of tokens of each prefix. `correlation_of_length` is what the length alone predicts.
+    `length_M` is the number of tokens of each prefix. `correlation_of_length` is between length and score.
     """
     return {
         "prefixes": len(value_M),
@@ -29,14 +29,14 @@ def calibration(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) 
 
 
 def correlation(one_M: np.ndarray, other_M: np.ndarray) -> float | None:
-    """Pearson's correlation; None where one of both is constant."""
+    """Pearson's correlation, or None if there are fewer than two values or one of the arrays is constant."""
     if len(one_M) < 2 or np.ptp(one_M) == 0 or np.ptp(other_M) == 0:
         return None
     return rounded(np.corrcoef(one_M, other_M)[0, 1])
 
 
 def by_length(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) -> list[dict[str, Any]]:
-    """The correlation among the prefixes of each length, while there are enough of them."""
+    """The correlation among the prefixes of each length, up to the first length with fewer than FEWEST prefixes."""
     points = []
     for length in range(int(length_M.max()) + 1):
         chosen_M = length_M == length
@@ -48,7 +48,7 @@ def by_length(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) ->
 
 
 def reliability(value_M: np.ndarray, score_M: np.ndarray) -> list[dict[str, Any]]:
-    """The mean value and the mean score of the prefixes whose value is in each interval, without empty intervals."""
+    """The mean value, the mean score and the number of prefixes in each interval. Empty intervals are left out."""
     interval_M = np.minimum((value_M * INTERVALS).astype(int), INTERVALS - 1)
     return [
         {
@@ -61,7 +61,7 @@ def reliability(value_M: np.ndarray, score_M: np.ndarray) -> list[dict[str, Any]
 
 
 def calibration_error(value_M: np.ndarray, score_M: np.ndarray) -> float:
-    """The mean distance between value and score over the intervals, weighted by their prefixes."""
+    """The mean distance between mean value and mean score of an interval, weighted by its number of prefixes."""
     points = reliability(value_M, score_M)
     return rounded(sum(abs(point["value"] - point["score"]) * point["prefixes"] for point in points) / len(value_M))
 

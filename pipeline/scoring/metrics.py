@@ -1,4 +1,4 @@
-"""The scores by which runs are compared. `dvc metrics show` prints them; the report shows all scores."""
+"""The scores by which runs and decodings are compared. `dvc metrics show` prints them; the report shows all scores."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +16,6 @@ def metrics(table: Mapping[str, Any], translations: Path) -> dict[str, float]:
 
 
 def of_set(name: str, scored: Mapping[str, Any]) -> dict[str, float]:
-    """The scores of one translation of a set for metrics.json. Each key begins with the name of the set."""
+    """The scores of one translation of a set for metrics.json. Each key begins with `name`."""
     names = {"sacrebleu": "bleu-13a", "bleu_paper": "bleu-paper", "chrf": "chrf"}
     return {f"{name}_{short}": scored["metrics"][measure]["score"] for short, measure in names.items()}

@@ -31,7 +31,7 @@ def scores(hypotheses: Sequence[str], references: Sequence[str], language: str, 
 def set_scores(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> dict:
     """The scores of the translation of a whole set.
 
-    An empty reference is scored as a reference of length 0. Without it, a different test set would have the same name.
+    An empty reference is scored as a reference of length 0. Leaving it out would change the test set but not its name.
     """
     reference = chosen.path("raw", "target")
     hypotheses, references = aligned(translation, reference)

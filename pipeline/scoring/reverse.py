@@ -9,7 +9,7 @@ from transformer.translator import Translator
 def source_log_prob(reverse: Translator, translations: list[str], sources: list[list[int]]) -> list[float]:
     """log p(source | translation) of each pair, in nats. An empty translation has a score, too.
 
-    `sources` are pieces of the reverse model's vocabulary, without EOS.
+    `sources` are ids of pieces in the reverse model's vocabulary, without EOS.
     """
     given = reverse.encode(reverse.normalise(translations))
     scores = log_probabilities([reverse.model], given, sources, reverse.config.batch_tokens, empty=True)
@@ -17,7 +17,7 @@ def source_log_prob(reverse: Translator, translations: list[str], sources: list[
 
 
 def source_probability(reverse: Translator, translations: list[str], lines: list[str]) -> list[float]:
-    """The geometric mean of the probabilities of the pieces of a source line and its EOS, from 0 to 1, of each pair."""
+    """For each pair, the geometric mean of the probabilities of the source's pieces and EOS, from 0 to 1."""
     sources = reverse.encode(lines)
     scores = source_log_prob(reverse, translations, sources)
     return [math.exp(score / (len(source) + 1)) for score, source in zip(scores, sources)]

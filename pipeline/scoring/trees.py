@@ -1,4 +1,4 @@
-"""The search tree of one sentence of a decoding, with the beam's, as a score file for the report."""
+"""The search tree of one sentence of a decoding and the beam search of this sentence, as a score file for the report."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,12 +13,12 @@ from transformer.decoders.steps import Decoder, SourceBatch
 from transformer.decoders.trees import Branch, beam_of, tree_of
 from transformer.translator import Translator
 
-LENGTHS = range(5, 21)  # pieces of a source whose tree says something and can be read
+LENGTHS = range(5, 21)  # pieces of a source; a smaller tree shows too little, a larger one is illegible
 
 
 @torch.inference_mode()
 def search_tree(translator: Translator, decoder: Decoder, lines: Sequence[str], config: DecodingConfig) -> dict:
-    """The trees of the shortest sentence of LENGTHS; {} for a decoder without a tree, and without such a sentence."""
+    """The two trees of the shortest sentence within LENGTHS, or {} without such a sentence or without a tree search."""
     if not isinstance(decoder, Mcts):
         return {}
     sources = translator.encode(list(lines))
@@ -41,7 +41,7 @@ def search_tree(translator: Translator, decoder: Decoder, lines: Sequence[str], 
 
 
 def described(branches: Sequence[Branch], translator: Translator) -> list[dict[str, Any]]:
-    """The branches with pieces in place of ids and rounded numbers."""
+    """The branches with rounded numbers, and with pieces instead of ids."""
     special = {BOS: "<s>", EOS: "</s>"}
     rows = []
     for branch in branches:

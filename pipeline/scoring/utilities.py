@@ -1,4 +1,4 @@
-"""The utilities of MBR decoding: the mean similarity of a candidate to references, in 0 to 100."""
+"""The utilities of MBR decoding: the mean similarity of a candidate to references, from 0 to 100."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Texts = Callable[[Sequence[Sequence[int]]], list[str]]
 
 
 def bleu(candidates: list[str], references: list[str]) -> list[float]:
-    """The mean sentence BLEU of each candidate, by sacreBLEU: tokens of 13a, effective order, exponential smoothing."""
+    """The mean sentence BLEU of each candidate, by sacreBLEU: tokeniser 13a, effective order, exponential smoothing."""
     metric, counts = BLEU(effective_order=True), Counter(references)
 
     def mean(candidate: str) -> float:
@@ -24,7 +24,7 @@ def bleu(candidates: list[str], references: list[str]) -> list[float]:
 
 
 def chrf(candidates: list[str], references: list[str]) -> list[float]:
-    """The mean sentence chrF of each candidate, by fastChrF, which equals sacreBLEU's."""
+    """The mean sentence chrF of each candidate. fastChrF computes the same scores as sacreBLEU."""
     (rows,) = pairwise_chrf([candidates], [references])
     return [sum(row) / len(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The value of a model's prefixes: its samples, its training and its calibration, whatever score it learns."""
+"""Trains a value of a model's prefixes on samples and measures its calibration, for any score of a translation."""
 
 import argparse
 import shutil
@@ -45,7 +45,7 @@ class Prefixes:
 
 
 def evenly(lines: Sequence[str], count: int) -> list[str]:
-    """`count` of the lines, evenly spaced, or all if there are no more."""
+    """`count` of the lines, evenly spaced, or all lines if there are fewer."""
     kept = min(count, len(lines))
     return [lines[number * len(lines) // kept] for number in range(kept)]
 
@@ -61,7 +61,7 @@ def training_text(folder: Path, pair: tuple[str, str], count: int) -> tuple[list
 def prefixes(
     translator: Translator, text: tuple[list[str], list[str]], run: ValueRun, scored: Scores, name: str
 ) -> Prefixes:
-    """Sample translations of the source lines and score them."""
+    """Sample translations of the source lines, score them and return their prefixes."""
     lines, references = text
     with Progress(total=sum(map(bool, lines)), desc=f"samples of {name}", unit="sentence") as bar:
         found = translator.n_best(lines, name, run.samples.number, bar.update, decoder_of(run.samples))
@@ -82,7 +82,7 @@ def prefixes(
 
 
 def whole(source: Sequence[int], ids: Sequence[int], extra_length: int) -> list[int]:
-    """The sample from BOS on. A sample that its limit cut has no EOS."""
+    """The ids of a sample with BOS and EOS. A sample that reached the length limit has no EOS."""
     return [BOS, *ids, *([EOS] if len(ids) < len(source) + extra_length else [])]
 
 
@@ -103,7 +103,7 @@ def states(translator: Translator, sources: Sequence[Sequence[int]], targets: Se
 def train(
     arguments: argparse.Namespace, params: Mapping[str, Any], run: ValueRun, scored: Scores, device: torch.device
 ) -> None:
-    """Train a value for the scores of `scored` and write what the two stages write."""
+    """Train a value on the scores of `scored`. Writes the outputs of the stages `value` and `reverse_value`."""
     started = time.monotonic()
     translator = Translator.load(arguments.model, device, **vars(run.samples.config))
     pair = languages(params, run.corpus)

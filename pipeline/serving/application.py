@@ -1,4 +1,4 @@
-"""The HTTP interface: the page, its searches, and translation by batches across requests."""
+"""The HTTP interface: the page, its searches, and translation in batches that combine the texts of several requests."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAP
 
 
 async def invalid(_: Request, error: Any) -> Response:
-    """The answer to an invalid body. Of the body, it repeats at most the beginning of an unknown key."""
+    """The answer to an invalid body. It repeats no part of the body except the beginning of an unknown key."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
     return refusal(422, f"{place[:80]}: {first['msg']}")

@@ -1,4 +1,4 @@
-"""Batches across requests: a worker thread translates all texts that wait, as far as they fit into one batch."""
+"""Batches of texts from several requests: a worker thread translates as many waiting texts at once as fit into a batch."""
 
 import logging
 import threading
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from transformer.translator import Hypothesis, Translator
 
-GATHER = 0.01  # seconds to wait after a batch, at most, until as many texts wait as the batch had
+GATHER = 0.01  # the worker waits at most so many seconds for as many texts as the last batch had
 log = logging.getLogger(__name__)
 
 
@@ -43,12 +43,12 @@ class TranslatorEngine:
 
 
 class QueueFull(Exception):
-    """No room for the texts of a request."""
+    """The queue has no room for the texts of a request, or has stopped."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A text that waits."""
+    """A text in the queue."""
 
     text: str
     pieces: int

@@ -1,4 +1,4 @@
-"""Middleware that reads the body of a request, with a bound on its size and on the time that it takes."""
+"""Middleware that reads the body of a request and limits its size and the time for receiving it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping

@@ -9,13 +9,13 @@ from typing import Any
 from pipeline.tracking.client import ROOT
 from pipeline.tracking.store import opened, uri
 
-# The packages that transformer/ imports or that MLflow needs to load the model. Without this list, MLflow would load
-# the model to find them.
+# The packages that MLflow needs to load the model or that transformer/ imports, without sacremoses, which only
+# `normalise.punctuation` uses. Without this list, MLflow would load the model to find them.
 REQUIREMENTS = ("mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors")
 
 
 def requirements() -> list[str]:
-    """The installed versions, without the suffix of torch's build, such as +cpu, which package indexes do not list."""
+    """REQUIREMENTS with the installed versions, without a build suffix such as +cpu, which package indexes do not list."""
     return [f"{name}=={version(name).partition('+')[0]}" for name in REQUIREMENTS]
 
 

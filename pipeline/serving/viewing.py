@@ -1,4 +1,4 @@
-"""What the page shows of one search, as JSON objects: the steps, then the pieces with alternatives and attention."""
+"""The data of a search for the page, as JSON objects: source, steps, and the result with alternatives and attention."""
 
 import base64
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Viewer:
         self.pieces = translator.vocabulary.pieces(range(translator.vocabulary.size))
 
     def about(self) -> dict[str, Any]:
-        """Return the name, the sizes and the examples of the model, for the head of the page."""
+        """Return the name, languages, sizes, beam and examples of the model, for the head of the page."""
         model, text = self.translator.model, self.translator.text_config
         return {
             "name": self.name,
@@ -45,14 +45,14 @@ class Viewer:
         }
 
     def source(self, text: str) -> list[int]:
-        """The ids of a text. Raises UserError for an empty one."""
+        """The ids of a text. Raises UserError for an empty text."""
         (ids,) = self.translator.encode(self.translator.normalise([text]))
         if not ids or not text.strip():
             raise UserError("text: empty; a sentence is expected")
         return ids
 
     def events(self, source: list[int], prefix: list[int]) -> Iterator[dict[str, Any]]:
-        """The search for `source`, forced to begin with `prefix`. Each step is computed when it is asked for.
+        """The events of the search for `source`. The translation begins with `prefix`. Each step is computed on request.
 
         Raises UserError, before the first event, for a prefix that is not possible.
         """

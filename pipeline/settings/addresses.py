@@ -39,7 +39,7 @@ def require_address(address: str) -> None:
 def is_url(address: str) -> bool:
     """Return True for the URL of a file and False for a path.
 
-    Raises UserError for what `on_the_web` refuses, and for a URL that does not end in a file name.
+    Raises UserError for an address that `on_the_web` refuses, and for a URL that does not end in a file name.
     """
     if not on_the_web(address):
         return False
@@ -51,7 +51,7 @@ def is_url(address: str) -> bool:
 def on_the_web(address: str) -> bool:
     """Return True for an http or https URL and False for a path.
 
-    Raises UserError for any other scheme (file:, ftp:, ...) and for a URL that cannot be parsed.
+    Raises UserError for another scheme (file:, ftp:, ...), and for a URL with an invalid host or port or a .. in its path.
     """
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
     if scheme is None:
@@ -62,7 +62,7 @@ def on_the_web(address: str) -> bool:
         parts = urllib.parse.urlsplit(address)
         valid = parts.hostname and parts.port != 0 and ".." not in parts.path.split("/")
     except ValueError:
-        valid = False  # brackets without an IPv6 address, or a port that is not a number
+        valid = False  # for example brackets without an IPv6 address, or a port that is not a number up to 65535
     if not valid:
         raise UserError(f"{address!r} is refused; a URL has a host and no .., as in https://host/dev.tgz")
     return True

@@ -15,12 +15,12 @@ from pipeline.settings.params import entry
 from transformer.config.decoders import DECODERS, Choice
 from transformer.config.reading import UserError, read, require, shown
 
-MORE = ("mbr", "value_beam", "mcts")  # decoders that need more than a model
+MORE = ("mbr", "value_beam", "mcts")  # decoders that need a utility, or may need a value or references
 
 
 @dataclass(frozen=True)
 class Monolingual:
-    """Text in the target language of the corpus, a sentence a line."""
+    """Text in the target language of the corpus, one sentence per line."""
 
     text: str  # a URL or a path below text/; .gz, .xz and .sgm are decoded
     sha256: str | None  # of the decompressed file
@@ -40,7 +40,7 @@ class Monolingual:
 
 @dataclass(frozen=True)
 class BackTranslation:
-    """One entry. params.yaml explains each setting."""
+    """One entry, without `decoding`. params.yaml explains each setting."""
 
     corpus: str
     run: str
@@ -62,7 +62,7 @@ def back_translation(params: Mapping[str, Any], name: str) -> BackTranslation:
 def decoder(params: Mapping[str, Any], name: str) -> Choice:
     """Return the decoder of the entry `name`: `base.decoding` and `base.decoders`, changed by its `decoding`.
 
-    There are no references, and the model has no value, so the decoder must need neither.
+    Raises UserError for a decoder in MORE, because back-translation has no utility, no value and no references.
     """
     where = f"params.yaml: back_translations.{name}.decoding"
     given = entry(params, "back_translations", name).get("decoding")
@@ -75,7 +75,7 @@ def decoder(params: Mapping[str, Any], name: str) -> Choice:
 
 
 def require_no_circle(params: Mapping[str, Any], name: str) -> None:
-    """Raise UserError if the run of an entry is trained on the entry, directly or through other entries."""
+    """Raise UserError if the run of the entry `name` is trained on this entry, directly or through other entries."""
     chain = [name]
     while True:
         run = back_translation(params, chain[-1]).run

@@ -161,7 +161,7 @@ def check_model(params: Mapping, name: str) -> None:
 
 
 def check_runs(params: Mapping) -> None:
-    """Check the block `runs`. A run must keep at least as many checkpoints as it averages."""
+    """Check the block `runs`. A run must write and keep at least as many checkpoints as it averages."""
     if not mapping(params, "runs"):
         raise UserError("params.yaml: runs is empty; a run is a line like `demo-tiny: {corpus: demo, model: tiny}`")
     for name in names(params, "runs"):
@@ -171,7 +171,7 @@ def check_runs(params: Mapping) -> None:
         model = params["runs"][name]["model"]
         wanted = section(params, "models", model, "averaging", AveragingConfig).checkpoints
         written, why = training.steps // training.checkpoint_every, ""
-        if training.patience:  # the dev loss may be the lowest at the first evaluation
+        if training.patience:  # the training ends at the earliest step if the first dev loss is the lowest
             earliest = training.evaluate_every * (training.patience + 1)
             first = training.steps % training.checkpoint_every or training.checkpoint_every
             written = min(written, 1 + max(0, math.ceil((earliest - first) / training.checkpoint_every)))
@@ -185,7 +185,7 @@ def check_runs(params: Mapping) -> None:
 
 
 def check_corpora_in_use(params: Mapping) -> None:
-    """Check that `corpora_in_use` lists the corpora of `runs` and `back_translations`, which DVC cannot derive."""
+    """Check that `corpora_in_use` lists exactly the corpora of `runs` and `back_translations`. DVC cannot derive them."""
     in_use, needed = params["corpora_in_use"], corpora_needed(params)
     convert(tuple[str, ...], in_use, "params.yaml: corpora_in_use")
     for name, user in needed.items():
@@ -209,9 +209,9 @@ def check_set(params: Mapping, name: str) -> None:
 
 
 def check_value(params: Mapping, block: str, name: str) -> None:
-    """Check a value. Its runs must be selected, and its corpus must be that of its run.
+    """Check a value. Its runs must be selected, and its corpus must be the corpus of the run in `model`.
 
-    If the run is trained on a back-translation, the corpus must be the one that the back-translation extends.
+    If this run is trained on a back-translation, the corpus must be the corpus that the back-translation extends.
     """
     where, value = f"params.yaml: {block}.{name}", value_run(params, name)
     others = [other for other in BLOCKS_OF_VALUES if other != block]
@@ -229,7 +229,7 @@ def check_value(params: Mapping, block: str, name: str) -> None:
 
 
 def check_decoding(params: Mapping, name: str) -> None:
-    """Check a decoding. Its run must be selected, and its set must have the languages of the run's corpus."""
+    """Check a decoding. Its run, ensemble or value must be selected, and its set must have the model's languages."""
     where, decoding = f"params.yaml: decodings.{name}", decoding_run(params, name)
     require_own_name(params, "decodings", name, ("runs",))
     models = corpora_of_models(params) | corpora_of_values(params)
@@ -257,9 +257,9 @@ def corpora_of_sets(params: Mapping) -> dict[str, str]:
 
 
 def check_reverse_score(params: Mapping, name: str) -> None:
-    """Check a line of `reverse_scores`.
+    """Check a line of `reverse_scores`. Its set must be the set of a decoding and must occur in no other line.
 
-    Its run must be selected and must translate from the target language to the source language of its set.
+    Its run must be selected and must translate from the target language to the source language of the set.
     """
     where, chosen = f"params.yaml: reverse_scores.{name}", reverse_score(params, name)
     models = corpora_of_runs(params)
@@ -286,7 +286,7 @@ def require_reverse(params: Mapping, run: str, corpus_of_run: str, corpus: str, 
 def require_own_name(params: Mapping, block: str, name: str, others: Iterable[str]) -> None:
     """Raise UserError if `name` is also a name in one of the blocks `others`.
 
-    `make record` and the results in the terminal identify runs, decodings and values by their names alone.
+    `make record` and the results in the terminal identify an entry by its name alone.
     """
     for other in others:
         if name in params[other]:
@@ -312,7 +312,7 @@ def check_back_translation(params: Mapping, name: str) -> None:
 
 
 def check_search(params: Mapping, name: str) -> None:
-    """Check a search. Its corpus must be that of a run, with which the best trial is compared."""
+    """Check a search. Its corpus must be the corpus of a run in `runs`, with which the user compares the best trial."""
     corpus, known = search(params, name).config.corpus, {run["corpus"]: None for run in params["runs"].values()}
     if corpus not in known:
         raise UserError(

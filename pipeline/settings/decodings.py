@@ -1,4 +1,4 @@
-"""The block `decodings`: translations of a set by a trained model. It causes no training."""
+"""The block `decodings`: translations of a set by a trained model. A decoding causes no training."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from transformer.config.reading import UserError, convert, keys, read, shown, un
 
 @dataclass(frozen=True)
 class DecodingRun:
-    """A decoding: a model folder below models/ (RUN/average), a set below data/sets/, and the decoder."""
+    """A decoding: a model folder below models/ (for example RUN/average), a set below data/sets/, and the decoder."""
 
     model: str
     set: str
@@ -31,7 +31,7 @@ def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
 
 
 def named(values: Mapping[str, Any], expected: Mapping[str, str], where: str) -> list[str]:
-    """Return the texts under the keys of `expected`, which states for each key what it has to name."""
+    """Return the value of each key of `expected`, which holds a description of each value for the error message."""
     for key, meaning in expected.items():
         if not isinstance(values.get(key), str):
             raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {meaning} is expected")
@@ -39,9 +39,9 @@ def named(values: Mapping[str, Any], expected: Mapping[str, str], where: str) ->
 
 
 def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str, used: bool = True) -> Choice:
-    """Return the decoder that `values` names, with its settings in `base`, changed by `values`.
+    """Return the decoder that `values` names. Its settings are those of `base`, changed by `values`.
 
-    The settings of a decoder that is not `used` need not fit those of `base.decoding`.
+    If `used` is False, the decoder's own settings are not compared with those of `DecodingConfig`.
     """
     name = values.get("decoder", DEFAULT)
     require_decoder(name, list(DECODERS), where)
@@ -62,7 +62,7 @@ def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str, use
 
 
 def of_base(params: Mapping[str, Any], decoder: str) -> Mapping[str, Any]:
-    """Return `base.decoders.NAME`. Raises UserError for an unknown key and for a missing one of PARTS."""
+    """Return `base.decoders.NAME`. Raises UserError for an unknown key and for a missing key of PARTS."""
     base, where, cls = (
         entry(params["base"], "decoders", decoder),
         f"params.yaml: base.decoders.{decoder}",
@@ -87,7 +87,7 @@ def require_keys(values: Mapping[str, Any], valid: list[str], where: str) -> Non
 
 
 def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingConfig) -> Choice:
-    """Return the decoder under a key of PARTS. Its common settings are those of the decoder that uses it: `config`."""
+    """Return a decoder that another decoder (PARTS) or a value (`samples`) uses. `config` gives its COMMON settings."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; {{decoder: NAME, number: N}} is expected")
     name, simple = values.get("decoder"), [name for name, cls in DECODERS.items() if not cls.PARTS]

@@ -6,5 +6,5 @@ from typing import Any
 
 
 def digest(value: Any) -> str:
-    """Return the sha256 of `value` as canonical JSON."""
+    """Return the sha256, in hexadecimal, of the JSON text of `value` with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -83,7 +83,7 @@ class Part:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Source and target, of a part that is two files or two members of an archive."""
+        """Return the source and the target of a part that consists of two files or two members of an archive."""
         assert self.source is not None and self.target is not None
         return self.source, self.target
 

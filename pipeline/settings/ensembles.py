@@ -1,4 +1,4 @@
-"""The block `ensembles`: two models whose probabilities are averaged. It causes no training."""
+"""The block `ensembles`: two models whose probabilities are averaged. An ensemble causes no training."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def ensemble(params: Mapping[str, Any], name: str) -> EnsembleConfig:
 
 
 def corpora_of_runs(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the corpus of the model of each run."""
+    """Return the corpus of each run, by its model folder (RUN/average)."""
     return {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
 
 
@@ -42,6 +42,6 @@ def require_model(model: str, models: Iterable[str], where: str) -> None:
 
 
 def corpora_of_models(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the corpus of each model that a decoding can name."""
+    """Return the corpus of each run and each ensemble, by its model folder."""
     models = corpora_of_runs(params)
     return models | {f"{FOLDER}/{name}": models[ensemble(params, name).first] for name in params["ensembles"]}

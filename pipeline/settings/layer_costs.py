@@ -12,10 +12,10 @@ from transformer.config.reading import read, require
 class LayerCostsConfig:
     """The block `layer_costs` of params.yaml: the sizes n, d, k and r, and the settings of the measurement."""
 
-    lengths: tuple[int, ...]  # n, the positions
-    widths: tuple[int, ...]  # d, the dimensions
-    kernel: int  # k, of the convolution
-    neighbourhood: int  # r, of restricted self-attention
+    lengths: tuple[int, ...]  # n, the sequence length
+    widths: tuple[int, ...]  # d, the representation dimension
+    kernel: int  # k, the kernel size of the convolution
+    neighbourhood: int  # r, the neighbourhood of restricted self-attention
     batch: int
     repeats: int
     seed: int

@@ -1,4 +1,4 @@
-"""Reads params.yaml. A corpus, a model or a run lists only its differences from `base`."""
+"""Reads params.yaml. A corpus or a model lists only its differences from `base`, a run only those from its model."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ def parse(text: str) -> dict[str, Any]:
         yaml = YAML(typ="safe")
         yaml.Constructor = Constructor
         params = yaml.load(text)
-    except (YAMLError, TypeError, AssertionError) as error:  # the last two are for invalid keys
+    except (YAMLError, TypeError, AssertionError) as error:  # TypeError and AssertionError: an invalid key
         why = str(error) or "a key occurs twice in !!omap"
         raise UserError(f"{PARAMS} cannot be read: {' '.join(why.split())}") from None
     if not isinstance(params, dict):
@@ -54,7 +54,7 @@ def require_shallow(text: str) -> None:
 
 
 class Constructor(SafeConstructor):
-    """ruamel.yaml's constructor. Its errors state the line of the refused value."""
+    """ruamel.yaml's constructor, with limits on the number and the size of values. It states the line of a wrong value."""
 
     def construct_document(self, node: Node) -> Any:
         if size(node, {}) > MOST_VALUES:
@@ -97,7 +97,7 @@ def entry(params: Mapping, block: str, name: str) -> Mapping:
 
 
 def text_corpus(params: Mapping, corpus: str) -> str:
-    """Return the entry of `corpora` behind the corpus of a run: the corpus itself, or that of a back-translation."""
+    """Return the name in `corpora` for the corpus of a run: the same name, or `corpus` of a back-translation."""
     augmented = params.get("back_translations")
     if not isinstance(augmented, Mapping) or corpus not in augmented:
         return corpus
@@ -143,7 +143,7 @@ OWNERS = {
 
 
 def require_known(given: Iterable, valid: list[str], params: Mapping, where: str) -> None:
-    """Raise UserError for an unknown key. If the key is one of another section, the message names that section."""
+    """Raise UserError for an unknown key. If another section has this key, the message names the section."""
     for key in given:
         if key not in valid:
             sections = [name for name in OWNERS if isinstance(key, str) and key in entry(params, "base", name)]

@@ -1,4 +1,4 @@
-"""How translations are scored: `base.scoring`."""
+"""The settings for scoring translations: `base.scoring`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -58,10 +58,10 @@ class Dimension:
     name: str
     choices: tuple[Mapping[str, Any], ...] = ()
     range: Range | None = None
-    whole: bool = False  # the range is of a setting that is a whole number
+    whole: bool = False  # the setting of the range is a whole number
 
     def settings(self, value: Any) -> dict[str, Any]:
-        """Return the settings for a sampled value: the number of a choice, or a number of the range."""
+        """Return the settings for a sampled value, which is the index of a choice or a number in the range."""
         if self.range is None:
             return dict(self.choices[value])
         rounded = min(max(float(f"{value:.{DIGITS}g}"), self.range.low), self.range.high)
@@ -88,7 +88,7 @@ class Search:
 def search(params: Mapping[str, Any], name: str) -> Search:
     """Return the search `name` of params.yaml.
 
-    Raises UserError if the search is invalid, or if one of the settings of `combinations_of` is.
+    Raises UserError if the search is invalid, or if the settings of a combination of `combinations_of` are invalid.
     """
     where, values = f"params.yaml: searches.{name}", entry(params, "searches", name)
     require_known(values, [*keys(SearchConfig), "space"], params, where)
@@ -142,7 +142,7 @@ def require_different(space: tuple[Dimension, ...], where: str) -> None:
 def combinations_of(space: tuple[Dimension, ...]) -> Iterator[dict[str, Any]]:
     """Yield settings that together contain every pair of samples of every two dimensions.
 
-    A setting limits at most one other setting (d_model and h, for example). If the yielded settings are
+    Each condition on settings concerns at most two of them (for example d_model and h). If the yielded settings are
     valid, all combinations of choices and ends of ranges are therefore valid. Numbers between the ends are not tested.
     """
     first = {key: value for one in space for key, value in one.samples()[0].items()}
@@ -156,7 +156,7 @@ def combinations_of(space: tuple[Dimension, ...]) -> Iterator[dict[str, Any]]:
 def trial_settings(
     params: Mapping[str, Any], name: str, search: Search, settings: Mapping[str, Any]
 ) -> tuple[ModelConfig, TrainingConfig]:
-    """Return the settings of a trial: those of its run, with the budget, and one checkpoint, at the end."""
+    """Return the settings of a trial: those of its run, `steps` of the search (if given) and one checkpoint, at the end."""
     try:
         _, model, training = run_settings({**params, "runs": {name: search.run(settings)}}, name)
     except UserError as error:

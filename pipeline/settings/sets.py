@@ -22,7 +22,7 @@ class SetConfig:
 def set_config(params: Mapping[str, Any], name: str) -> SetConfig:
     """Return the set `name` of params.yaml.
 
-    Raises UserError for an invalid entry, and for an archive that is not one of its corpus.
+    Raises UserError for an invalid entry, and for an archive that the corpus of the set does not have.
     """
     where, values = f"params.yaml: sets.{name}", entry(params, "sets", name)
     corpus = values.get("corpus")

@@ -1,4 +1,4 @@
-"""Studies: runs and what belongs to them, which `make study` selects together."""
+"""The block `studies`: runs with their sets, decodings and other entries, which `make study` selects together."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ STUDY = (
 
 
 def study(params: Mapping, name: str) -> dict:
-    """Return the blocks that the study `name` selects: those it has, and the corpora that they need."""
+    """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
     where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
     require_known(chosen, list(STUDY), params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}

@@ -1,8 +1,8 @@
-"""The blocks `values` and `reverse_values`: each line trains a value on samples of a model. It trains no run.
+"""The blocks `values` and `reverse_values`: each line trains a value on samples of a model. No line trains a run.
 
 A value predicts the final score of a translation from a prefix of it. A value of `values` predicts a score against the
-reference. A value of `reverse_values` predicts the probability of the source. It needs a second model, on which its
-stage depends, so it has its own block.
+reference. A value of `reverse_values` predicts the probability of the source. The stage of such a value also depends on
+a second model, so these values have their own block.
 """
 
 from collections.abc import Mapping
@@ -72,5 +72,5 @@ def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str
 
 
 def corpora_of_values(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the corpus of each value, by the name of its model (`values/NAME`) in a decoding."""
+    """Return the corpus of each value, by its model folder (`values/NAME`)."""
     return {f"{FOLDER}/{name}": value_run(params, name).corpus for block in BLOCKS for name in params[block]}

@@ -1,4 +1,4 @@
-"""Tracking: MLflow mirrors the files in scores/. A stage never fails because of MLflow and waits for it only briefly.
+"""Tracking: mirrors scores/ in MLflow. A stage never fails because of MLflow and waits for it at most PATIENCE seconds.
 
     with tracking.following(run, log, description):     a training, live
     tracking.following_search(name, file)               a search for settings, live
@@ -19,15 +19,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60  # seconds that a stage waits for the follower at its end
+PATIENCE = 60  # seconds that a stage, at its end, waits for the follower
 ROOT = Path(__file__).parent.parent.parent
 
 
 def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
     """Mirror the lines appended to `log`, the training.jsonl of `run`, while the block runs. Never raises.
 
-    `description` holds `settings` and `data_sum`, which identify the training, and any other text or number of
-    training.json. The log must exist until the block ends. A resumed training continues the run of its first start.
+    `description` holds `settings` and `data_sum`, which identify the training, and any other texts (tags) and numbers
+    (metrics). The log must exist until the block ends. A resumed training continues the MLflow run of its first start.
     """
     return follower("follow", run, str(log), json.dumps(description, default=str))
 
@@ -66,7 +66,7 @@ def follower(*arguments: str) -> Iterator[None]:
 
 
 def end(process: subprocess.Popen) -> None:
-    """Wait for the follower, at most PATIENCE seconds."""
+    """Close the follower's standard input and wait for its end. Kills the follower after PATIENCE seconds."""
     assert process.stdin is not None  # a pipe
     process.stdin.close()
     try:
@@ -79,7 +79,7 @@ def end(process: subprocess.Popen) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment of this process, with the project on PYTHONPATH: the current folder may be another one."""
+    """The environment of this process, with the project on PYTHONPATH, because the current folder may be another."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
 
 

@@ -20,19 +20,19 @@ from pipeline.tracking.searches import mirror_search
 from pipeline.tracking.store import opened, shown_uri
 from pipeline.tracking.trainings import Sources, mirror_live, mirror_run
 
-INTERVAL = 15  # seconds between two looks at the log
+INTERVAL = 15  # seconds between two reads of the log or of search.json
 
 
 def follow(run: str, log: Path, description: Mapping[str, Any], ended: threading.Event) -> None:
-    """Mirror a training until it has `ended`."""
+    """Mirror a training until `ended` is set."""
     training = {**Sources.read().names(run), **description}
     until(ended, mirror_live, run, training, log)
 
 
 def until(ended: threading.Event, action: Callable[..., None], *arguments: Any) -> None:
-    """Call `action` with the store, `arguments` and whether it is the last call, every INTERVAL seconds.
+    """Call `action(store, *arguments, last)` every INTERVAL seconds. `last` is True in the last call, once `ended` is set.
 
-    An error ends only this call; the first one is printed.
+    An error ends only the call in which it occurs. Only the first error is printed.
     """
     last, warned = ended.is_set(), False
     while True:
@@ -56,7 +56,7 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of `error` in one line, or that of its root cause if this is an OSError or SQLite error."""
+    """Return one line: the message of the root cause if that is an OSError or SQLite error, else that of `error`."""
     origin = error
     while cause := origin.__cause__ or origin.__context__:
         origin = cause

@@ -1,4 +1,4 @@
-"""Writing to an MLflow store: a lock serialises the writers, tags identify the runs, and nothing is written twice.
+"""Writes to an MLflow store. A lock serialises the writers, tags identify the runs, and nothing is written twice.
 
 Without MLFLOW_TRACKING_URI the store is `mlflow.db` in the current folder, where `make ui` looks for it.
 """
@@ -54,7 +54,7 @@ class Store:
         self.client, self.experiment = client, experiment
 
     def write(self, entry: Entry) -> str:
-        """Write what the store lacks of `entry`, and what has changed. Returns the identifier of the run."""
+        """Write the parts of `entry` that are missing in the store or have changed. Returns the identifier of the run."""
         from mlflow.entities import Metric, Param, RunTag
 
         run, curve = self.find_or_create(entry)
@@ -79,8 +79,8 @@ class Store:
     def find_or_create(self, entry: Entry) -> tuple["Run", Curve]:
         """Return a run and its curve: the run of this identity whose curve agrees with `entry`, or else a new run.
 
-        Other values at the same steps belong to another training: the code was edited, or an attempt was killed and
-        its repetition was not exact. That run is kept; if it is marked as running, it becomes KILLED.
+        If values at the same steps differ, the run is of another training: the code was edited, or an attempt was
+        killed and its repetition was not exact. The other run is kept. Its status becomes KILLED if it was RUNNING.
         """
         tags = " and ".join(f"tags.`{key}` = '{value}'" for key, value in entry.identity.items())
         for run in self.client.search_runs([self.experiment], tags):
@@ -118,12 +118,12 @@ def uri() -> str:
 
 
 def shown_uri() -> str:
-    """`uri()` without a password."""
+    """`uri()` without user name and password."""
     return re.sub(r"//[^/@]*@", "//...@", uri())
 
 
 def database(uri: str) -> Path | None:
-    """The file of an SQLite store."""
+    """The file of an SQLite store, or None for a store in memory or of another kind."""
     match = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", uri)
     return Path(match[1]) if match and match[1] != ":memory:" else None
 
@@ -148,7 +148,7 @@ def prepare(path: Path) -> None:
 def create(path: Path) -> None:
     """Create the database under another name, then rename it. MLflow cannot use or repair a partly created database.
 
-    The name is new each time, because MLflow creates the tables of a name only once per process.
+    The other name is new each time, because MLflow creates the tables of a database name only once per process.
     """
     from mlflow import MlflowClient
 

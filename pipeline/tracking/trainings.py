@@ -1,7 +1,7 @@
 """The files in scores/ as runs of MLflow: one run per training, with its decodings nested under it.
 
-The settings and the data identify a training, so mirroring twice changes nothing. params.yaml adds the names of corpus
-and model, dvc.lock the hash of the data.
+The name of the run, the settings and the data identify a training, so mirroring twice changes nothing. The names of the
+corpus and the model are from params.yaml. DVC's hash of the data is from dvc.lock.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ TIMES = Path("work/times")
 
 @dataclass(frozen=True)
 class Sources:
-    """params.yaml and dvc.lock. Each is empty where it cannot be read."""
+    """The contents of params.yaml and dvc.lock. The content of a file that cannot be read is empty."""
 
     params: Mapping[str, Any]
     lock: Mapping[str, Any]
@@ -46,7 +46,7 @@ class Sources:
         return cls(params, lock)
 
     def names(self, run: str) -> dict[str, str]:
-        """The corpus and the model of a run, which is selected or belongs to a study."""
+        """The corpus and the model of a run in `runs` or in a study. {} for any other run."""
         studies = self.params.get("studies", {}).values()
         for runs in (self.params.get("runs", {}), *(study.get("runs", {}) for study in studies)):
             if run in runs:
@@ -64,7 +64,7 @@ class Sources:
 
 
 def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
-    """Mirror a training that is described by `training`, as far as its log goes. An empty log creates no run."""
+    """Mirror the training that `training` describes, up to the end of its log. An empty log creates no run."""
     if curve := read_curve(log):
         finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
         status = "RUNNING" if not last else "FINISHED" if finished else "KILLED"
@@ -72,7 +72,7 @@ def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, 
 
 
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
-    """Mirror the files of a run that has been trained, and of its decoding if there is one."""
+    """Mirror the score files of a trained run, and those of its decoding if they exist."""
     timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
     training = {**sources.trained(run), **read_json(folder / "training.json")}
     entry = training_entry(run, training, read_curve(folder / "training.jsonl"), "FINISHED")
@@ -97,7 +97,7 @@ def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
 
 
 def training_entry(run: str, training: Mapping[str, Any], curve: Curve, status: str) -> Entry:
-    """`training` is the content of training.json, or the part of it that is known before the end."""
+    """`training` holds the names from `Sources` and the content of training.json, as far as it is known."""
     settings = training["settings"]
     known = {key: value for key, value in training.items() if key != "settings"}
     identity = {"run": run, "key": digest([settings, training["data_sum"]])}
@@ -106,7 +106,7 @@ def training_entry(run: str, training: Mapping[str, Any], curve: Curve, status: 
 
 def decoding_entry(run: str, parent: str, decoding: dict, timing: dict, scores: dict, names: dict[str, str]) -> Entry:
     """A decoding of the training `parent`: perplexities, times, and scores with their signatures."""
-    settings = decoding.pop("settings")  # the settings in use then; params.yaml may have changed
+    settings = decoding.pop("settings")  # the settings of this decoding; params.yaml may have changed since
     beam, alpha = (settings.get("decoding", {}).get(key) for key in ("beam", "alpha"))
     identity = {"mlflow.parentRunId": parent, "run": run, "key": digest(settings)}
     cells = {
@@ -133,7 +133,7 @@ def read_curve(log: Path) -> Curve:
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in nested mappings, with dotted names of characters that MLflow allows."""
+    """The values in nested mappings, with dotted names. `_` replaces each character that MLflow does not allow."""
     if not isinstance(value, Mapping):
         yield re.sub(r"[^\w./ -]", "_", name), value
     else:

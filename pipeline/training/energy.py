@@ -9,10 +9,10 @@ import torch
 
 
 def meter(device: torch.device, processes: int) -> Callable[[], float | None]:
-    """Return a function that returns the joules that the training's GPUs have used since this call.
+    """Return a function. It returns the energy in joules that the training's GPUs have used since `meter` was called.
 
-    The energy of other work on these GPUs is included. The function returns None on a CPU, if a GPU has no counter, and
-    if some of the GPUs are in another machine.
+    The energy of other work on these GPUs is included. The function returns None on a CPU, if NVML cannot read the
+    counter of a GPU, and if some of the GPUs are in another machine.
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
     if device.type != "cuda" or here != processes:
@@ -33,7 +33,7 @@ def meter(device: torch.device, processes: int) -> Callable[[], float | None]:
 
 
 def gpu(nvml: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
-    """NVML's handle of a GPU. The UUID identifies it, because NVML and CUDA number GPUs in different orders."""
+    """NVML's handle of a GPU. The UUID identifies the GPU, because NVML and CUDA may number GPUs in different orders."""
     handle = ctypes.c_void_p()
     require(nvml.nvmlInit_v2())
     require(nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}".encode(), ctypes.byref(handle)))
@@ -41,7 +41,7 @@ def gpu(nvml: ctypes.CDLL, uuid: str) -> ctypes.c_void_p:
 
 
 def joules(nvml: ctypes.CDLL, gpus: list[ctypes.c_void_p]) -> float:
-    """Return the sum of the energy counters, which start when the driver is loaded."""
+    """Return the sum of the energy counters in joules. The counters start when the driver is loaded."""
     total, millijoules = 0, ctypes.c_ulonglong()
     for handle in gpus:
         require(nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules)))

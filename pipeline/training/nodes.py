@@ -1,6 +1,6 @@
 """Starts the workers of a training on the nodes of a Slurm allocation.
 
-srun starts the workers. They connect through the store of torch's c10d, which worker 0 serves on the first node.
+srun starts the workers. They connect through the TCPStore of torch.distributed, which worker 0 serves on the first node.
 """
 
 import os
@@ -12,12 +12,12 @@ from types import FrameType
 from pipeline.workflow import slurm, stage
 from transformer.config.reading import UserError
 
-# The variables that torchrun sets. Slurm's block distribution puts worker 0 on the first node.
+# Sets RANK and LOCAL_RANK, as torchrun does. Slurm's block distribution puts worker 0 on the first node.
 WORKER = 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID exec "$@"'
 
 
 def start(nodes: int, processes: int) -> int:
-    """Run this command in `processes` workers on each node, forward signals, and return the exit status of the job."""
+    """Run this command in `processes` workers on each node, forward signals, and return the exit status of srun."""
     job = os.environ.get("SLURM_JOB_ID")
     if not job:
         raise UserError(
@@ -42,7 +42,7 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, forward)
-    # srun runs in its own session, because it kills the workers when it receives SIGINT (Ctrl-C) or SIGTERM.
+    # srun runs in its own session, so that SIGINT (Ctrl-C) and SIGTERM, at which it kills the workers, do not reach it.
     srun = subprocess.Popen(
         [*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, start_new_session=True
     )
@@ -59,7 +59,7 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
 
 
 def address(host: str) -> str:
-    """The address by which Slurm itself reaches a node: its name, unless slurm.conf says otherwise."""
+    """The address by which Slurm reaches a node: the name of the node, unless slurm.conf states another address."""
     return slurm.said("sinfo", "--noheader", "--Node", f"--nodes={host}", "--format=%o").split()[0]
 
 

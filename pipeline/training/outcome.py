@@ -1,4 +1,4 @@
-"""The results of a training: training.json, which does not depend on the machine, and its times and hardware."""
+"""The results of a training: training.json, which has no times and no hardware, and the times file, which has both."""
 
 import json
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
 
 
 def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str, Any]:
-    """Return the times and the hardware. `started` is the last start; `seconds` and the energy sum over all starts."""
+    """Return the times and the hardware. `started` is the last start. Seconds and energy are sums over all starts."""
     state = training.state
     return {
         "seconds": round(state.seconds, 3),

@@ -1,8 +1,8 @@
 """The trials of a search for settings: Optuna's study in an SQLite file. A killed search continues its study.
 
-The samples of trial n depend on the seed, on n and on the trials before it, and not on how often the search was
-started. Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was
-above the median of the completed trials at the same fraction of the budget, or if its training diverged.
+The samples of trial n depend on the seed, on n and on the earlier trials. They do not depend on the number of starts.
+Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
+median of the completed trials at the same fraction of the budget, or if its training failed (UserError).
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pipeline.settings.searches import Dimension, Search
 from transformer.config.reading import UserError
 
-STARTUP = 5  # completed trials before one is pruned
+STARTUP = 5  # completed trials before a trial is pruned
 WARMUP = 30  # percent of the budget before a trial is pruned; the warm-up of the learning rate should be over then
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -45,7 +45,7 @@ class Trials:
             ) from None
 
     def remaining(self) -> Iterator["Trial"]:
-        """Yield the trials to be run: first the one that was running when the last process ended, if there is one."""
+        """Yield the trials to be run. If a trial was running when the last process ended, it is the first."""
         running = self.study.get_trials(states=(TrialState.RUNNING,))
         while running or len(self.study.trials) < self.search.config.trials:
             number = running[0].number if running else len(self.study.trials)
@@ -67,7 +67,7 @@ class Trials:
         return min(completed, key=lambda trial: self.sign * (trial.value or 0.0), default=None)
 
     def importance(self) -> dict[str, float]:
-        """Return the importance of each dimension by PED-ANOVA; empty if there are too few trials for it."""
+        """Return the importance of each dimension by PED-ANOVA, or {} unless two completed trials differ in value."""
         completed = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if len({trial.value for trial in completed}) < 2:
             return {}
@@ -86,7 +86,7 @@ class Trial:
         self.trial, self.number, self.settings, self.sign = trial, trial.number, settings, sign
         self.curve: list[list[float]] = trial.user_attrs.get("curve", [])
         self.reported = set(trial.study.trials[trial.number].intermediate_values)
-        # A resumed trial may have to be pruned at once, unless it was killed after its last evaluation.
+        # A resumed trial is pruned at once if its last report requires it, unless that was at the end of the budget.
         self.hopeless = 0 < max(self.reported, default=0) < 100 and trial.should_prune()
 
     def report(self, step: int, dev_loss: float, part: float) -> None:

@@ -1,6 +1,6 @@
 """Starts the worker processes that train one model together, and joins this process to their process group.
 
-The workers get the environment variables that torchrun sets. `torchrun --nproc-per-node N -m pipeline.train ...`
+The workers read the environment variables that torchrun sets. `torchrun --nproc-per-node N -m pipeline.train ...`
 therefore works too, also on several machines that share a file system.
 """
 
@@ -21,7 +21,7 @@ from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS, ProcessGroup, Workers
 
-LOST = 74  # exit status of a worker that ended because another worker had ended
+LOST = 74  # exit status of a worker that ended because another worker had ended or because the training diverged
 GRACE = 10  # seconds in which the other workers must exit after one has failed
 
 
@@ -45,13 +45,13 @@ def joined(device: str) -> Iterator[Workers]:
     try:
         group = ProcessGroup()
         yield group
-        group.wait()  # all exit together: srun kills the others once one exits with INTERRUPTED
+        group.wait()  # all workers exit together, because srun kills the others once one exits with INTERRUPTED
     finally:
         dist.destroy_process_group()
 
 
 def start(processes: int) -> int:
-    """Run this command in `processes` workers, forward signals to them, and return the exit status of the job."""
+    """Run this command in `processes` workers, forward signals to them, and return their combined exit status."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
     place["LOCAL_WORLD_SIZE"] = str(processes)
@@ -87,7 +87,7 @@ def ends(workers: list[subprocess.Popen]) -> list[int | None]:
 
 
 def outcome(statuses: list[int | None]) -> int:
-    """Return the exit status of the job. Raises UserError for a failure that no worker could report."""
+    """Return the combined exit status of the workers. Raises UserError for a failure that no worker could report."""
     for rank, status in enumerate(statuses):
         if status is not None and status < 0:
             raise UserError(

@@ -19,7 +19,7 @@ WORK = Path("work")
 
 
 def code_digest(modules: list[str]) -> str:
-    """Return a digest of these source files. Two files in different folders may have the same name."""
+    """Return a digest of these source files. It includes folder names, as two folders may have files of the same name."""
     places = {"/".join(Path(path).parts[-2:]): Path(path) for path in sorted(modules)}
     return digest({name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in places.items()})
 
@@ -30,7 +30,7 @@ def folder(run: str, key: str) -> Path:
 
 @contextmanager
 def lock(run: str) -> Iterator[None]:
-    """Lock the run's folder, so that two trainings never write there.
+    """Lock the run's folder, so that two processes never write there at the same time.
 
     DVC's own lock is not enough, because a training may outlive the DVC process that started it.
     """
@@ -48,7 +48,7 @@ def lock(run: str) -> Iterator[None]:
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     """Return the folder of the training, and the digests of the other versions of the code that have trained in it.
 
-    Raises UserError if another version of the code wrote the last state and the user has not adopted it.
+    Raises UserError if there is a state, another version of the code trained last and the user has not adopted the state.
     """
     place = folder(run, key)
     history = history_of(place) if (place / "code.json").exists() else []
@@ -63,7 +63,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 
 
 def history_of(place: Path) -> list[str]:
-    """Return the digests of the versions of the code that have trained there, and "adopt" for each adoption."""
+    """Return the digests of the code versions that have trained in `place`, and "adopt" if the state was adopted."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
 
@@ -75,10 +75,10 @@ def adopt(run: str) -> None:
 
 
 def release(run: str) -> None:
-    """Remove the folders of the run's trainings.
+    """Remove the folders of all trainings of the run.
 
-    `train` calls this after it has published a training, so that a later edit does not resume a finished training.
-    `adopt --anew` calls it to remove an unfinished training.
+    `train` calls this after it has published a training, so that a later start does not resume a finished training.
+    `adopt --anew` calls it to remove all unfinished trainings of the run.
     """
     for path in (WORK / run).iterdir():
         if path.is_dir():

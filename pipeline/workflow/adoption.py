@@ -1,6 +1,6 @@
 """Decides whether a stage is stale only because of code, and marks such a stage as up to date without running it.
 
-Only dvc.lock records what made an output. Its entry for a stage is compared with the current files and settings.
+Only dvc.lock records the files and settings from which a stage made its outputs. They are compared with the current ones.
 """
 
 import difflib
@@ -39,7 +39,7 @@ ALIKE = 0.5  # the least similarity, from 0 to 1, of the old and the new content
 
 
 def entry(stage: PipelineStage) -> Mapping[str, Any] | None:
-    """Return the stage's entry in dvc.lock, or None if the stage never ran."""
+    """Return the stage's entry in dvc.lock, or None if dvc.lock has none."""
     return stage.dvcfile.lockfile_contents.get("stages", {}).get(stage.name)
 
 
@@ -58,7 +58,7 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 @rwlocked(read=["deps", "outs"])
 def hindrances(stage: PipelineStage) -> list[str]:
-    """Return what differs from dvc.lock besides code, as messages. The list is empty if only code has changed."""
+    """Return a message for each difference from dvc.lock besides code. The list is empty if only code has changed."""
     if (before := entry(stage)) is None:
         return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]
@@ -78,7 +78,7 @@ def own(command: str | list[str]) -> list[str]:
 
 
 def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool:
-    """Return whether `path` is a folder of binarised data in which every remaining file is unchanged.
+    """Return whether `path` is a folder of binarised data whose remaining files, except DESCRIPTION, are unchanged.
 
     Sets may have been removed since the stage ran: earlier versions also binarised the test set, which no training
     reads.
@@ -110,8 +110,8 @@ def changed_settings(stage: PipelineStage, before: Mapping[str, Any]) -> list[st
 def same_setting(path: str, old: Any, new: Any) -> bool:
     """Return whether the old and the new value at `path` in params.yaml have the same effect.
 
-    `ABSENT` gives, for each later key, the value that means the behaviour before the key existed. A new key with this
-    value has no effect.
+    For each key that was added later, `ABSENT` has the value with which the behaviour is the same as without the key. A
+    new key with this value has no effect.
     """
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return old == new

@@ -35,9 +35,9 @@ class Costly:
 
 
 def seconds_of(stage: str) -> float:
-    """Return the time of the training that made the present outputs, or 0 for any other stage.
+    """Return the duration in seconds of the training that made the present outputs, or 0 for any other stage.
 
-    If this machine has no time for these outputs, it is that of the record in results/, or 0 without a record.
+    If this machine has not recorded it, the duration comes from the record in results/. Without a record, it is 0.
     """
     name, _, run = stage.partition("@")
     if name != "train":
@@ -72,7 +72,7 @@ def remembered(stage: PipelineStage) -> bool:
 
 
 def confirm(found: Iterable[Costly], running: Collection[str]) -> None:
-    """Ask the user whether these trainings may run again. YES=1 in the environment means yes.
+    """Ask the user whether the trainings in `found` and `running` may run again. YES=1 in the environment means yes.
 
     Raises UserError if the answer is no, and if there is no terminal to ask on.
     """

@@ -1,7 +1,7 @@
 """The GPUs of this machine, and those that a stage uses.
 
-Every process numbers the GPUs that it sees from 0 and computes on the first. Two stages at the same time would share
-that GPU. A stage that needs GPUs therefore claims free ones and hides the others from itself by CUDA_VISIBLE_DEVICES.
+A process numbers its visible GPUs from 0 and by default computes on GPU 0, so two stages at the same time would share
+this GPU. A stage that needs GPUs therefore claims free GPUs and hides all others from itself by CUDA_VISIBLE_DEVICES.
 A claim is a lock on a file, which ends with the process.
 """
 
@@ -22,7 +22,7 @@ from pipeline.settings.machine import machine
 LOCKS = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"
 STAGES = Path("dvc.yaml")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: a GPU for each process
+ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: one GPU for each process
 
 
 def visible() -> list[str]:

@@ -32,7 +32,7 @@ def device_type(config: MachineConfig) -> str:
 
 
 def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
-    """Return the hardware and the versions that are recorded with measured times.
+    """Return the hardware and the versions of torch and Python, which are recorded with measured times.
 
     `processes` is the number of processes of the stage. On GPUs, each process has its own GPU.
     """

@@ -12,10 +12,10 @@ def modules(sums: Collection[str]) -> dict[str, bytes]:
         listed = git("rev-list", "--objects", "--all").decode().splitlines()
         names = {line.split(" ")[0] for line in listed if line.endswith(".py")}
         content = io.BytesIO(git("cat-file", "--batch", given="".join(f"{name}\n" for name in names).encode()))
-    except (OSError, subprocess.SubprocessError):  # no git, or no repository
+    except (OSError, subprocess.SubprocessError):  # no git, no repository, or a timeout
         return {}
     found = {}
-    while head := content.readline():  # an object is a line (name, type, size), its content and a line feed
+    while head := content.readline():  # git prints for each object: a line (name, type, size), its content, a line feed
         blob = content.read(int(head.split()[-1]))
         content.read(1)
         if (md5 := hashlib.md5(blob, usedforsecurity=False).hexdigest()) in sums:

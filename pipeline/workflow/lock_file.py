@@ -14,11 +14,11 @@ from voluptuous import Invalid
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
-LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # no name of a run starts with a dot
+LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run, whose name cannot start with a dot
 
 
 def whole(content: bytes) -> bool:
-    """Return whether this is a complete lock file. DVC would also accept an empty one, and find every stage stale."""
+    """Return whether this is a complete lock file. DVC accepts an empty file, too, and then finds every stage stale."""
     try:
         COMPILED_LOCKFILE_SCHEMA(lock := YAML(typ="safe").load(content))
     except (YAMLError, ValueError, Invalid):

@@ -19,7 +19,7 @@ def is_folder(name: str) -> bool:
 
 
 def folder_of(name: str) -> Path:
-    """The model folder. Raises UserError if there is no such run or folder, and for a run that has no model yet."""
+    """Return the model folder. Raises UserError if there is no such run or folder, and for a run without a model."""
     if is_folder(name):
         return Path(name)
     runs, folder = load()["runs"], Path("models", name, "average")
@@ -44,6 +44,6 @@ def settings_of(name: str) -> dict[str, Any]:
 def translator_of(name: str, **settings: Any) -> Translator:
     """Return the translator of a run with its decoding settings, or of a folder with the paper's decoding settings.
 
-    `settings` take precedence over these settings.
+    `settings` override these decoding settings and the device.
     """
     return Translator.load(folder_of(name), **{**settings_of(name), **settings})

@@ -27,7 +27,7 @@ class Place:
     """The progress of a task of a stage. `left` is the remaining time in seconds. `total` and `left` may be unknown."""
 
     pid: int
-    when: float  # seconds since 1970 at which it was written
+    when: float  # the time of writing, in seconds since 1970
     task: str
     unit: str
     done: float
@@ -80,7 +80,7 @@ class Progress(tqdm):
             self.write_place(self.place)
 
     def write_place(self, path: Path) -> None:
-        """Write the place to `path`. The file is not synced and errors are ignored, because no result depends on it."""
+        """Write the progress to `path`. The file is not synced and OSError is ignored: no result depends on the file."""
         shown = self.format_dict
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
         left = (self.total - self.n) / rate if rate and self.total is not None else None

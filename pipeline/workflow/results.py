@@ -1,6 +1,6 @@
 """The results that a workflow prints at its end: scores, training times, and the changes of the scores.
 
-The changes are since the last workflow that printed results.
+The changes are relative to the last workflow that printed results.
 """
 
 from collections.abc import Iterator, Mapping

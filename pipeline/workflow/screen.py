@@ -28,10 +28,10 @@ from transformer.files import write_json
 
 LOGS = Path("work/logs")
 LAST = 15  # lines of a log that are shown when its stage fails
-BETWEEN = (60, 1800)  # without a terminal: seconds between two lines of one stage, at first and at most
+BETWEEN = (60, 1800)  # without a terminal: first and maximum number of seconds between two lines about a stage
 REDRAW = 0.5  # seconds
 IN_SHORT = r"ERROR: failed to reproduce '.*': failed to run: "  # DVC's message, which follows the message of the stage
-ALL = "all"  # the rule that only names all stages
+ALL = "all"  # the rule that depends on all stages and runs nothing
 # Snakemake's messages about a failed job. The log of the job states the cause.
 IMPLIED = ("CalledProcessError in file", "Exiting because a job execution failed", "At least one job did not complete")
 
@@ -49,7 +49,7 @@ class Running:
 
     def __str__(self) -> str:
         place = place_of(self.stage)
-        here = place and place.when >= self.since  # not the place of an earlier start
+        here = place and place.when >= self.since  # not the progress file of an earlier start
         return f"{self.stage}: {place if here else duration(self.seconds)}"
 
 
@@ -96,7 +96,7 @@ class Screen(logging.Handler):
 
     def finished(self, record: Any) -> None:
         job = self.running.pop(record.job_id, None)
-        if job:  # not the rule that only names all stages
+        if job:  # not the rule ALL
             self.done += 1
             ran = "Running stage" in text_of(job.stage)
             note = "" if ran else " (not run: DVC has its result)"
@@ -119,7 +119,7 @@ class Screen(logging.Handler):
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Print warnings and errors. Of other records, report only that nothing is to do or that stages are stopped."""
+        """Print warnings and errors, except IMPLIED, and two messages: nothing is to be done, and stages are stopped."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.say("Nothing to do: every stage is up to date.")
@@ -161,7 +161,7 @@ class Screen(logging.Handler):
 
 
 def text_of(stage: str) -> str:
-    """The end of a stage's log."""
+    """Return the end of a stage's log."""
     try:
         with open(LOGS / f"{stage}.log", "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 100_000))

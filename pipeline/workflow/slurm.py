@@ -12,14 +12,14 @@ from typing import Any
 from pipeline.settings.machine import MachineConfig
 
 MARK = "STAGE_IS_A_SLURM_JOB"
-JOB = f"trap '' TERM; export {MARK}=1; "  # precedes the command of a stage; DVC, its child, ignores SIGTERM too
+JOB = f"trap '' TERM; export {MARK}=1; "  # precedes the command of a stage; DVC, a child of the shell, also ignores SIGTERM
 
 
 def requests(stage: str, needs: Mapping[str, Any], machine: MachineConfig) -> dict[str, Any]:
-    """Return `threads`, `minutes` and the resources of Snakemake's plugin for a stage.
+    """Return `threads`, `minutes` and the resources of Snakemake's Slurm plugin for a stage.
 
-    `needs` is `meta.snakemake` of dvc.yaml, which states what one process needs. The plugin reads `mem_mb` as memory
-    per node, and `threads` as CPUs per task.
+    `needs` is `meta.snakemake` of dvc.yaml: the CPUs and the memory of one process, and the GPUs of the stage. The
+    plugin reads `mem_mb` as memory per node, and `threads` as CPUs per task.
     """
     if machine.device == "cpu":
         needs = {**needs, "gpu": 0}

@@ -1,4 +1,4 @@
-"""The command line of every stage. An error or an interrupt ends with one line and an exit status, not a traceback."""
+"""The command line of stages and commands. UserError, OSError and interrupts end in one line and a status, no traceback."""
 
 import argparse
 import os
@@ -20,8 +20,8 @@ def run(
 ) -> None:
     """Parse the arguments, call `main` with them and exit with the status that it returns.
 
-    If `checked`, the stage does not start if any setting in params.yaml is invalid, even one that it does not use. The
-    stage then claims the GPUs that dvc.yaml states for it.
+    If `checked`, the stage starts only if all settings in params.yaml are valid, including those that it does not use.
+    It also claims the GPUs that dvc.yaml states for it.
     """
     arguments = parser.parse_args()
     try:

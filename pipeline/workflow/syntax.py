@@ -7,7 +7,7 @@ OWN = ("pipeline", "transformer")  # the packages of this project
 
 
 def same_syntax(old: bytes, new: bytes, moved: Mapping[str, str]) -> bool:
-    """Return whether two versions differ only in comments, layout and docstrings.
+    """Return whether two versions differ only in comments, layout, docstrings and the names of renamed modules.
 
     `moved` maps the old name of each renamed module to its new name (`pipeline.params`: `pipeline.settings.params`).
     The order of adjacent imports from this project is ignored, because a new name may change it.
@@ -22,7 +22,7 @@ def same_syntax(old: bytes, new: bytes, moved: Mapping[str, str]) -> bool:
 
 
 def tidy(node: ast.AST, moved: Mapping[str, str]) -> None:
-    """Remove docstrings and other string statements, and bring the imports from this project into a standard form."""
+    """Remove docstrings and other string statements. Sort and split the imports from this project."""
     for name, value in ast.iter_fields(node):
         if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
             value = block(value, moved)
@@ -45,7 +45,7 @@ def block(statements: list[ast.stmt], moved: Mapping[str, str]) -> list[ast.stmt
 
 
 def imported(statement: ast.ImportFrom, moved: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the full name of each imported object and the name it is bound to, for example (a.b.load, load)."""
+    """Return the full new name of each imported object and the name that it is bound to, for example (a.b.load, load)."""
     names = []
     for alias in statement.names:
         full = f"{statement.module}.{alias.name}"

@@ -1,7 +1,7 @@
 """The times of a stage and the hardware it ran on, in files that neither DVC nor git tracks: work/times/.
 
 Outputs that DVC tracks do not contain times, so equal results have equal outputs. A times file records the sha256 of
-the output that it belongs to, so the times of another result are not shown beside it.
+the output that it belongs to, so its times are not shown for another output.
 """
 
 from collections.abc import Mapping

@@ -42,7 +42,7 @@ def to_place(dice: Dice, kinds: Sequence[str]) -> Pair:
 
 
 def surface(dice: Dice, case: int) -> Pair:
-    """A place at a surface: on the table. `case` is DATIVE (auf dem Tisch) or ACCUSATIVE (auf den Tisch)."""
+    """A place on or near a surface: on the table. `case` is DATIVE (auf dem Tisch) or ACCUSATIVE (auf den Tisch)."""
     return thing(dice, ["surface"], simple=True).after(*dice.choose(ON), case)
 
 
@@ -55,7 +55,7 @@ def company(dice: Dice) -> Pair:
 
 
 def time(dice: Dice, when: str) -> Pair:
-    """A time: yesterday, gestern. `when` names the tense that it suits: past, perfect, now, habit or future."""
+    """A time: yesterday, gestern. `when` is the kind of time: past, perfect, now, habit or future."""
     draws: list[tuple[int, Callable | None]] = [(60, None)]
     if when == "past":
         draws += [(14, ago), (8, in_year), (10, on_day), (8, on_date)]
@@ -99,7 +99,7 @@ def on_date(dice: Dice) -> Pair:
 
 
 def at_hour(dice: Dice) -> Pair:
-    """At 3:45 p.m.: um 15.45 Uhr."""
+    """A time of day: at 3:45 p.m., um 15.45 Uhr."""
     hour, minutes, afternoon = 1 + dice.below(11), 5 * dice.below(12), dice.chance(0.5)
     half = "p.m." if afternoon else "a.m."
     return Pair(f"at {hour}:{minutes:02} {half}", f"um {hour + 12 * afternoon}.{minutes:02} Uhr")

@@ -1,7 +1,7 @@
 """A clause of the demonstration corpus: its content, and its word order in English and German.
 
 German puts the finite verb second in a main clause, first in a question and last in a subordinate clause. Participles,
-infinitives and separated prefixes end the clause. The fields between them (the Mittelfeld) have one fixed order, so
+infinitives and separated prefixes end the clause. The fields before this end (the Mittelfeld) have one fixed order, so
 that each English sentence has one translation.
 """
 
@@ -111,7 +111,7 @@ def subordinate(conjunction: Pair, clause: Clause) -> Pair:
 
 
 def question(clause: Clause, word: Pair = NONE) -> Pair:
-    """A yes-no question, or one that begins with `word`. English "did" becomes the German perfect."""
+    """A yes-no question, or a question that begins with `word`. `spoken` gives the German tense."""
     auxiliary, verbs = english_verbs(clause, support=True)
     negation = "not" if clause.negated else ""
     english = join(
@@ -141,13 +141,13 @@ def infinitive(clause: Clause) -> Pair:
 
 
 def gerund(clause: Clause) -> Pair:
-    """The gerund, a German infinitive: reading the book, das Buch zu lesen."""
+    """The gerund with its complement. In German it is an infinitive: reading the book, das Buch zu lesen."""
     verb = clause.verb.english
     return Pair(join(verb.gerund(), verb.tail, rest_of(clause)), infinitive(clause).german)
 
 
 def spoken(clause: Clause) -> Clause:
-    """The clause with the perfect for the past, as in spoken German. Passives, modals, be and have keep the past."""
+    """The clause with the perfect instead of the past, as in spoken German. Passives, modals, be and have keep the past."""
     keeps = clause.passive or clause.modal or clause.verb.english.base in ("be", "have")
     return replace(clause, tense="perfect") if clause.tense == "past" and not keeps else clause
 
@@ -165,7 +165,7 @@ def rest_of(clause: Clause) -> str:
 
 
 def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
-    """The auxiliary, if there is one, and the other verbs. With `support`, a verb without an auxiliary takes "do"."""
+    """The auxiliary or form of be, if any, and the other verbs. With `support`, "do" is added if both are missing."""
     tense, agreement = clause.tense, clause.subject.agreement
     verb, after = clause.verb.english, clause.verb.english.tail
     if clause.passive:
@@ -175,7 +175,7 @@ def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
     if clause.modal and clause.modal.auxiliary:
         return clause.modal.auxiliary, join(clause.modal.tail, verb.base, after)
     if clause.modal:
-        assert clause.modal.verb is not None  # as it has no auxiliary
+        assert clause.modal.verb is not None  # a modal without an auxiliary has a verb
         verb, after, tense = clause.modal.verb, join(clause.modal.verb.tail, verb.base, after), clause.modal.tense
     if tense in ("perfect", "pluperfect"):
         return HAVE.finite("past" if tense == "pluperfect" else "present", agreement), join(verb.participle, after)
@@ -186,7 +186,7 @@ def simple_verb(verb: EnglishVerb, tense: str, agreement: int, after: str, suppo
     if verb.base == "be":
         return verb.finite(tense, agreement), after
     if tense == "present" and verb.base == verb.past and agreement != SINGULAR and not support:
-        return BE.english.finite(tense, agreement), join(verb.gerund(), after)  # "they read" is present or past
+        return BE.english.finite(tense, agreement), join(verb.gerund(), after)  # "they read" could be present or past
     if support:
         return DO.finite(tense, agreement), join(verb.base, after)
     return "", join(verb.finite(tense, agreement), after)
@@ -252,7 +252,7 @@ def finished(pair: Pair, mark: str = ".") -> Pair:
 
 def written(words: str) -> str:
     if ",," in words or ", ," in words or " ," in words:
-        words = COMMAS.sub(",", words)  # a relative clause and its neighbour may each add a comma
+        words = COMMAS.sub(",", words)  # a relative clause and the words next to it may each add a comma
     words = COMMA_AND_MARK.sub(r"\1", words).replace("..", ".").replace("can not ", "cannot ")
     start = 1 if words[0] in '"„' else 0
     return words[:start] + words[start].upper() + words[start + 1 :]

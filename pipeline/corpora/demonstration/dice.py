@@ -23,7 +23,7 @@ class Dice:
         return items[self.below(len(items))]
 
     def weigh(self, table: Sequence[tuple[int, Item]]) -> Item:
-        """Draw from `table`, which holds integer weights and items."""
+        """Draw an item from `table`, a list of pairs of an integer weight and an item."""
         left = self.below(sum(weight for weight, _ in table))
         for weight, item in table:
             left -= weight

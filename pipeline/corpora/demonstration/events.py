@@ -81,7 +81,7 @@ def event(dice: Dice, subject: Nominal | None = None, mood_: Mood | None = None,
 
 
 def adorned(dice: Dice, clause: Clause, chosen: Mood, given: Predicate) -> Clause:
-    """The clause with some of an adverb, a manner, a companion, a place and a time."""
+    """The clause with optional parts: the progressive, an adverb or a time, and a place, a companion or a manner."""
     when = chosen.when()
     if chosen == PRESENT and not given.stative and dice.chance(0.45):
         clause, when = replace(clause, progressive=True), "now"
@@ -106,7 +106,7 @@ def located(dice: Dice, clause: Clause) -> Clause:
 
 
 def happening(dice: Dice) -> Clause:
-    """A clause about a thing: a train arrives, a concert begins, a house is old, a letter is being written."""
+    """A clause about a thing: a train arrives, a concert begins, a house is old, a letter is written."""
     draw = dice.weigh([(14, running), (12, taking_place), (10, lying), (28, describing), (36, passive)])
     return draw(dice)
 
@@ -169,7 +169,7 @@ def relative(dice: Dice, noun: Noun, plural: bool) -> Pair:
 
 
 def relative_clause(dice: Dice, noun: Noun, plural: bool) -> Pair:
-    """A relative clause for the noun. It has no time or place, which could also belong to the main clause."""
+    """A relative clause for the noun. It has no time or place: these could also belong to the main clause."""
     gender = "p" if plural else noun.gender
     draws = [subject_relative, object_relative]
     draws += [whose_relative] if noun.kind == "person" else []

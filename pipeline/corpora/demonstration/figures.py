@@ -6,7 +6,7 @@ from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.frames import BE
 from pipeline.corpora.demonstration.inflection import ACCUSATIVE, DATIVE, GENITIVE, PLURAL, Determiner, Pair
 
-EXTENTS = {  # the largest number, and its unit
+EXTENTS = {  # the upper bound of the number (exclusive), and its unit
     "tower": (200, Pair("metres high", "Meter hoch")),
     "church": (120, Pair("metres high", "Meter hoch")),
     "garden": (90, Pair("metres long", "Meter lang")),
@@ -41,7 +41,7 @@ def amount(dice: Dice) -> Pair:
 
 
 def price(dice: Dice) -> Pair:
-    """A price in euros. Small prices have cents."""
+    """A price in euros: a round amount, or a price from 2.20 to 61.95 with cents."""
     if dice.chance(0.5):
         number = amount(dice)
         return Pair(f"{number.english} euros", f"{number.german} Euro")
@@ -57,7 +57,7 @@ def figure(dice: Dice) -> Pair:
 def costing(dice: Dice) -> Pair:
     subject = phrases.thing(dice, ["object", "machine", "vehicle", "clothing", "text"], known=True)
     english, german = price(dice)
-    chosen = "past" if subject.agreement == PLURAL else tense(dice)  # "they cost" is present or past
+    chosen = "past" if subject.agreement == PLURAL else tense(dice)  # "they cost" could be present or past
     return main_clause(Clause(subject, frames.COST, chosen, complement=Complement(english, last=german)))
 
 
@@ -79,7 +79,7 @@ def extent(dice: Dice) -> Pair:
 
 
 def rising(dice: Dice) -> Pair:
-    """A change: rises by 2.5 percent, or from 2.5 to 3.1."""
+    """A change: rose by 2.5 percent, or from 2.5 to 3.1 degrees."""
     subject = phrases.thing(dice, ["measure"])
     verb, past = dice.choose([frames.RISE, frames.FALL]), dice.chance(0.6)
     degrees = subject.english.endswith("temperature")

@@ -18,7 +18,7 @@ from pipeline.corpora.demonstration.inflection import (
 class Frame(NamedTuple):
     """A verb and the noun phrases that it takes.
 
-    The English preposition is part of the verb ("wait for"); the German one is `preposition`.
+    The English preposition is part of the verb ("wait for"); the German preposition is `preposition`.
     """
 
     verb: Verb
@@ -41,7 +41,7 @@ class Modal(NamedTuple):
 
 
 def frames(table: dict[str, str], subjects: str = "person", stative: bool = False) -> list[Frame]:
-    """Read a table from kinds of objects to verbs. A German preposition and a case may come first: `auf acc: text`."""
+    """Read a table from kinds of objects to verbs. A key may begin with a German preposition and a case: `auf acc:text`."""
     made = []
     for key, text in table.items():
         governed, _, kinds = key.rpartition(":")
@@ -257,7 +257,7 @@ MODALS = [
     Modal("", HAVE_TO, "", MUESSEN, MUESSEN, "present"),
     Modal("", WANT_TO, "", WOLLEN, WOLLEN, "present"),
 ]
-NEEDFUL = [MODALS[0], MODALS[1], MODALS[3], MODALS[5], WILL]  # the modal verbs that suit a thing
+NEEDFUL = [MODALS[0], MODALS[1], MODALS[3], MODALS[5], WILL]  # modal verbs whose subject may be a thing
 PAST_MODALS = [
     Modal("could", None, "", KOENNEN, KOENNEN, "past"),
     Modal("", HAVE_TO, "", MUESSEN, MUESSEN, "past"),

@@ -11,7 +11,7 @@ from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.sentences import sentence
 from pipeline.settings.download import GeneratorConfig
 
-WORDS = range(4, 29)  # the length of a sentence, in both languages
+WORDS = range(4, 29)  # the length of a sentence in words, in both languages
 
 
 def generate(config: GeneratorConfig) -> Iterator[tuple[str, str, str]]:

@@ -1,8 +1,8 @@
 """German and English inflection for the demonstration corpus, from entries as in a dictionary.
 
 A noun is `man/men: der Mann, Mannes, Männer` (English singular and plural; article, nominative, genitive, plural).
-A verb is `call: an|rufen, ruft, rief, hat angerufen` (with a bar after a separable prefix).
-An adjective is `old, older: alt, älter`. Regular forms may be omitted: `paint: malen`, `lamp: die Lampe, Lampen`.
+A verb is `get/got up: auf|stehen, steht, stand, ist aufgestanden` (a bar after a separable prefix; `ist` for sein).
+An adjective is `old, older: alt, älter`. Nouns and verbs may omit regular forms: `cry: weinen`, `lamp: die Lampe, Lampen`.
 """
 
 from dataclasses import dataclass
@@ -128,7 +128,7 @@ class Verb(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Determiner:
-    """An article, possessive or quantity. `endings` is its own declension, `adjectives` that of adjectives after it."""
+    """An article, possessive or quantity. `endings` is its declension, `adjectives` the declension of its adjectives."""
 
     english: str
     german: str
@@ -144,7 +144,7 @@ class Determiner:
 
 
 def endless(gender: str, case: int) -> bool:
-    """Whether ein and mein have no ending here: ein Mann, ein Kind."""
+    """Whether ein and mein have no ending in this gender and case: ein Mann, ein Kind."""
     return (gender in "mn" and case == NOMINATIVE) or (gender == "n" and case == ACCUSATIVE)
 
 
@@ -171,7 +171,7 @@ def with_ed(word: str) -> str:
 
 
 def with_an(words: str) -> str:
-    """`words` after `a` or `an`."""
+    """`words` with `a` or `an` before them."""
     return ("an " if words[0] in "aeiouAEIOU" and not words.startswith(AN_EXCEPTIONS) else "a ") + words
 
 
@@ -181,7 +181,7 @@ def entries(text: str) -> list[str]:
 
 
 def noun(entry: str, kind: str) -> Noun:
-    """Read `man/men: der Mann, Mannes, Männer`. A feminine noun has no genitive; a mass noun has the plural `-`."""
+    """Read `man/men: der Mann, Mannes, Männer`. A feminine noun omits the genitive; a mass noun has the plural `-`."""
     english, german = entry.split(": ")
     singular, _, plural = english.partition("/")
     forms = german.split(", ")
@@ -197,7 +197,7 @@ def adjective(entry: str) -> Adjective:
 
 
 def verb(entry: str) -> Verb:
-    """Read `put/put/put on: an|ziehen, zieht, zog, hat angezogen`, `wait for: warten` or `rest: sich aus|ruhen`."""
+    """Read `put/put on: an|ziehen, zieht, zog, angezogen`, `wait for: warten` or `rest: sich aus|ruhen`."""
     english, german = entry.split(": ")
     return Verb(english_verb(english), german_verb(german))
 

@@ -1,6 +1,6 @@
 """The words of the demonstration corpus except its verbs, in the notation of inflection.py.
 
-Every English word has one German translation wherever the grammar uses it, so that a translation is right or wrong.
+In each context of the grammar, an English word has one German translation. A translation is either right or wrong.
 Nouns and adjectives are grouped by kind. Verbs select kinds of nouns, so that the sentences make sense.
 """
 
@@ -93,7 +93,7 @@ KINDS = {
 }
 NOUNS = {kind: [noun(entry, kind) for entry in entries(text)] for kind, text in KINDS.items()}
 
-# German writes a compound as one word, some with hyphens. Its gender is that of its last part.
+# A German compound is one word, sometimes with hyphens. Its last part determines its gender.
 CITIES = """Berlin: Berlin; Hamburg: Hamburg; Munich: München; Cologne: Köln; Vienna: Wien; Zurich: Zürich;
     Paris: Paris; Rome: Rom; London: London; Prague: Prag; Dresden: Dresden; Geneva: Genf"""
 TOWNS = pairs(CITIES)
@@ -195,8 +195,8 @@ DESCRIPTIONS = {
     "link": f"{SPEED}; new, newer: neu, neuer; old, older: alt, älter; important, more important: wichtig, wichtiger",
 }
 COLOURS = [*(colour.english for colour in pairs(COLOUR)), "brown"]
-ABSOLUTE = [*COLOURS, "broken", "full", "empty", "late", "wrong", "public", "delicious", "good"]  # never compared
-SECOND = ["young", "old", "new", *COLOURS]  # adjectives that may follow another one
+ABSOLUTE = [*COLOURS, "broken", "full", "empty", "late", "wrong", "public", "delicious", "good"]  # never after "very"
+SECOND = ["young", "old", "new", *COLOURS]  # adjectives that may follow another adjective
 ADJECTIVES: dict[str, list[Adjective]] = {
     kind: [adjective(entry) for entry in entries(text)] for kind, text in DESCRIPTIONS.items()
 }

@@ -76,7 +76,7 @@ def noun_phrase(
 def determined(dice: Dice, noun: Noun, simple: bool, known: bool) -> tuple[Determiner, bool]:
     """A determiner that suits the noun, and whether the noun is plural.
 
-    `simple` excludes quantities and plurals without an article; `known` excludes "a" as well.
+    `simple` excludes quantities, "every" and a missing article. `known`, used only with `simple`, also excludes "a".
     """
     if noun.kind == "relative":
         owner = dice.choose(lexicon.POSSESSIVES) if dice.chance(0.7) else owned_by(dice)
@@ -124,7 +124,7 @@ def thing(
     known: bool = False,
     tail: Callable[[Dice, Noun, bool], Pair] | None = None,
 ) -> Nominal:
-    """A noun phrase of one of the kinds. If `negated`, an indefinite article becomes kein. `tail` draws its ending."""
+    """A noun phrase of one of the kinds. If `negated`, "a" or no article becomes kein. `tail` draws a relative clause."""
     noun = word(dice, kinds)
     determiner, plural = determined(dice, noun, simple or known, known)
     if negated:

@@ -16,7 +16,7 @@ class Predicate(NamedTuple):
     verb: Verb
     complement: Complement
     stative: bool = False  # has no progressive
-    placeable: bool = True  # may take a place
+    placeable: bool = True  # may take a place, a companion or a manner
 
 
 def some_person(dice: Dice) -> Nominal:
@@ -24,7 +24,7 @@ def some_person(dice: Dice) -> Nominal:
 
 
 def individual(dice: Dice, subject: Nominal) -> Nominal:
-    """A definite person: a pronoun, a name, somebody's brother. A negation does not become kein with them."""
+    """A definite person: a pronoun, a name, somebody's brother. A negated clause with this person has nicht, not kein."""
     draw = dice.weigh([(32, None), (28, phrases.name), (16, phrases.titled), (24, phrases.relative)])
     return draw(dice) if draw else phrases.pronoun(dice, other_than=subject.english)
 
@@ -72,7 +72,7 @@ def giving(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def handing(verb: Verb, gift: Nominal, receiver: Nominal, backwards: bool, negated: bool) -> Predicate:
-    """With `backwards`, English says "it to him". Of two German pronouns the direct object is first: gab es ihm."""
+    """With `backwards`, English says "it to him". Of two German pronouns, the direct object comes first: gab es ihm."""
     english = join(gift.objective, "to", receiver.objective) if backwards else join(receiver.objective, gift.objective)
     given = accusative(gift, negated, english)
     if receiver.pronoun:
@@ -194,5 +194,5 @@ def predicate(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def qualifies(subject: Nominal) -> bool:
-    """Whether `subject` can have a profession."""
+    """Whether `subject` is one man or woman, so that the form of a profession is known."""
     return subject.agreement != PLURAL and subject.gender in lexicon.PROFESSIONS

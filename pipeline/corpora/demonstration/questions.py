@@ -1,4 +1,4 @@
-"""Draws the questions of the demonstration corpus (direct, indirect and quoted) and its requests."""
+"""Draws the direct and indirect questions, the requests and the direct speech of the demonstration corpus."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def wondering(dice: Dice) -> Pair:
 
 
 def asking(dice: Dice) -> Pair:
-    """A yes-no question, or one with why, when or where."""
+    """A yes-no question, or a question with why, when or where."""
     word = dice.weigh([(50, NONE), (20, Pair("why", "warum")), (15, Pair("when", "wann")), (15, Pair("where", "wo"))])
     thing = word.english in ("", "why") and dice.chance(0.35)
     clause = events.happening(dice) if thing else events.event(dice)
@@ -54,7 +54,7 @@ def asking(dice: Dice) -> Pair:
 
 
 def asking_what(dice: Dice) -> Pair:
-    """A question with who, what, which or with whom."""
+    """A question with who, what or which."""
     kind = dice.choose(events.PASSIVE_KINDS)
     frame = dice.choose(events.OBJECT_FRAMES[kind])
     mood = dice.choose([PAST, PAST, PERFECT, PRESENT, FUTURE])

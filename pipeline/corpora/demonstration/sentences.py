@@ -1,4 +1,4 @@
-"""The kinds of sentence in the demonstration corpus: each function draws one pair."""
+"""The kinds of sentence in the demonstration corpus: each function in SENTENCES draws one pair."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from pipeline.corpora.demonstration.frames import BE, Frame
 from pipeline.corpora.demonstration.inflection import ACCUSATIVE, GENITIVE, Noun, Pair
 from pipeline.corpora.demonstration.predicates import Predicate
 
-CONJUNCTIONS = [  # weight, (conjunction, mood of the main clause, mood of the other)
+CONJUNCTIONS = [  # weight, (conjunction, mood of the main clause, mood of the subordinate clause)
     (9, (Pair("because", "weil"), PAST, PAST)),
     (6, (Pair("because", "weil"), PRESENT, PRESENT)),
     (6, (Pair("because", "weil"), FUTURE, PERFECT)),
@@ -60,7 +60,7 @@ def thing_statement(dice: Dice) -> Pair:
 
 
 def pointing(dice: Dice) -> Pair:
-    """A clause whose object has a relative clause: bought the book that he had seen."""
+    """A clause whose object has a relative clause: bought the book that he has read."""
     subject, mood = phrases.person(dice), dice.choose([PAST, PRESENT, PERFECT, FUTURE])
     kind = dice.choose(["person", *events.PASSIVE_KINDS])
     noun, plural = phrases.word(dice, [kind]), dice.chance(0.25)
@@ -75,7 +75,7 @@ def pointing(dice: Dice) -> Pair:
 
 
 def lasting(dice: Dice) -> Pair:
-    """A state that lasts, in German in the present: has lived here for three years, wohnt seit drei Jahren hier."""
+    """A lasting state, in German in the present: has lived in Rome for three years, wohnt seit drei Jahren in Rom."""
     subject = phrases.person(dice)
     given = dice.choose([predicates.living, predicates.stative])(dice, subject, False)
     count, span = dice.choose(lexicon.COUNTS), dice.choose(lexicon.SPANS)
@@ -106,7 +106,7 @@ def comparison(dice: Dice) -> Pair:
 
 
 def combined(dice: Dice) -> Pair:
-    """A main clause and an adverbial clause. If the latter is first, the German main verb precedes its subject."""
+    """A main clause and an adverbial clause. After an adverbial clause, the German main verb precedes its subject."""
     conjunction, mood, other = dice.weigh(CONJUNCTIONS)
     main = events.event(dice, mood_=mood, adorn=dice.chance(0.5))
     clause = circumstance(dice, main.subject, other)
@@ -118,7 +118,7 @@ def combined(dice: Dice) -> Pair:
 
 
 def circumstance(dice: Dice, subject: Nominal, mood: Mood) -> Clause:
-    """A subordinate clause. In half of the cases its subject is that of the main clause."""
+    """An adverbial clause, rarely about the weather. In half of the other cases, the subject is a pronoun for `subject`."""
     if dice.chance(0.08) and mood in (PAST, PRESENT, PERFECT):
         return Clause(IT, dice.choose(frames.WEATHER), mood.tense)
     about = phrases.reference(subject) if dice.chance(0.5) else phrases.person(dice)
@@ -127,7 +127,7 @@ def circumstance(dice: Dice, subject: Nominal, mood: Mood) -> Clause:
 
 
 def reason(dice: Dice) -> Pair:
-    """A sentence that begins with a reason in the genitive: because of the heavy rain."""
+    """A sentence that begins with a reason or an event: because of the heavy rain, during the concert (genitive)."""
     if dice.chance(0.35):
         words, nominal = Pair("during", "während"), phrases.thing(dice, ["event"], simple=True)
     else:
@@ -140,7 +140,7 @@ def reason(dice: Dice) -> Pair:
 
 
 def reported(dice: Dice) -> Pair:
-    """Reported speech. The German subordinate clause ends with its verb: says that, sagt, dass."""
+    """Reported speech (says that) or a judgement (it is clear that). The German subordinate clause ends with its verb."""
     mood = dice.choose([PAST, PRESENT])
     said = dice.choose([PAST] if mood is PAST else [PRESENT, PERFECT, FUTURE])
     content = events.event(dice, mood_=said) if dice.chance(0.7) else events.happening(dice)
@@ -222,7 +222,7 @@ def referring(dice: Dice) -> Pair:
 
 
 def passing_on(dice: Dice, subject: Nominal, noun: Noun) -> Predicate:
-    """Gives the thing to somebody: gave it to Anna, gab ihn Anna, gab ihn ihr."""
+    """A predicate that gives the thing to somebody: gave it to Anna, gab ihn Anna, gab ihn ihr."""
     receiver = predicates.individual(dice, subject)
     it = phrases.it(noun.gender)
     return predicates.handing(dice.choose(frames.GIVING).verb, it, receiver, backwards=True, negated=False)
