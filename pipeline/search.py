@@ -169,6 +169,7 @@ def main(arguments: argparse.Namespace) -> int:
     key = key_of(params, name, chosen, describe(arguments.data)["sum"])
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
+        made_on = hardware.hardware(hardware.torch_device(options, 1))  # refuses a missing GPU before the first trial
         others(place)
         trials = Trials(place / "trials.db", chosen)
         stop = train.Interruption(options.time_limit_minutes)
@@ -182,7 +183,6 @@ def main(arguments: argparse.Namespace) -> int:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
-        made_on = hardware.hardware(hardware.torch_device(options, 1))
         write_times(arguments.times, arguments.out, {**made_on, "commit": hardware.commit(), "started": started})
     return 0
 

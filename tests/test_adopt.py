@@ -257,6 +257,8 @@ def test_data_that_only_lost_a_set_that_no_training_reads_is_the_same_data(proje
     before = (folder / "made").read_bytes()
     (folder / "made").write_text("other pairs")
     assert "data/demo/binarised is modified" in refused(project, TRAIN, WORD)
+    (folder / "made").rename(project.root / "made")
+    assert "data/demo/binarised is modified" in refused(project, TRAIN, WORD), "no set is left"
     (folder / "made").write_bytes(before)
     adopt(project, TRAIN)
     assert "up to date" in project.run("dvc", "status", TRAIN)
@@ -275,6 +277,7 @@ def test_an_unfinished_training_goes_on_with_the_code_of_now_or_is_removed(proje
     adopt(project, RUN, "--anew")
     assert not place.exists()
     assert "holds no unfinished training" in refused(project, RUN, "--anew")
+    assert "is a stage, a run is expected" in refused(project, TRAIN, "--anew")
     assert "is not a valid name" in refused(project, f"../work/{RUN}", "--anew")
 
 

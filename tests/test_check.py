@@ -325,12 +325,13 @@ def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, plac
         "corpora",
         "downloads",
         "times",
+        "logs",
     ],
 )
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
     params = small(params)
     refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
-    if name not in ("corpora", "downloads", "times"):
+    if name not in ("corpora", "downloads", "times", "logs"):
         for block in ("corpora", "models", "studies"):
             refusal({**params, block: {**params[block], name: next(iter(params[block].values()))}})
 

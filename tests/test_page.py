@@ -75,6 +75,7 @@ class Served:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
+            self.headers = error.headers
             return error.code, json.load(error)
 
     def events(self, **body):
@@ -170,6 +171,7 @@ def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
         wait_for(lambda: json.load(urllib.request.urlopen(f"{server.url}health"))["waiting"] == 2)
         status, answer = server.post("translate", {"text": ["d", "e"]})
         assert (status, answer) == (503, {"error": "the queue is full; try again later"})
+        assert server.headers["retry-after"] == "1"
         slow.go.set()
         assert running.result()[0] == waiting.result()[0] == 200
         assert server.post("translate", {"text": "d"})[0] == 200

@@ -112,6 +112,11 @@ def test_a_wrong_search_is_refused_in_one_line(params, change, message):
     assert message in refusal(params)
 
 
+def test_a_search_with_the_name_of_a_run_is_refused(params):
+    params["searches"]["demo-tiny"] = params["searches"].pop("small")
+    assert "searches: 'demo-tiny' is also a name in `runs`" in refusal(params)
+
+
 def test_a_pair_of_choices_that_no_model_can_have_is_refused_before_anything_runs(params):
     params["searches"]["small"]["space"] = {"dropout": [0.1], "h": [4, 6], "d_model": [48, 64]}
     assert "d_model: 64 is not possible; a multiple of h (6)" in refusal(params)

@@ -118,7 +118,8 @@ def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
 
 def test_flags_that_exclude_each_other_or_ask_for_nothing(shell):
     refused(shell(b"", "--split", "--scores"), "--split joins translations", 0)
-    refused(shell(f"{SENTENCE}\n".encode(), "--n-best", "-1"), "n_best: -1 is not possible", 0)
+    for number in ("-1", "0"):
+        refused(shell(f"{SENTENCE}\n".encode(), "--n-best", number), f"n_best: {number} is not possible", 0)
 
 
 def test_a_model_folder_of_earlier_code_says_that_it_does_not_normalise(shell):

@@ -105,7 +105,7 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
                 print(f"  {change}")
         if not accepted and (unproved := [stage.name for stage, changes in found.items() if changes]):
             raise UserError(
-                f"the code of {', '.join(unproved)} has changed, which may change the result; nothing was adopted. "
+                f"the code of {', '.join(unproved)} has changed, which may change the result; dvc.lock is unchanged. "
                 "--accept-code-changes adopts it and records that in work/adopted.json"
             )
         if dry_run or not found:
@@ -119,6 +119,8 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     run, _, key = arguments.name.partition("@")
+    if key and arguments.anew:
+        raise UserError(f"--anew removes an unfinished training: {arguments.name!r} is a stage, a run is expected")
     if not key:
         adopt_unfinished(run, arguments.dry_run, arguments.anew)
     if not arguments.anew:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pipeline.serving.registering import register
 from pipeline.serving.viewing import examples
-from pipeline.tracking.store import shown_uri, uri
+from pipeline.tracking.follower import reason
+from pipeline.tracking.store import require_store, shown_uri
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, folder_of, settings_of
 from transformer.config.reading import UserError
@@ -22,14 +23,17 @@ EXAMPLE = "A sentence."
 
 
 def main(arguments: argparse.Namespace) -> None:
-    if uri() == "off":
-        raise UserError("MLFLOW_TRACKING_URI is off; the address of a store is expected, or none for mlflow.db")
+    require_store()
     folder = folder_of(arguments.run)
     name = arguments.name or Path(arguments.run).name
     example = next(iter(examples(arguments.run)), EXAMPLE)
     # The model may be loaded on another machine, so its device is chosen when it is loaded.
     settings = {key: value for key, value in settings_of(arguments.run).items() if key != "device"}
-    print(f"{folder} is registered as {register(name, folder, settings, example)} in {shown_uri()}")
+    try:
+        address = register(name, folder, settings, example)
+    except Exception as error:  # stores and their drivers raise errors of many libraries
+        raise UserError(f"MLflow, {shown_uri()}: {reason(error)}") from None
+    print(f"{folder} is registered as {address} in {shown_uri()}")
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from pipeline.tracking.follower import attempt
 from pipeline.tracking.searches import mirror_search
-from pipeline.tracking.store import shown_uri
+from pipeline.tracking.store import require_store, shown_uri
 from pipeline.tracking.trainings import Sources, mirror_run
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 
 
 def main(arguments: argparse.Namespace) -> None:
+    require_store()
     logging.disable()  # MLflow and Alembic log to standard error
     warnings.simplefilter("ignore")
     folders, sources = sorted(path.parent for path in arguments.scores.glob("*/training.json")), Sources.read()
@@ -30,6 +31,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="tracking", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="track", description=__doc__.split("\n\n")[0])
     parser.add_argument("--scores", type=Path, default=Path("scores"))
     stage.run(main, parser, checked=False)

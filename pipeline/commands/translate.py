@@ -79,8 +79,9 @@ def translated(
     """Yield the hypotheses of each line of a block before the first invalid line, then raise UserError for this line."""
     lines, invalid = decoded(block, before)
     parts, too_long = fitting(translator, translator.normalise(lines), before, arguments.split)
+    number = 1 if arguments.n_best is None else arguments.n_best
     found = translator.hypotheses(
-        [part for line in parts for part in line], "input", arguments.n_best or 1, alignment=arguments.alignment
+        [part for line in parts for part in line], "input", number, alignment=arguments.alignment
     )
     for line in parts:
         if len(line) == 1:

@@ -35,8 +35,8 @@ NOTES = [
     "p: of the difference in sacreBLEU from the paper's beam search with the same model on the same set (paired bootstrap "
     "resampling, Koehn 2004). Log-probability: the model's of a translation, in the mean. Source log-probability: of the "
     "source given its translation, by the run of the reverse direction in `reverse_scores`, in the mean. Search errors: "
-    "the share of sentences for which exact search found a more probable translation. Prefixes: those that the model "
-    "scored for a sentence.",
+    "of the sentences that exact search finished, the share with a more probable translation. Prefixes: those that the "
+    "model scored for a sentence.",
 ]
 
 

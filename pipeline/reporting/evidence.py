@@ -153,7 +153,7 @@ def read_curve(path: Path) -> list[dict[str, float]]:
     if not path.exists():
         return []
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}; train again or remove it") from None
     return checked_curve(lines, f"{path}: line")

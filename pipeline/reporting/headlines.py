@@ -66,16 +66,17 @@ def not_done(name: str, trained: int, runs: int) -> Headline:
 def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Headline:
     scored = [run for run in study.best_first() if run.scores]
     figure, says, note = best(scored, study.corpus)
+    seeds = "One seed a run. " if all(len(same) == 1 for same in alike(scored)) else ""
     agreeing, changes = compared.agreeing
     if compared.study and study.name == compared.study.name and changes:
         figure, says = (
             f"{agreeing} of {changes}",
             "changes of the model move BLEU in the direction of the paper's Table 3",
         )
-        note = f"Small models on {study.corpus}; base: {study.base.name}. {study.caveat()}".strip()
+        note = f"Small models on {study.corpus}; base: {study.base.name}. {seeds}{study.caveat()}".strip()
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
-        note = f"Published: {study.claim()}"
+        note = f"{seeds}Published: {study.claim()}"
     return Headline(study.name, trained, runs, figure, says, note, origin="recorded" if study.recorded else "selected")
 
 

@@ -191,10 +191,10 @@ def axis(plot: Axes, place: int, values: Sequence[Any]) -> list[float]:
 
     Numbers are spread by their size, on a logarithmic scale if they differ widely, and other values evenly.
     """
-    if all(isinstance(value, int | float) for value in values):
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         low, high = min(values), max(values)
         scale = math.log if low > 0 and high / low > LOGARITHMIC else float
-        ends = {f"{low:.4g}": 0.0, f"{high:.4g}": 1.0}
+        ends = {f"{high:.4g}": float(high > low), f"{low:.4g}": 0.0}
         heights = [(scale(value) - scale(low)) / ((scale(high) - scale(low)) or 1.0) for value in values]
     else:
         known = list(dict.fromkeys(map(str, values)))

@@ -87,7 +87,7 @@ async def invalid(_: Request, error: Any) -> Response:
 
 
 async def refused(_: Request, error: Any) -> Response:
-    return refusal(error.status_code, error.detail)
+    return refusal(error.status_code, error.detail, error.headers)
 
 
 def add_translation(app: FastAPI, engine: Engine, limits: Limits) -> None:

@@ -1,7 +1,7 @@
 """Middleware that reads the body of a request and limits its size and the time for receiving it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from fastapi.responses import JSONResponse
@@ -44,6 +44,7 @@ class BoundedBody:
         await self.app(scope, whole, send)
 
 
-def refusal(status: int, message: str) -> JSONResponse:
+def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer to a request that is refused: one line that says why."""
-    return JSONResponse({"error": message}, status, {"connection": "close"} if status in (408, 413) else None)
+    closing = {"connection": "close"} if status in (408, 413) else {}
+    return JSONResponse({"error": message}, status, {**closing, **(headers or {})})

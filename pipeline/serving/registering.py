@@ -9,9 +9,9 @@ from typing import Any
 from pipeline.tracking.client import ROOT
 from pipeline.tracking.store import opened, uri
 
-# The packages that MLflow needs to load the model or that transformer/ imports, without sacremoses, which only
-# `normalise.punctuation` uses. Without this list, MLflow would load the model to find them.
-REQUIREMENTS = ("mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors")
+# The packages that MLflow needs to load the model or that transformer/ imports; sacremoses is for
+# `normalise.punctuation`. Without this list, MLflow would load the model to find them.
+REQUIREMENTS = ("mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors", "sacremoses")
 
 
 def requirements() -> list[str]:

@@ -63,6 +63,7 @@ TAKEN = {
     "downloads": "work/downloads holds the downloaded files",
     "values": "models/values and scores/values hold what `values` makes",
     "times": "work/times holds the times of stages",
+    "logs": "work/logs holds what stages print",
 }
 
 
@@ -313,6 +314,7 @@ def check_back_translation(params: Mapping, name: str) -> None:
 
 def check_search(params: Mapping, name: str) -> None:
     """Check a search. Its corpus must be the corpus of a run in `runs`, with which the user compares the best trial."""
+    require_own_name(params, "searches", name, ("runs", "decodings", *BLOCKS_OF_VALUES))
     corpus, known = search(params, name).config.corpus, {run["corpus"]: None for run in params["runs"].values()}
     if corpus not in known:
         raise UserError(

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer.config.reading import UserError
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
@@ -115,6 +117,12 @@ def opened() -> Iterator[Store]:
 
 def uri() -> str:
     return os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
+
+
+def require_store() -> None:
+    """Raise UserError if MLflow is turned off."""
+    if uri() == "off":
+        raise UserError("MLFLOW_TRACKING_URI is off; the address of a store is expected, or none for mlflow.db")
 
 
 def shown_uri() -> str:

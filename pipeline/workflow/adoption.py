@@ -89,7 +89,7 @@ def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool
         return False
     held = {file["relpath"]: file["md5"] for file in read_json(listing)}
     now = {file.name: file for file in Path(path).iterdir() if file.name != DESCRIPTION}
-    return all(held.get(name) == md5(file) for name, file in now.items())
+    return bool(now) and all(held.get(name) == md5(file) for name, file in now.items())
 
 
 def md5(path: Path) -> str:

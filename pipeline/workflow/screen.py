@@ -161,11 +161,9 @@ class Screen(logging.Handler):
 
 
 def text_of(stage: str) -> str:
-    """Return the end of a stage's log."""
+    """Return a stage's log, or an empty text if it has none."""
     try:
-        with open(LOGS / f"{stage}.log", "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 100_000))
-            return file.read().decode(errors="replace")
+        return (LOGS / f"{stage}.log").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 
