@@ -119,7 +119,7 @@ class Searcher:
 
     def bleu(self, training: Trainer, folder: Path) -> float:
         """The BLEU of the last weights on dev, with the decoding settings of the model."""
-        settings = section(self.params, "models", self.search.config.model, "decoding", DecodingConfig)
+        settings = decoding_settings(self.params, self.search)
         training.store.save_weights(training.state)
         train.publish(training, describe(self.arguments.data), folder / "model")
         weights = step_files(folder / "model")[-1][1]
@@ -144,8 +144,16 @@ class Searcher:
         }
 
 
+def decoding_settings(params: Mapping[str, Any], chosen: Search) -> DecodingConfig:
+    return section(params, "models", chosen.config.model, "decoding", DecodingConfig)
+
+
 def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) -> str:
-    """Return the digest of data, training code, training settings and search (without `trials`) that names the folder."""
+    """Return the digest that names the folder of a search.
+
+    It is over the data, the training code, the training settings, the search without `trials` and, for the metric
+    dev_bleu, the decoding settings.
+    """
     config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}
     first = {key: value for dimension in chosen.space for key, value in dimension.samples()[0].items()}
     fixed = [
@@ -153,7 +161,8 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
         for settings in trial_settings(params, name, chosen, first)
     ]
     space = params["searches"][name]["space"]
-    return digest([config, space, fixed, data_sum, workspace.code_digest(train.CODE)])
+    more = [vars(decoding_settings(params, chosen))] if chosen.config.metric == "dev_bleu" else []
+    return digest([config, space, fixed, data_sum, workspace.code_digest(train.CODE), *more])
 
 
 def others(place: Path) -> None:

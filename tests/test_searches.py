@@ -23,6 +23,7 @@ from pipeline.commands import best, plan
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
+from pipeline.search import key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
@@ -110,6 +111,18 @@ def test_a_valid_search_is_accepted(params):
 def test_a_wrong_search_is_refused_in_one_line(params, change, message):
     params["searches"]["small"] |= change
     assert message in refusal(params)
+
+
+@pytest.mark.parametrize(("metric", "same"), [("dev_loss", True), ("dev_bleu", False)])
+def test_other_decoding_settings_begin_another_search_only_if_they_can_change_its_value(params, metric, same):
+    params["searches"]["small"]["metric"] = metric
+
+    def key() -> str:
+        return key_of(params, "small", search(params, "small"), "data")
+
+    before = key()
+    params["models"]["tiny"]["decoding"] = {"beam": 2}
+    assert (key() == before) == same
 
 
 def test_a_search_with_the_name_of_a_run_is_refused(params):
