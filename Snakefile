@@ -27,6 +27,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
+from pipeline.settings.selection import run_settings
 from pipeline.workflow import devices, rwlock, slurm
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_file import keep_or_put_back
@@ -109,8 +110,8 @@ os.environ["PYTHONUNBUFFERED"] = "1"
 SUBMITTED = "cluster" in config  # by the profile
 
 
-# The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, one
-# training or decoding at a time uses the CPU. `--resources gpu=N` on the command line takes precedence.
+# The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, only
+# their threads limit how many run at a time. `--resources gpu=N` on the command line takes precedence.
 # (`workflow.local_exec` is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:
     largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
@@ -124,6 +125,8 @@ rule all:
 
 for stage in graph:
     needs = stage.meta["snakemake"]
+    if stage.name.startswith("train@"):
+        needs = {**needs, "threads": run_settings(params, stage.name.removeprefix("train@"))[2].threads}
     if SUBMITTED:
         needs = slurm.requests(stage.name, needs, hardware)
 

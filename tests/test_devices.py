@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
@@ -29,7 +28,7 @@ from pipeline.workflow import devices
 
 devices.claim_for("train", load())
 Path("work/claims").mkdir(exist_ok=True)
-(Path("work/claims") / os.environ["CUDA_VISIBLE_DEVICES"]).touch()
+(Path("work/claims") / (os.environ["CUDA_VISIBLE_DEVICES"] or str(os.getpid()))).touch()  # the CPU has no number
 deadline = time.monotonic() + 300
 while len(list(Path("work/claims").iterdir())) < 2:
     assert time.monotonic() < deadline, "no other training runs at the same time, or it has the same GPU"
@@ -59,7 +58,7 @@ def own_locks(tmp_path, monkeypatch):
 def test_the_visible_gpus_are_those_that_cuda_would_use(monkeypatch, value, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert devices.visible() == gpus
-    assert devices.limit() == max(1, len(gpus))
+    assert devices.limit() == (len(gpus) or os.cpu_count())
 
 
 class Claimer:
@@ -139,6 +138,12 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     assert asked["train@other"] == "2" and asked["decode@other"] == "1"
 
 
-def test_without_a_gpu_stages_share_the_cpu(monkeypatch):
-    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter([]))
-    assert devices.visible() == [] and devices.limit() == 1
+def test_without_a_gpu_two_trainings_of_one_thread_run_at_the_same_time_on_two_cores(two_runs):
+    (two_runs.root / "pipeline/train.py").write_text(MEETING)
+    text = (two_runs.root / "params.yaml").read_text(encoding="utf-8")
+    (two_runs.root / "params.yaml").write_text(
+        text.replace("{corpus: demo, model: tiny", "{corpus: demo, model: tiny, threads: 1")
+    )
+    trainings = ["train@demo-tiny", "train@other"]
+    two_runs.run("snakemake", "--cores", "2", *trainings, CUDA_VISIBLE_DEVICES="")
+    assert sorted(two_runs.ran()) == trainings

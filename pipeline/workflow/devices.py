@@ -36,8 +36,8 @@ def visible() -> list[str]:
 
 
 def limit() -> int:
-    """Return the number of GPUs that the stages of this machine share. Without a GPU, the CPU counts as one."""
-    return len(visible()) or 1
+    """Return the number of GPUs that the stages of this machine share. Without a GPU, every core counts as one."""
+    return len(visible()) or os.cpu_count() or 1
 
 
 def claim_for(stage: str, params: Mapping[str, Any]) -> None:
