@@ -8,7 +8,7 @@ unpacked below build/. At the end, even after a failure, /etc/slurm is removed a
 1. The shortened demonstration runs without Slurm.
 2. The demonstration runs through Slurm. The training stops at its time limit. Later, its node is killed. All outputs
    must be equal to those of step 1.
-3. A training runs on two nodes, one of which is killed. Its losses must be those of one process, up to rounding.
+3. A training runs on two nodes; one is killed. Its losses until step 40 must be those of one process, up to rounding.
 """
 
 import argparse
@@ -43,7 +43,7 @@ OPTIONS = ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-stat
 
 
 def demonstration(root: Path) -> Project:
-    """The shortened project in `root`, without decodings. Its training takes long enough to be interrupted."""
+    """The shortened project in `root`, without decodings, ensembles and values. Its training can be interrupted."""
     root.mkdir()
     project = shortened(root)
     path = root / "params.yaml"
@@ -99,7 +99,7 @@ def state(slurm: Slurm, job: str) -> str:
 
 
 def reach_the_time_limit(slurm: Slurm, workflow: Workflow) -> str:
-    """Set the training's time limit below the 5 minutes of the profile's `--signal`. Returns the id of the job."""
+    """Set a time limit of 4 minutes, so that SIGTERM, due 5 minutes before the limit, is sent. Returns the job's id."""
     workflow.trains(beyond=0)
     job = workflow.job()
     slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=4")
@@ -152,7 +152,7 @@ def close(one: Project, other: Project) -> float:
 
 
 def without_dropout(project: Project, root: Path, nodes: int) -> Project:
-    """A copy of a finished project with other settings, so its training is stale: no dropout and half the steps."""
+    """A copy of a finished project whose training is stale: it has no dropout, half the steps and `nodes` nodes."""
     shutil.copytree(project.root, root, symlinks=True)
     copy = Project(root)
     copy.keep_to_itself()

@@ -1,4 +1,4 @@
-"""Small models and settings that several tests use."""
+"""Fixtures of several test files: settings of small models, and the project with stub stages after a run."""
 
 import dataclasses
 import fcntl

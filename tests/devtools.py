@@ -26,7 +26,7 @@ SECONDS = 60
 
 
 class Page:
-    """An open page. `problems` are the errors on its console and the requests to other hosts."""
+    """An open page. `problems` are uncaught exceptions, messages on its console and requests to other hosts."""
 
     def __init__(self, folder: Path, width: int, dark: bool, height: int = 900) -> None:
         """`folder` holds the browser's profile."""

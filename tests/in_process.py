@@ -1,4 +1,4 @@
-"""Run the stages of the pipeline in this process and in the current folder. This saves a process per stage."""
+"""Run stages and commands of the pipeline in this process and in the current folder. This saves a process for each."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ def commands() -> dict[str, list[str]]:
 
 
 class Refused(Exception):
-    """A stage ended with an error. The message is the last line that the stage printed."""
+    """A command ended with an error. The message is the last line that it printed to standard error."""
 
 
 def started(command: list[str]) -> tuple[int, str, str]:
@@ -62,6 +62,8 @@ def inside(folder: Path) -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)

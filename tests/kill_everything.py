@@ -4,14 +4,14 @@
 
 A copy of the project with a small corpus and model is built once. Then DVC and Snakemake start each stage in turn.
 SIGKILL or SIGTERM is sent to the process of the stage, to the tool or to the process group. A kill of the tool orphans
-the stage. The moment is random, between the start of the stage's process and its end.
+the stage. The moment is random: from the start of the stage to its end or, if the tool is killed, to the end of DVC.
 
 The tool is then started again without any clean-up. It must succeed and write the same bytes as an undisturbed run, and
 no file of the stage may be partial after the kill. If the orphan still runs and the tool refuses to start, the script
 waits for the orphan.
 
 The random choices for a kill depend only on the seed, the stage and the number of the kill, so subsets can run
-separately and in parallel. test_end_to_end kills each stage once.
+separately and in parallel. test_end_to_end kills each kind of stage once.
 """
 
 import argparse
@@ -145,7 +145,7 @@ class Start:
 
 
 def undisturbed(built: Built, stage: str) -> dict[str, float]:
-    """Seconds from the start of the stage to its end, and to the end of DVC. Asserts that the outputs are the same."""
+    """For each target, the seconds from the start of the stage to its end or to DVC's end. Asserts equal outputs."""
     built.restore(stage)
     with Start(built, stage, "dvc") as start:
         worker, began = start.worker(), time.monotonic()
@@ -206,7 +206,7 @@ def again(built: Built, stage: str, outcome: Kill) -> None:
     """Start the tool again, and once more if it refused to start beside an orphan of the kill.
 
     DVC refuses a partial dvc.lock, which it leaves if it is killed while writing the file. The Snakefile restores the
-    last complete one. For DVC this function restores it, as `git checkout` would.
+    last complete file. For DVC this function restores it, as `git checkout` would.
     """
     for _ in range(3):
         orphans, reached = list(built.processes()), built.step_reached()

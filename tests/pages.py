@@ -1,6 +1,6 @@
 """The blocks of README.md and docs/ between the markers `from PATH` and `end`, which are generated from that path.
 
-`python -m tests.pages` writes the blocks. `make deps`, `make report` and, at its end, `make reproduce` run it.
+`python -m tests.pages` writes the blocks. `make deps`, `make report`, `make reproduce` and `make bench` run it.
 """
 
 import csv
@@ -29,7 +29,7 @@ def written(page: str, root: Path = ROOT) -> str:
     return BLOCK.sub(block, page)
 
 
-# The stages of a back-translation write the same files as those of a corpus, under its own name. A run reads either.
+# A back-translation has the same files as a corpus, in its own folder. The `corpus` of a run names one or the other.
 NAMES = {"${back_translations}": {"${key}": ("augmented",)}, "${runs}": {"${item.corpus}": ("item", "augmented")}}
 NAMES["${searches}"] = NAMES["${runs}"]
 
@@ -129,7 +129,7 @@ def differences(path: Path, _: str) -> str:
 def published(path: Path, _: str) -> str:
     """The README's table of a published result on Multi30k and of ours with the same settings and measure."""
     rows = [row for row in rows_of(path) if row["test set"].startswith("multi30k")]
-    if any(row["implementation"] == "ours" for row in rows):  # the mean of our seeds
+    if any(row["implementation"] == "ours" for row in rows):  # this row is the mean of our seeds
         rows = [row for row in rows if not row["implementation"].startswith("ours, ")]
     head = f"{rows[0]['test set']}, {rows[0]['measure']}"
     cells = []
@@ -144,7 +144,7 @@ WRITERS: dict[str, Callable[[Path, str], str]] = {"dvc.yaml": graph, "summary.cs
     "table3-differences.csv": differences,
     "toolkits.csv": published,
 }
-"""By the last part of the path: from the path and the present text of a block to the new text."""
+"""The writer of a block, by the last part of its path. It takes the path and the present text. It returns the new text."""
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

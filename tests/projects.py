@@ -70,7 +70,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
-            errors="replace",  # a progress bar and a line can split a character
+            errors="replace",  # concurrent writes of a progress bar and a line can split a character
             check=False,
         )
         assert done.returncode == status, f"{arguments}: exit status {done.returncode}\n{done.stdout}"

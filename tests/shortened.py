@@ -44,7 +44,7 @@ def outputs() -> dict[str, list[str]]:
         return {stage.name: [out.def_path for out in stage.outs] for stage in repo.index.stages}
 
 
-# The project itself selects no decoding.
+# The params.yaml of the project itself selects no decoding, ensemble or value.
 OUTPUTS = outputs() | {f"decoding@{name}": [f"scores/decodings/{name}"] for name in DECODINGS}
 OUTPUTS |= {f"ensemble@{ENSEMBLE}": [f"models/ensembles/{ENSEMBLE}"]}
 OUTPUTS |= {f"value@{VALUE}": [f"models/values/{VALUE}", f"scores/values/{VALUE}.json"]}

@@ -1,7 +1,7 @@
 """A copy of the project with stub stages, for tests of Snakemake and DVC.
 
-The copy has all files of the project. A stub stage writes a digest of its dependencies and parameters to each of its
-outputs, all as dvc.yaml declares them. It appends its name to work/ran.
+The copy has the files that the workflow reads. A stub stage writes a digest of its commands, data and parameters to each
+of its outputs, all as dvc.yaml declares them. It appends its name to work/ran.
 """
 
 import shutil
@@ -95,7 +95,7 @@ class StubProject(Project):
         return self.ran()
 
     def stale(self) -> set[str]:
-        """The stages that DVC finds changed. This reads the files in this process, as `dvc status` does in its own."""
+        """The stages that `dvc status` lists. DVC runs in this process, which saves a process."""
         with Repo(str(self.root)) as repo:
             return {name.rpartition(":")[2] for name in repo.status()}  # names are relative to this process's folder
 

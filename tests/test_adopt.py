@@ -162,7 +162,7 @@ def test_what_is_the_same_code(old, new, same):
     assert same_syntax(old.encode(), new.encode(), {"pipeline.old": "pipeline.new"}) == same
 
 
-# What else may differ
+# Differences other than code
 
 
 def edited_output(project):

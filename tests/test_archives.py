@@ -1,4 +1,4 @@
-"""Untrusted archives: only the named members are read, and nothing else is written."""
+"""Untrusted archives: only the named members are read, and no file is written."""
 
 import gzip
 import io

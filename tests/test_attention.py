@@ -34,7 +34,7 @@ def test_a_query_without_keys_spoils_neither_output_nor_gradients():
 
 
 def test_on_a_cpu_no_fused_attention_is_trained_in_bfloat16(settings, monkeypatch):
-    """The backward pass of fused attention would take several times as long. The softmax is computed in float32."""
+    """The backward pass of fused attention would take several times as long as in float32. The softmax is in float32."""
     seen, softmax = [], torch.Tensor.softmax
     monkeypatch.setattr(torch.Tensor, "softmax", lambda x, dim: seen.append(x.dtype) or softmax(x, dim))
     fused = F.scaled_dot_product_attention

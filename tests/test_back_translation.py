@@ -1,4 +1,4 @@
-"""Back-translation: the settings, the mixture, and the stages under both tools and on a small corpus."""
+"""Back-translation: the settings, the mixture, and the stages under Snakemake and DVC and on a small corpus."""
 
 import copy
 import csv
@@ -502,7 +502,7 @@ DECODINGS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which all stages have run on small text: a run in each direction and one on the back-translation."""
+    """A folder in which all stages but layer_costs have run: a run in each direction and one on the back-translation."""
     folder = tmp_path_factory.mktemp("back-translation")
     sets: dict[str, list[list[str]]] = {}
     for name, *pair in generate(GeneratorConfig(seed=1, train=160, dev=6, test=6)):

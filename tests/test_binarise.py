@@ -103,7 +103,7 @@ def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypa
 
 
 def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder):
-    """Each segmentation of a line is another sequence of pieces of the same text. Dev has its usual ids."""
+    """Each segmentation of a line is another sequence of pieces of the same text. Dev is encoded without dropout."""
     plain = run_binarise()
     write_params(bpe_dropout=0.3, segmentations=3)
     first = run_binarise("sampled")

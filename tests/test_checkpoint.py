@@ -136,7 +136,7 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
 
 
 def killed_at(place: int, folder: Path, work) -> bool:
-    """Run `work` in a process that is killed just before change number `place`, from 0, of a file in `folder`.
+    """Run `work` in a process that is killed just before change number `place`, counted from 0, of a file in `folder`.
 
     Returns whether the process was killed. False means that `work` makes fewer changes.
     """

@@ -31,7 +31,7 @@ WRONG = {
     "benchmarks.serving": ["none", "none.txt"],
     "benchmarks.text": ["none.en", "none.de"],
 }
-# These read no file but params.yaml. They are started in an empty folder.
+# These fail if params.yaml is missing. They are started in an empty folder.
 WITHOUT_PARAMS = {
     "pipeline.commands.check": [],
     "pipeline.commands.status": [],

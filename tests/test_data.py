@@ -78,7 +78,7 @@ def test_no_batch_exceeds_the_token_limit_and_most_are_nearly_full(kind, full):
 
 
 def test_a_batch_has_pairs_of_similar_lengths():
-    """Padding is small on both sides, even if the two lengths are uncorrelated."""
+    """Less than 15% of both sides together is padding, even if the two lengths are uncorrelated."""
     pairs = Pairs(5000)
     batches = Batches(pairs, 1, 600, 100)
     real = total = 0

@@ -1,4 +1,4 @@
-"""Decoders on tables of logits, whose best translations enumeration finds, and on random Transformers."""
+"""Decoders on tables of logits, for which enumeration finds the best translations, and on random Transformers."""
 
 import argparse
 import dataclasses
@@ -67,7 +67,7 @@ class TableBatch:
 
 @pytest.fixture
 def decoder(params):
-    """`decoder(name, key=value, ...)`: the decoder that such a line of `decodings` chooses."""
+    """`decoder(name, key=value, ...)`: the decoder of a line of `decodings` with these settings."""
 
     def made(name, **settings):
         chosen = choice(params, {"decoder": name, "precision": "float32", "threads": 1, **settings}, "a line")
@@ -194,7 +194,7 @@ def test_exact_search_finds_the_empty_translation(decoder):
 
 
 def frequencies(decoder, logits, count, **settings):
-    """How often each first token is sampled for `count` sentences that differ only in their number."""
+    """How often each first token is sampled for `count` sentences that differ only in their number in the set."""
     batch = TableBatch(logits[:1].expand(count, -1, -1, -1), [1] * count)
     first = [tuple(t.ids) for t in best_of(decoder("sampling", **settings).search(batch, 1))]
     return Counter(ids[0] if ids else EOS for ids in first)
@@ -427,7 +427,7 @@ def test_aggregated_references_rank_a_clear_winner_first():
     assert scores[0] > scores[1]
 
 
-# All of them
+# All decoders
 
 LINES = {
     "greedy": {},

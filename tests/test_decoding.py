@@ -61,7 +61,7 @@ def exhaustive(logits, limit, config):
 
 @pytest.mark.parametrize("penalty, alpha", [("gnmt", 0.6), ("gnmt", 0.0), ("power", 1.0), ("power", 0.6)])
 def test_a_wide_beam_finds_what_exhaustive_search_finds(decoding_settings, penalty, alpha):
-    # Four free words allow 81 hypotheses, so a beam of 81 prunes nothing.
+    # Three words at four positions give 81 hypotheses, so a beam of 81 prunes nothing.
     config = decoding_settings(beam=81, penalty=penalty, alpha=alpha)
     torch.manual_seed(5)
     logits = 2 * torch.randn(8, LONGEST, VOCABULARY, VOCABULARY)
@@ -116,7 +116,7 @@ def test_length_penalties(decoding_settings):
 
 
 def sharpened(config):
-    """An untrained model with a scaled embedding, so that hypotheses differ and continue others of the beam."""
+    """An untrained model with a scaled embedding, so that the hypotheses differ and are reordered in the beam."""
     torch.manual_seed(3)
     model = Transformer(config, 40).eval()
     with torch.no_grad():

@@ -19,7 +19,7 @@ devices.claim(int(sys.argv[1]))
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 sys.stdin.read()
 """
-# A training that waits until another training has claimed its GPUs.
+# A training that waits until another training runs at the same time, on another GPU if there are GPUs.
 MEETING = """
 import os, runpy, time
 from pathlib import Path

@@ -122,7 +122,7 @@ def test_wmt14_comes_out_of_archives_with_the_real_names(published, collect, tmp
 
 @pytest.fixture
 def themselves(published):
-    """The same corpus, with the addresses of params.yaml replaced by those of the site instead of a mirror."""
+    """The same corpus, with addresses of the site in place of those of params.yaml, so that no mirror is needed."""
     site, settings, languages, expected = published
     for archive in settings["archives"].values():
         archive["url"] = site.url(urllib.parse.urlsplit(archive["url"]).path)

@@ -254,7 +254,7 @@ def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(proj
 
 @pytest.mark.parametrize("stage", KILLED)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
-    """The stage is killed at a seeded fraction of the time that it took with DVC. The same command then ends."""
+    """The stage is killed at a seeded fraction of its time with DVC. The same command is then run to its end."""
     before, took = content(project, stage), json.loads((project.root / "work/times/stages.json").read_text())[stage]
     kill(command(project, stage), took * random.Random(stage).uniform(0.3, 0.8))
     finished(project, stage)

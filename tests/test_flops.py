@@ -1,4 +1,4 @@
-"""Operation and parameter counts from the settings equal those of torch, and the stage writes its estimates."""
+"""Operation and parameter counts from the settings equal those of torch; the stage flops; the cost of a training."""
 
 import argparse
 import json
@@ -54,7 +54,7 @@ def lengths(sentences, source, target):
     return Lengths.of([(source, target)] * sentences)
 
 
-# The counts are equal, which is stricter than the documented 1%: both count only matrix products.
+# The counts are exactly equal, because both count only matrix products.
 @pytest.mark.parametrize("sizes", [(3, 9, 5), (2, 4, 17)], ids=str)
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
 def test_equals_torch_flop_counter(settings, variation, sizes):
@@ -252,7 +252,7 @@ NEEDED = {
 NOTHING = (
     st.none() | st.booleans() | st.text(max_size=9) | st.floats() | st.integers(max_value=0) | st.lists(st.just(1))
 )
-OF_NO_USE = NOTHING | st.just({}) | st.just(MISSING)  # for every entry
+OF_NO_USE = NOTHING | st.just({}) | st.just(MISSING)  # invalid for every entry
 FEW = hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 
 

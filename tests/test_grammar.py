@@ -287,7 +287,7 @@ def test_a_second_predicate_shares_the_subject():
     assert both == ("took off the coat", "zog den Mantel aus")
 
 
-# The endings in every German grammar: after der, after ein and without an article, by gender or plural and by case.
+# The German adjective endings after der, after ein and without an article, by gender or plural and by case.
 ENDINGS = """
 weak    m e en en en    weak    f e e en en    weak    n e e en en    weak    p en en en en
 mixed   m er en en en   mixed   f e e en en    mixed   n es es en en  mixed   p en en en en
@@ -360,7 +360,7 @@ def test_prepositions_contract_with_the_article_alone():
 
 
 def test_relative_pronouns_agree():
-    """A relative pronoun agrees with the noun in gender and number, and has the case of its role in the clause."""
+    """Exactly the relative pronouns of the noun's gender and number occur. Their case in the clause is not tested."""
     allowed = {"m": "der den dem dessen", "f": "die der deren", "n": "das dem dessen", "p": "die denen deren"}
     dice, seen = Dice(1), {key: set() for key in allowed}
     for _ in range(1500):

@@ -101,7 +101,7 @@ def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch
     assert LOCK.read_text() == conflict
 
 
-# Two at once
+# Two tools at once
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def run(kind: str) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which every stage has run on a corpus of ordinary and unusual lines."""
+    """A folder in which every stage but layer_costs has run on a corpus of ordinary and unusual lines."""
     folder = tmp_path_factory.mktemp("hostile")
     plain = [pair for name, *pair in generate(GeneratorConfig(seed=1, train=60, dev=1, test=1)) if name == "train"]
     with in_process.inside(folder):

@@ -145,7 +145,7 @@ def test_the_gradients_agree_with_the_connectivity(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_autograd_graph_agrees_with_the_sequential_operations(kind):
-    """The longest path in the autograd graph of the layer grows with n, or is constant."""
+    """The longest path in the autograd graph grows with n for the recurrent layer, and is constant for the others."""
 
     def chain(n):
         depths = {}

@@ -40,7 +40,7 @@ def content(value) -> bytes:
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """A function that normalises the given sets in an empty folder and returns the report and the lines."""
+    """A function that normalises the given sets and returns the report and the lines. All calls use the same folder."""
 
     def run(settings=None, **sets) -> tuple[dict, dict[str, list[str]]]:
         for name, (source, target) in ({key: zip(*PAIRS) for key in ("train", "dev", "test")} | sets).items():
@@ -121,7 +121,7 @@ AWKWARD = st.text(st.sampled_from(SPECIAL) | st.characters(exclude_categories=["
 
 
 def plainly(line: str) -> str:
-    """A reference for cleaning a line, from the Unicode database instead of our tables."""
+    """A reference implementation of cleaning a line. It uses the Unicode database instead of our tables."""
     kept = [c for c in line if (c.isspace() and c not in "\x1c\x1d\x1e\x1f") or unicodedata.category(c) != "Cc"]
     text = "".join(c for c in kept if c not in "\u00ad\u200b\ufeff")
     return " ".join(unicodedata.normalize("NFC", text).split())
@@ -219,7 +219,7 @@ def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte(corpus, monke
 
 
 def test_bytes_that_are_not_utf8_are_replaced_if_configured(corpus):
-    broken = b"H\xe4user\ngood\ncut \xe2\x82\n\xff\xfe\n"  # a truncated sequence does not swallow the line feed
+    broken = b"H\xe4user\ngood\ncut \xe2\x82\n\xff\xfe\n"  # the line feed after a truncated sequence is kept
     report, texts = corpus({"invalid_utf8": "replace"}, train=(broken, ["1", "2", "3", "4"]))
     assert texts["train.en"] == ["H\ufffduser", "good", "cut \ufffd", "\ufffd\ufffd"]
     assert report["train"]["invalid"] == {"en": 3, "de": 0}

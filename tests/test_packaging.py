@@ -1,4 +1,4 @@
-"""`pip install .` installs the package transformer and the four packages that it imports."""
+"""`pip install .` installs the package transformer and the four packages that it needs."""
 
 import ast
 import shutil
@@ -13,7 +13,7 @@ from tests.imports import ROOT, imported_names
 from tests.models import LINES, OLD, TRANSLATIONS
 
 NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}
-LATE = {"sacremoses"}  # imported by one function, which reports it if it is missing
+LATE = {"sacremoses"}  # imported by one function, which raises UserError if the package is missing
 
 
 @pytest.fixture(scope="module")

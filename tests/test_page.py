@@ -1,4 +1,4 @@
-"""The server and its page: real requests to a real process, and a real browser."""
+"""The server and its page, tested with HTTP requests and in a browser."""
 
 import http.client
 import json
@@ -62,7 +62,7 @@ class Slow:
 
 
 class Served:
-    """A server in a thread of this process."""
+    """A client of the server at `url`."""
 
     def __init__(self, url):
         self.url = url

@@ -183,7 +183,7 @@ def test_no_single_vocabulary_size_gives_all_published_parameters(params):
 
 
 def test_rows_without_a_count_have_as_many_parameters_as_base(params):
-    """A blank is the value of the base model. Learned positions add one table per side."""
+    """A blank cell has the value of the base model. Learned positions add one table per side."""
     for row in (row for row in TABLE3 if row.parameters is None):
         extra = 2 * model_of(params, row).max_positions * 512 if row.group == "E" else 0
         assert parameters(model_of(params, row), PIECES) == parameters(model_of(params, TABLE3[0]), PIECES) + extra

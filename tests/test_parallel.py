@@ -37,9 +37,9 @@ from transformer.training import Trainer
 
 RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
 RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "threads": 1}
-RUN |= {"steps": 100_000, "checkpoint_every": 100}  # so many that no test reaches the end
+RUN |= {"steps": 100_000, "checkpoint_every": 100}  # more steps than any test takes
 VOCABULARY = 90
-PATIENCE = 180  # seconds, for a busy machine; on an idle one, nothing here takes ten
+PATIENCE = 180  # seconds, enough on a busy machine; on an idle machine, each wait is shorter than 10 seconds
 
 
 class Training:
@@ -158,13 +158,13 @@ def train_by_two(
     """`disturb` changes the second worker's trainer before it runs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    # Frees the process group of an earlier test. A forked child that frees it waits for threads that it does not have.
+    # Frees the process group of an earlier test. A forked child that freed it would wait for threads of the parent.
     gc.collect()
     start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="fork")
 
 
 def same(folder: Path, other: Path) -> None:
-    """Assert the same files, counts and, up to rounding, losses."""
+    """Assert that file names and counts are equal, and that losses are equal up to rounding."""
     logs = [[json.loads(line) for line in (place / "training.jsonl").open()] for place in (folder, other)]
     assert len(logs[0]) == len(logs[1]) > 0
     for record, expected in zip(*logs):
@@ -187,7 +187,7 @@ def test_two_processes_train_what_one_trains(tmp_path, settings, training_settin
 
 @pytest.mark.slow
 def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settings):
-    """With batches of one pair, the other worker has none."""
+    """In a batch of one pair, the first worker has no pair."""
     config = training_settings(batch_tokens=12, micro_batch_tokens=12, max_length=12)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
@@ -221,7 +221,7 @@ def group(monkeypatch):
 
 
 def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
-    """Make memory run out once, in the last backward pass of this step or before it."""
+    """Make memory run out once: in the first backward pass after `step` steps, or before it if `backward` is false."""
     state, whole = trainer.state, trainer.state.model.hidden
 
     def fail(gradient=None):

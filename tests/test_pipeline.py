@@ -1,4 +1,4 @@
-"""The DAG: what dvc.yaml and the Snakefile say, and what the two tools do together, on stages that take no time."""
+"""The DAG: the content of dvc.yaml and the Snakefile, and the joint behaviour of DVC and Snakemake on stub stages."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests import pages
 from tests.imports import ROOT, STAGES, closure, imports, with_code
 from tests.stubs import StubProject
 
-# The layers of the package. Besides config/, a module may import only the modules of the layers above its own.
+# The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
 LAYERS = [
     {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "precision", "prefetch"}
     | {"compilation", "memory", "cleaning", "device"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"training"},
 ]
 
-# The folders of the pipeline. Each may import the folders of the lines above, but no other folder of its own line.
+# The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
 ROOMS = [
     {"settings"},
     {"workflow"},
@@ -132,7 +132,7 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
         paths = {word for word in words if not word.startswith("work/times")}  # unknown to DVC
         declared = {str(entry) for entry in [*stage.outs, *stage.deps]}
         for path in paths - declared:
-            # a folder of scores: what the stage writes into it is declared file by file
+            # a folder of scores, of which dvc.yaml declares each file that the stage writes
             assert any(entry.startswith(f"{path}/") for entry in declared), f"{name}: {path} is not declared"
         for entry in declared:
             if not entry.endswith(".py") and "params.yaml" not in entry:
@@ -143,7 +143,7 @@ def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
 
 
 def test_the_check_stands_before_each_command_that_holds_a_name():
-    """DVC puts names into commands that a shell reads. It stops at the first command of a stage that fails."""
+    """DVC inserts names into shell commands. If a command of a stage fails, DVC does not run the next one."""
     for name, stage in stages().items():
         first = ["python -m pipeline.commands.check"] * ("@" in name)
         assert commands(stage)[:-1] == first, name
@@ -218,7 +218,7 @@ def test_readme_tree_names_what_is_there():
     assert {name for name in top if not name.startswith(".")} <= named
 
 
-# The two tools together
+# DVC and Snakemake together
 
 
 def test_after_snakemake_nothing_is_left_to_do(project):
@@ -344,7 +344,7 @@ def test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing(project)
 
 
 def test_the_recipe_for_own_text_trains_on_it(project):
-    """The README's recipe is two files, the lines above `corpora:` moved below it, and a run."""
+    """The README's recipe: add two files, copy the example above `corpora:` to below it, and replace the selection."""
     for language in ("en", "de"):
         path = project.root / f"text/mine/my.{language}"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -396,7 +396,7 @@ def keys_of(value) -> set[str]:
 
 
 def test_no_setting_has_a_name_that_dvc_leaves_out_of_its_run_cache(params):
-    """DVC drops these keys when it hashes a stage's parameters. An edit would restore the outputs of another value."""
+    """DVC omits these keys from the hash of a stage's parameters. After an edit, it would restore the old outputs."""
     assert not keys_of(params) & {"size", "nfiles"}
 
 
@@ -424,7 +424,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(built,
     else:
         old, new = (f"runs:\n  {run}: {{corpus: demo, model: tiny}}\n" for run in ("demo-tiny", f'"{name}"'))
         project.edit("params.yaml", old, new)
-    if ".." not in name:  # DVC removes a stage's old outputs before the check, which is its first command
+    if ".." not in name:  # DVC removes the old outputs of a stage before it runs the check
         assert project.run("dvc", "repro", status=255)
         stage = {"corpus": "download", "run": "train"}[kind]
         assert f"{name!r} is not a valid name" in project.run(
@@ -488,7 +488,7 @@ def test_make_runs_what_the_readme_names(project):
     shutil.rmtree(project.root / "reports")
     make = ("make", "CORES=2")
     assert "[1/1] report" in project.run(*make, "reproduce")
-    assert project.ran() == ["report", "report"]  # the stub makes no page
+    assert project.ran() == ["report", "report"]  # `make report` runs it again, because the stub makes no page
     project.run(*make, "report")
     assert project.ran() == ["report"]
     assert f"{len(stages())} done" in project.run(*make, "status")

@@ -53,7 +53,7 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path) -> None:
     if str(stored).startswith("models:"):
         (stored,) = [path.parent for path in (tmp_path / "mlruns").rglob("MLmodel")][-1:]
     packages = {line.partition("==")[0] for line in (stored / "requirements.txt").read_text().split()}
-    assert packages == {"mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors"}
+    assert packages == {"mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors", "sacremoses"}
     assert [path.name for path in (stored / "code").iterdir()] == ["transformer"]
     example = json.loads((stored / "serving_input_example.json").read_text())
 
@@ -84,3 +84,4 @@ def test_no_store_is_one_line(tmp_path: Path) -> None:
         [sys.executable, "-m", "pipeline.commands.register", "x"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1 and done.stderr.startswith("register: MLFLOW_TRACKING_URI is off;")
+    assert done.stderr.count("\n") == 1

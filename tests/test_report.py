@@ -187,7 +187,7 @@ def test_table3_matches_settings_and_not_names(project, tmp_path):
     ours, other = [row for row in rows if row["run"]]
     assert (ours["row"], ours["h"], ours["d_k"], ours["N"], ours["run"]) == ("A", "16", "32", "", "anything")
     assert (other["row"], other["other settings"]) == ("other, ours", "warmup 1")
-    assert ours["PPL, ours"] == 4.875  # of the last checkpoint, nothing averaged
+    assert ours["PPL, ours"] == 4.875  # of the last checkpoint, not of the average
     assert ours["BLEU, ours"].score == 28 + MEASURES.index("bleu-paper")
     assert ours["params, ours (1e6)"] == pytest.approx(63.081472)
 
@@ -247,7 +247,7 @@ def test_a_selection_of_no_study_is_a_study_a_corpus(project, tmp_path):
     assert (first.name, [run.run for run in first.runs]) == ("selection-demo", ["a", "b", "untrained"])
     assert (second.name, [run.run for run in second.runs]) == ("selection-multi30k", ["c"])
     rows = rows_of(run_tables.study_table(first))
-    assert [row["run"] for row in rows] == ["a", "b", "untrained"]  # one without a score is last
+    assert [row["run"] for row in rows] == ["a", "b", "untrained"]  # a run without a score is last
     assert (rows[1]["N"], rows[1]["norm"], rows[2]["test sacreBLEU"]) == ("1", "pre", None)
 
 
@@ -263,7 +263,7 @@ def test_recorded_runs_come_after_the_selected_ones_and_never_among_them(project
     runs = known(params, tmp_path)
     own, kept = studies(params, runs)
     assert (own.name, [run.name for run in own.runs]) == ("demo", ["demo-tiny"])
-    # a study of records also has the selected run from which they differ
+    # a study of records also has the selected runs of the study that have no record
     assert kept.name == "demo-table3" and [run.recorded for run in kept.runs] == [False] + [True] * 7
     content = report.content_of(params, runs, figures=False)
     assert [table.name for table in content.selected] == ["study-demo"]
@@ -309,7 +309,7 @@ def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):
     files = report.report(params, known(params, tmp_path))
     control = "demo-deep-no-warmup"
     tables = {name for name, text in files.items() if name.endswith(".csv") and f"\n{control}," in text}
-    assert tables == {"study-demo-warmup.csv", "runs.csv", "scores.csv"}  # the last two hold every run
+    assert tables == {"study-demo-warmup.csv", "runs.csv", "scores.csv"}  # runs.csv and scores.csv hold every run
     assert control not in files["README.md"].split("## Pictures")[0].split("## Runs")[1]
     assert len(re.findall(r"^!\[", files["README.md"], re.MULTILINE)) == 3
     drawn = browser.pictures(files["index.html"])
@@ -536,7 +536,7 @@ def spoilt(value, place, new):
 
 
 def show(params: dict, folder: Path) -> None:
-    """Make all of the report but the curves, which take longest to draw."""
+    """Make the tables and the page. Its only figures are the attention maps, because curves take longest to draw."""
     runs = known(params, folder)
     content = report.content_of(params, runs, figures=False)
     tables = [*content.selected, *content.recorded, *content.paper, *content.costs]
@@ -999,7 +999,7 @@ def test_each_change_of_table_3_stands_beside_ours(params, tmp_path):
 
 
 def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path):
-    """Exact search is more probable on a third of the sentences, finishes two thirds and leaves a third empty."""
+    """Exact search finds a more probable translation of every third sentence, which is empty, and finishes two thirds."""
     references = [f"der Mann sieht {n} Hunde im Haus" for n in range(30)]
     write_test_set(tmp_path, {}, references)
     lines = {

@@ -21,7 +21,7 @@ PAPER = load()["studies"]["paper"]["runs"]
 @pytest.mark.parametrize("run", PAPER)
 def test_one_step(params, run):
     _, model_config, config = run_settings({**params, "runs": PAPER}, run)
-    if model_config.N == 6:  # one layer tests as much as six; rows that differ in N keep it
+    if model_config.N == 6:  # one layer tests as much as six; rows with another N keep theirs
         model_config = replace(model_config, N=1)
     torch.manual_seed(config.seed)
     model, pairs = Transformer(model_config, 100), Pairs(2, 6)

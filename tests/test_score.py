@@ -173,7 +173,7 @@ def test_a_filtered_segment_that_the_full_set_lacks_is_named(tmp_path, segments,
 
 
 def degraded(every: int) -> list[str]:
-    """The hypotheses without the first word of every `every`-th line."""
+    """The hypotheses, with the first word removed from every `every`-th line."""
     return [line.split(" ", 1)[1] if number % every == 0 else line for number, line in enumerate(HYPOTHESES)]
 
 

@@ -31,9 +31,9 @@ def mcts(**differences):
 
 
 class LanguageModel:
-    """A tree of prefixes without a model: logits[sentence, position, previous token, next token].
+    """A `Tree` without a model. Its logits are logits[sentence, position, previous token, next token].
 
-    The hidden state of a prefix is its value by the function `value(sentence, tokens)`.
+    The hidden state of a prefix, which begins with BOS, is `value(sentence, prefix)`.
     """
 
     def __init__(self, logits, value=lambda sentence, tokens: 0.0):
@@ -74,7 +74,7 @@ def random_logits(sentences=8, seed=5):
 
 
 def endings(prefix, limit=LIMIT):
-    """Every complete continuation of the tokens after BOS: those that EOS ends, and those that the limit cuts."""
+    """Every complete continuation of `prefix`, which has no BOS: those that end with EOS, and those cut at the limit."""
     if prefix[-1:] == [EOS] or len(prefix) == limit:
         yield prefix
         return
@@ -111,7 +111,7 @@ def searched(logits, config, penalty, values=column, value=None, metrics=None, l
 
 
 def perfect(scores):
-    """A function of a prefix: the best of the scores that `scores[sentence]` has for the prefix's completions, or 0."""
+    """A function of a sentence and a prefix: the best score in `scores[sentence]` of a completion of the prefix, or 0."""
 
     def value(sentence, prefix):
         tokens = prefix[1:]
@@ -123,7 +123,7 @@ def perfect(scores):
 
 
 def random_scores(sentences, seed=0):
-    """For each sentence, a metric like BLEU: the share of tokens that match a random reference, and a little noise."""
+    """For each sentence, the score of every translation: the share of tokens that match a random reference, plus noise."""
     generator = torch.Generator().manual_seed(seed)
     every = [tuple(tokens) for tokens in endings([])]
     references = [every[n] for n in torch.randint(len(every), (sentences,), generator=generator)]
@@ -189,7 +189,7 @@ def test_one_simulation_is_greedy_search(decoding_settings, objective):
 
 
 def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
-    """Where EOS is the likeliest token and the best, simulations visit it again and again."""
+    """Where EOS is the most probable token and has the highest value, simulations visit it many times."""
     logits = random_logits()
     logits[..., EOS] += 3
     limits = [4, 3, 2, 1, 4, 3, 2, 1]
@@ -202,10 +202,10 @@ def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
 
 
 def test_a_value_of_zero_is_a_visit(decoding_settings):
-    """A search that reads 0 as "unvisited" would decode the same child again, or never leave it."""
+    """A search that reads 0 as "unvisited" would value the root again and again, and decode nothing else."""
     _, step = searched(random_logits(), mcts(simulations=30), decoding_settings(), value=lambda *_: 0.0)
     for prefixes in step.decoded:
-        assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes)
+        assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes) > 8
 
 
 def test_an_unvisited_child_starts_at_its_parents_value(decoding_settings):
@@ -227,7 +227,7 @@ def test_values_are_rescaled_to_the_range_of_the_tree(decoding_settings):
 
 
 def test_the_subtree_of_the_move_is_kept(decoding_settings):
-    """No prefix is decoded twice. A search that drops its tree would decode 1 + simulations prefixes at every move."""
+    """No prefix is decoded twice. A search that drops its tree would decode 1 + simulations prefixes for every token."""
     logits, scores = random_logits(), random_scores(8)
     config = mcts(simulations=20)
     results, step = searched(logits, config, decoding_settings(), value=perfect(scores))
@@ -261,7 +261,7 @@ def test_running_means_are_backed_up(decoding_settings):
     root = tree.root
     assert root.visits == 51 and root.visits_K.sum() == 50
     for rank, child in root.children.items():
-        if most_visited(root) != rank:  # the search went on below the move
+        if most_visited(root) != rank:  # the chosen child became a root and was visited more often
             valued = [node for node in child.subtree() if node.value is not None]
             total = sum(node.value * (node.visits - node.visits_K.sum()) for node in valued)
             assert child.visits == root.visits_K[rank] > 0

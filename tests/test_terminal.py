@@ -73,7 +73,7 @@ def test_verbose_leaves_the_output_to_snakemake(project):
     assert "Finished jobid: 0 (Rule: score@demo-tiny)" in printed and "[1/1]" not in printed
 
 
-# The place of a stage, and the live line
+# The progress of a stage, and the live line
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ class Terminal(io.StringIO):
         return True
 
     def shown(self) -> list[str]:
-        """The lines on the screen: a carriage return and ESC [2K empty the last one."""
+        """The lines on the screen. A carriage return and ESC [2K clear the last line."""
         return [line.rpartition("\r\x1b[2K")[2] for line in self.getvalue().split("\n")]
 
 
@@ -138,7 +138,7 @@ def test_the_live_line_is_one_line_no_wider_than_the_terminal_and_gives_way_to_o
     assert terminal.shown()[-1] == "layer_costs: 0 s"
 
 
-# What is done and what is not
+# `make status`
 
 
 def status(project: StubProject) -> list[str]:
@@ -219,13 +219,13 @@ def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
     assert [each.seconds for each in results.results(selected)] == [None]
 
 
-# What would run, and what it would take
+# `make plan`
 
 POINT = Point(work=4e6, seconds_per_token=1e-5, seconds_per_weight=1e-8, bytes_per_token=1e4)
 
 
 def planned(project: StubProject, monkeypatch, capsys, study: str | None = None) -> dict[str, list[str]]:
-    """The rows of the plan by job, on a machine that trains as fast as POINT says."""
+    """The rows of the plan by job, for a machine with the speed POINT, and the last line under the key ''."""
     monkeypatch.chdir(project.root)
     monkeypatch.setattr(plan, "measured", lambda trainings, device: Speed([POINT]))
     plan.main(argparse.Namespace(study=study))
@@ -253,6 +253,9 @@ def test_a_plan_has_what_is_stale_and_nothing_is_measured_twice(project, monkeyp
     assert "train@demo-tiny" in planned(project, monkeypatch, capsys)
     kept = json.loads((project.root / "work/speed.json").read_text())
     assert list(kept.values()) == [[vars(POINT)]]
+    written = (project.root / "work/speed.json").stat().st_mtime_ns
+    planned(project, monkeypatch, capsys)
+    assert (project.root / "work/speed.json").stat().st_mtime_ns == written
 
 
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])

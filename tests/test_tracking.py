@@ -1,4 +1,4 @@
-"""MLflow shows each value of the score files once, and its failures stop no stage. MLflow's client reads the store."""
+"""MLflow shows each value of the score files once, and failures of MLflow stop no stage. Its client reads the store."""
 
 import json
 import os
@@ -91,7 +91,7 @@ with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", lo
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
-    """A folder with a store that two concurrent trainings created, and the process of both. Creating one is slow."""
+    """A folder with a store, and the process in which two concurrent trainings created it. Creating a store is slow."""
     folder = tmp_path_factory.mktemp("first")
     write_log(folder / "training.jsonl", records(40))
     environment = {**tracking.environment(), "MLFLOW_TRACKING_URI": ""}

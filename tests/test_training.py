@@ -43,7 +43,7 @@ def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
 
 
 def run(trainer, until=None, states=(), killed=None):
-    """Train to the end, or stop at the step `until`. At the steps `states` the clock says that a state is due.
+    """Train to the end, or stop at the step `until`. After each step in `states`, a state is due.
 
     At the step `killed` the training ends as a killed process does, without saving anything.
     """
@@ -106,7 +106,7 @@ def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_se
 def test_a_training_killed_between_two_states_resumes_with_the_weights_of_the_last(
     tmp_path, settings, training_settings, patience, state, killed
 ):
-    """This includes weights that later checkpoints would replace. The repeated steps write the same bytes."""
+    """Later checkpoints do not remove weights that the resumed training needs. The repeated steps write the same bytes."""
     config = training_settings(checkpoint_every=2, keep=2, patience=patience)
     model = settings(dropout=0.3)
     run(build(tmp_path / "whole", config, model))
@@ -228,7 +228,7 @@ REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 409
 
 
 def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=training):
-    """Make `module`'s loss of more than `tokens` target tokens fail, after some gradients have been computed."""
+    """Make `module.batch_loss` fail for more than `tokens` target tokens, in training after a backward pass."""
     whole = module.batch_loss
 
     def batch_loss(model, batch, *options):
@@ -278,7 +278,7 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
 
 @pytest.mark.slow
 def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
-    """Memory runs out once, before the stop. The parts stay small after it, although memory would suffice."""
+    """Memory is short in the first two steps only. The parts stay small afterwards, although memory would suffice."""
     config, model = training_settings(batch_tokens=200, micro_batch_tokens=200), settings(dropout=0.3)
     for name, stops in {"whole": [None], "parts": [6, None]}.items():
         for stop in stops:
@@ -376,7 +376,7 @@ def dev_steps(trainer):
 @pytest.mark.slow
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
-    """Patience ends the training at a checkpoint where no dev loss is due. A stop there and a new start add none."""
+    """Patience ends the training at a checkpoint where no dev loss is due. A stop and a new start there add none."""
     config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
     trainer = build(tmp_path, config, settings())
     assert run(trainer)
@@ -481,7 +481,7 @@ def test_dev_loss_is_the_mean_over_all_pieces(settings):
 def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled):
     """The loss is computed in one part and in many. The division by 3 stands for a normaliser."""
     monkeypatch.setitem(loss.ROWS, "cpu", rows)
-    if compiled:  # as on a GPU, with other kernels
+    if compiled:  # as on a GPU, but with another backend of torch.compile
         kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
         monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
     torch.manual_seed(0)
@@ -495,7 +495,7 @@ def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled
 
 
 def r_drop_by_torch(hidden, embedding, labels, smoothing, alpha):
-    """Half of equation 4 of Wu et al. 2021, by torch's losses. Rows 2i and 2i + 1 are the two passes of token i."""
+    """Half of equation 4 of R-Drop (Wu et al. 2021), by torch's losses. Rows 2i and 2i + 1 are the passes of token i."""
     first, second = ((hidden[start::2] @ embedding.T).log_softmax(-1) for start in (0, 1))
     nll = sum(F.cross_entropy(each, labels, label_smoothing=smoothing, reduction="sum") for each in (first, second))
     pairs = ((first, second), (second, first))
@@ -572,7 +572,7 @@ def test_weight_decay_is_decoupled(training_settings):
 
 
 def test_a_loss_in_bfloat16_has_the_sum_and_the_gradients_of_float32():
-    """The rows exceed a block. Only the products, and the gradients by the logits, are rounded to bfloat16."""
+    """The rows fill more than one block. Only the products, and the gradients by the logits, are rounded to bfloat16."""
     torch.manual_seed(0)
     rows = 2 * loss.BLOCK + 7
     hidden, embedding = torch.randn(rows, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)

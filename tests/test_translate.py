@@ -1,4 +1,4 @@
-"""The commands translate and evaluate: lines in, lines out, and one line for what is wrong."""
+"""The commands translate and evaluate: lines in, lines out, and one line for each error."""
 
 import os
 import pty
@@ -48,7 +48,7 @@ def shell(folder, tmp_path, monkeypatch, capfdbinary):
 
 
 def refused(result: tuple[int | None, bytes, str], message: str, lines: int) -> None:
-    """Assert that the command wrote the translations of `lines` lines, then one line of error, and ended with 1."""
+    """Assert that the command wrote TRANSLATION `lines` times and one error line, and ended with status 1."""
     status, out, err = result
     assert status == 1 and err.startswith("translate: ") and err.count("\n") == 1, err
     assert message in err

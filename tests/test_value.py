@@ -108,7 +108,7 @@ def test_calibration_measures_what_it_says():
         assert point["score"] == pytest.approx(2 * point["value"], abs=1e-5)
     blind = calibration(np.full(4000, 0.5), score, np.where(score > 0.5, 3, 1))
     assert blind["correlation"] is None and blind["correlation_of_length"] == pytest.approx(0.866, abs=0.02)
-    assert blind["by_length"] == []  # no prefix has length 0
+    assert blind["by_length"] == []  # it ends before the first length with too few prefixes, here 0
 
 
 def test_states_are_those_that_the_search_sees(settings, decoding_settings):
@@ -193,7 +193,7 @@ def test_the_pictures_are_of_the_searches_that_translate(settings, decoding_sett
         for branch in tree:
             children[branch.parent] = children.get(branch.parent, 0) + branch.visits
         for place, branch in enumerate(tree):
-            if place in children:  # nodes of the path became roots later and were visited more often
+            if place in children:  # chosen nodes became roots later and were visited more often
                 assert children[place] == (12 if branch.chosen else branch.visits - 1)
         depth = {}
         for place, branch in enumerate(beam):
