@@ -45,7 +45,7 @@ def opened(paths: list[Path]) -> Iterator[Pair]:
 
 
 def retold(pairs: Iterable[Pair], turn: int) -> Iterator[Pair]:
-    """Yields other pairs of the same words: each side is rotated by `turn` words.
+    """Yields a variation of each pair: the words of each side are rotated by `turn` places.
 
     Some pairs get a new word on each side: the first half of their longest word and the second half of another pair's.
     The vocabulary therefore continues to grow, as it does in new text.

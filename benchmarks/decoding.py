@@ -9,9 +9,9 @@ the median of target tokens per second over the rounds, the speed of ours in the
 `auto`) divided by this speed, the share of translations equal to ours in float32, and sacreBLEU if there is a
 reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
-All systems get the same batches, which are sorted by length. On a CPU, our decoder and CTranslate2 translate one batch
-per thread. generate has no such mode, so it is also measured with calls from as many threads. It does not sort
-sentences itself, so it is also measured on batches of 32 lines in the order of the text.
+All systems get the same batches, which are sorted by length. On a CPU, CTranslate2 translates one batch per thread. So does
+our decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many
+threads. It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
@@ -103,7 +103,7 @@ class Task:
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
                 batches = in_order if system[0] == IN_ORDER else by_length
-                # The first round is a warm-up on the batches with the longest and the shortest sentences.
+                # The first round is a warm-up on the first and the last batch: by length, the longest and the shortest.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
                 if number:

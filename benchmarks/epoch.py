@@ -3,7 +3,7 @@
     python -m benchmarks.epoch BINARISED [--model tiny] [--batches 200] [--turn 10] [--threads 2]
 
 BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, whose shapes are soon
-known. In a training on a CPU with batches by length, every shape is new. Here the systems take turns of --turn
+known. In a training on a CPU with batches by length, almost every shape is new. Here the systems take turns of --turn
 consecutive batches, which a prefetch thread prepares as in training. The columns are:
 
 - real tokens (source and target, without padding) per second;

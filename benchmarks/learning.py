@@ -3,13 +3,13 @@
     python -m benchmarks.learning DATA [--model base] [--minutes 3] [--every 250] [--out learning.svg]
                                        [--test SOURCE REFERENCE] [--keep FOLDER]
 
-DATA is a folder written by binarise, such as data/CORPUS/binarised. The trainers run one after the other, each for
---minutes. The time includes compilation, which happens on a GPU only, and excludes the dev losses, which are computed
-every --every steps.
+DATA is a folder written by binarise, such as data/CORPUS/binarised. The trainers run one after the other, each to its
+first dev loss after --minutes. The time includes compilation, which happens on a GPU only, and excludes the dev losses,
+which are computed every --every steps.
 
 Prints the losses and the time that our trainer took to reach the last loss of the other, and draws both curves. --test
-translates SOURCE with the last weights of our model and prints BLEU. --keep writes them as a model folder, in the
-format of average.
+translates SOURCE with the last weights of our model and prints BLEU. --keep writes them as a model folder, as
+average does but without text.json.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def dev_loss(model: nn.Module, study: Study) -> float:
 
 
 def bleu(model: Transformer, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
-    """sacreBLEU of a translation of `texts`, with its signature."""
+    """sacreBLEU of the translation of the first of `texts`, with the second as reference, and its signature."""
     metric, (source, reference) = BLEU(), map(read_lines, texts)
     decoder = Translator(model.eval(), Vocabulary(vocabulary), decoding, {})
     hypotheses = decoder.text(decoder.translate(source, texts[0].name))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.long_run [--steps 20000]
 
-Prints the memory (RSS), the open files and the size of the training's folder every 1,000 steps. Exits with status 1 if
-one of them grows by more than 2% between the first quarter and the end.
+Prints, every 1,000 steps, the memory (RSS), the open files, and the number and bytes of the files in the training's folder
+(bytes without the log). Exits with status 1 if one of them grows by more than 2% between the first quarter and the end.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Transformers of other libraries with the same settings, each with its loss on our padded batches.
 
-Each function imports its library when called, and raises ImportError if the library is not installed. The names of
-tensors give their shapes, as in layout.py.
+Each function imports its library when called, and raises ImportError if the library is not installed. Tensors are named
+as in model.py. torch.nn.Transformer and JoeyNMT apply `dropout` also to attention weights and after the ReLU.
 """
 
 import logging
@@ -22,11 +22,11 @@ from transformer.layout import Batch
 LONGEST = 512
 
 Loss = Callable[[Tensor, Tensor, float], Tensor]
-"""The summed loss of logits [B, T, V] for labels [B, T], without PAD."""
+"""Takes logits [B, T, V], labels [B, T] and the label smoothing, returns the loss summed over the labels except PAD."""
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer with what it lacks: tied embeddings, sinusoids, padding and causal masks."""
+    """torch.nn.Transformer, which also normalises each stack's output, with tied embeddings, sinusoids and masks."""
 
     positions: Tensor
 

@@ -25,7 +25,7 @@ GROUPS = {
 
 # Operators that copy a tensor's value, or a size that depends on it, to the host.
 READ_BY_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"}
-# On a CPU, this operator's kernel reads the number of steps. On a GPU, the kernel does so without the host.
+# On a CPU, this operator's kernel reads the number of steps. On a GPU, it does so without the host. Its calls do not count.
 READS_ITSELF = "aten::_fused_adamw_"
 
 

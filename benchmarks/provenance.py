@@ -12,7 +12,7 @@ MEASURED = ("transformer/**/*.py", "benchmarks/gpu/*.py", "benchmarks/profile.py
 
 
 class Table(TypedDict):
-    """All cells are strings. A figure that was not taken is a dash."""
+    """All cells are strings. A figure that was not taken is a dash or, by benchmarks.text, an empty string."""
 
     columns: list[str]
     rows: list[list[str]]

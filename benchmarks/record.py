@@ -72,6 +72,8 @@ def take(path: Path) -> None:
         raise UserError(f"{path} was made on a {record['device']}; only a GPU's figures are taken")
     if record["code"] != code_digest():
         raise UserError(f"{path} was made by other code than is here; check that out, or measure again")
+    if record.get("failures"):
+        raise UserError(f"{path} is of a part that failed: {record['failures'][0]}; measure again")
     write_json(FOLDER / "results" / path.name, record | {"commit": commit()})
 
 

@@ -4,7 +4,7 @@
 
 Each client sends one sentence, waits for its translation and sends the next. The server is a process of its own. The
 clients are threads of this process, on the same machine. Prints sentences per second, their ratio to one client, and
-the 50th and 99th percentile of the time of a request. Both systems use the same precision and number of threads.
+the 50th and 99th percentile of the time of a request. Both systems get the same precision and the same --threads.
 """
 
 import argparse
@@ -38,7 +38,7 @@ CLIENTS = (1, 16)
 
 
 class CTranslate2Engine(TranslatorEngine):
-    """CTranslate2 with the weights, the vocabulary and the beam of `translator`. It has no length penalty."""
+    """CTranslate2 with the weights, the vocabulary and the beam of `translator`, without its length penalty."""
 
     def __init__(self, translator: Translator, folder: Path) -> None:
         """`folder` is the model folder of `translator`."""
@@ -71,7 +71,7 @@ class CTranslate2Engine(TranslatorEngine):
         ]
 
 
-SYSTEMS = ("ours", "CTranslate2")
+SYSTEMS = ("ours", "CTranslate2")  # ours translates a batch with only threads // min(threads, 4) of its threads
 
 
 def run_server(system: str, folder: Path, precision: str, threads: int, port: Connection) -> None:

@@ -6,11 +6,11 @@ SOURCE and TARGET are a parallel corpus, as plain text, .gz or .xz. A corpus of 
 its end are filled with variations of its pairs (benchmarks/corpus.py). The stages, run by the commands of the workflow,
 and SentencePiece follow each other in separate processes. At the sizes of --alone SentencePiece does not run.
 
-Prints Markdown tables: times and ratios; memory of each stage, and disk space; CPU time as a function of the size, and
-its extrapolation to WMT14; and the whole of learn_bpe compared with SentencePiece's training on the same lines.
-
-The time of SentencePiece includes only its batch calls on text in memory, with lists (the default) and arrays (the
-fastest) as results. Our times include the start of Python, reading and writing. 8 million pairs need 7 GB under TMPDIR.
+Prints tables of times and ratios, of memory and disk space, and of the whole of learn_bpe compared with SentencePiece's
+training on all lines (learn_bpe takes at most `sample_pairs`). With three sizes or more, prints a line fitted to the CPU
+time as a function of the size, and its extrapolation to WMT14. SentencePiece's time of encoding includes only its batch
+calls on text in memory, with lists (the default) and arrays (the fastest) as results. All other times include the start of
+Python, reading and writing. 8 million pairs need 7 GB under TMPDIR.
 """
 
 import argparse

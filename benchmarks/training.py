@@ -10,9 +10,9 @@ The first row of the table trains as pipeline.train does on this device with `ba
 - the start-up, from the construction of the optimiser to the end of the first step at full speed, including compilation.
 
 The row of a library that is not installed (`pip install transformers`, `joeynmt`) shows dashes and the reason. A
-system that has not started within --minutes is skipped, so that the benchmark ends within ten minutes. torch caches
-compiled code for the next run. --profile prints where the time of our steps goes. On a GPU the batches are those of the
-paper (25,000 source and 25,000 target tokens), and the precision is bfloat16.
+system that has not started within --minutes is skipped, so that the benchmark ends within ten minutes. JoeyNMT is not
+measured on a GPU with torch.compile. torch caches compiled code for the next run. --profile prints where the time of our
+steps goes. On a GPU the batches have the paper's size (25,000 source and 25,000 target tokens). The precision is `auto`.
 """
 
 import argparse
@@ -70,7 +70,7 @@ PEERS = [
 
 
 def compiled(system: System) -> System:
-    """The compiled variant of a system. Our loss compiles itself; other systems get a compiled one."""
+    """The compiled variant of a system. Our loss compiles itself, on a GPU only; another system gets a compiled loss."""
     loss = system.loss if system in OURS else partial(system.loss, smoothed=peers.compiled_loss())
     return system._replace(name=f"{system.name}, compiled", compiled=True, loss=loss)
 
@@ -191,7 +191,7 @@ class Shape:
 
 
 def utilisation(flops: float, config: TrainingConfig, device: torch.device) -> str:
-    """The operations of the model per second, divided by the peak of the GPU in its datasheet."""
+    """`flops`, operations per second, divided by the GPU's peak rate in params.yaml; a dash on a CPU or without a rate."""
     if device.type == "cpu":
         return "–"
     peak = rate(rates(load(), "peak_tflops"), torch.cuda.get_device_name(), precision_of(config.precision, device))

@@ -1,4 +1,4 @@
-"""Training data for benchmarks, as many pairs as WMT14 EN-DE has: of random pieces, or a smaller corpus repeated."""
+"""Training data for benchmarks: random pieces, or a smaller corpus repeated; by default as many pairs as WMT14 EN-DE."""
 
 import numpy as np
 

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Parts:
-    """The pairs `numbers` of a batch, divided into parts of at most `limit` tokens on either side.
+    """The pairs `numbers` of a batch, divided into parts of at most `limit` tokens on either side or of one longer pair.
 
     `parts` has the pair numbers and the layout of each part.
     """
@@ -29,7 +29,7 @@ class Parts:
 
 
 class Accumulation:
-    """Divides batches into parts of at most `state.micro_batch_tokens` on either side. Lowers it if memory runs out."""
+    """Divides batches into `Parts` with the limit `state.micro_batch_tokens`. Lowers the limit if memory runs out."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Accumulation:
         return None
 
     def lower(self, failed: np.ndarray) -> None:
-        """Set the limit to half the tokens of the part that failed. Raises UserError if that part is a single pair.
+        """Set the limit to half the tokens of the failed part's longer side. Raises UserError if the part is a single pair.
 
         Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held.
         """

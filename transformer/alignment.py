@@ -18,9 +18,9 @@ def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequenc
     """The alignment, sorted.
 
     A source word and a target word are linked if a piece of the target word attends most to a piece of the source word.
-    The weights are those of one layer, averaged over its heads. This layer is at five sixths of the depth, rounded up. It
-    is the fifth of the six layers of the base model, which aligns best (Garg et al. 2019), and the second of the two
-    layers of the demonstration.
+    The weights are those of one layer, averaged over its heads. This layer is at five sixths of the depth, rounded up. In
+    the base model it is the fifth of six layers; this layer aligns best (Garg et al. 2019). In the demonstration it is
+    the second of two layers.
     `source_words` and `target_words` give the word of each piece without EOS, and -1 for a piece that is in no word.
     """
     weights_TS = cross_LHTS[math.ceil(5 * len(cross_LHTS) / 6) - 1].mean(0)

@@ -52,11 +52,11 @@ class BinarisedSet:
 
 
 def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha256: str = "") -> BinarisedSet:
-    """The set `name` ("train", "dev" or "test") in `folder`.
+    """The set `name` ("train", "dev" or a further set of the corpus) in `folder`. Raises UserError if there is none.
 
-    `verify` compares the sha256 of each file, which reads the whole file. `vocabulary_sha256`, if given, is the sha256
-    of the vocabulary with which the data must have been encoded. Raises UserError, which names the file, if a file is
-    missing, truncated or damaged, or belongs to another set or vocabulary.
+    `verify` compares the sha256 of each file, which reads the whole file. Without it, changed ids are not detected.
+    `vocabulary_sha256`, if given, is the sha256 of the vocabulary with which the data must have been encoded. Raises
+    UserError if a file is missing, truncated or damaged, or belongs to another set or vocabulary.
     """
     folder = Path(folder)
     description = describe(folder)
@@ -112,7 +112,7 @@ def segmentations_of(counts: dict[str, int]) -> int:
 
 
 def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
-    """The array in `path`, memory-mapped. Raises UserError if it has another type or length."""
+    """The array in `path`, memory-mapped. Raises UserError if it is missing, truncated or of another type or length."""
     try:
         array = np.load(path, mmap_mode="r")
     except FileNotFoundError:
@@ -134,7 +134,7 @@ def check_sum(path: Path, sums: dict[str, str]) -> None:
 
 
 def check_offsets(path: Path, offsets: np.ndarray, tokens: int) -> None:
-    """Raises UserError unless the offsets rise from 0 to `tokens`."""
+    """Raises UserError unless the offsets begin with 0, never fall and end with `tokens`."""
     chunks = (offsets[start : start + CHUNK + 1] for start in range(0, len(offsets), CHUNK))
     if offsets[0] != 0 or offsets[-1] != tokens or any((np.diff(chunk) < 0).any() for chunk in chunks):
         raise UserError(f"{path} is damaged: its offsets do not rise from 0 to {tokens}; run binarise again")

@@ -55,7 +55,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def crc32(tensors: dict[str, Tensor], description: dict[str, Any]) -> int:
-    """The CRC-32 of the description and of each tensor with its name. It detects damage, not forgery."""
+    """The CRC-32 of the description and of each tensor with its name, dtype and shape. It detects damage, not forgery."""
     total = zlib.crc32(json.dumps(description, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
@@ -123,7 +123,7 @@ def load_model(weights: Path, device: torch.device) -> tuple[Transformer, dict[s
 def average(checkpoints: list[tuple[int, Path]]) -> dict[str, Tensor]:
     """The mean of the weights in these checkpoints (6.1), summed in float64 and returned in float32.
 
-    `checkpoints` are steps with their files. Raises UserError if a file holds another step or weights of other shapes.
+    `checkpoints` are steps with their files. Raises UserError as `read_tensors` does, or if a step, name or shape differs.
     """
     total: dict[str, Tensor] = {}
     for step, path in checkpoints:

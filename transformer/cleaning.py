@@ -1,10 +1,10 @@
 """Cleans text: unifies characters that look alike and removes invisible ones.
 
-Each step works on the result of the step before:
+Each step works on the result of the step before. Steps 1 and 4 and Moses' script in step 5 are optional:
 
 1. character references (`&quot;`, `&#233;`) become their characters, in one pass: `&amp;quot;` becomes `&quot;`;
 2. control characters, the soft hyphen, the zero-width space and the byte order mark are removed;
-3. tabs, carriage returns, the Unicode line separators and every other Unicode space become a plain space;
+3. tabs, carriage returns, the Unicode line separators and all Unicode spaces but no-break spaces become plain spaces;
 4. Unicode normalisation form C;
 5. Moses' normalize-punctuation, which needs the no-break spaces; these then become plain spaces;
 6. runs of spaces become one space, and spaces at both ends of a line are removed.
@@ -66,7 +66,7 @@ def resolve_references(text: str) -> str:
 
 
 def character(reference: re.Match) -> str:
-    """Return the character of a well-formed reference. An unknown name is kept."""
+    """Return the character of a well-formed reference, or a space for a line feed. An unknown name is kept."""
     text = reference[0]
     if text[1] != "#" and text[1:] not in html.entities.html5:
         return text

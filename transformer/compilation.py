@@ -1,4 +1,4 @@
-"""Where torch.compile can be used. Its kernels for a GPU need Triton, a C compiler and a GPU of 2017 or later."""
+"""Where torch.compile can be used. Its GPU kernels need Triton, a C compiler, Python.h and a GPU of 2017 or later."""
 
 import functools
 import importlib.util

@@ -21,9 +21,9 @@ POOL = 1000  # pairs that first_fit places at a time: more would fill the rows n
 class Batches:
     """The batches of a training, one a step, of pairs of similar length.
 
-    An epoch takes every pair once. Pairs are sorted by length. For each epoch, the order of equally long pairs and the
-    order of the batches are drawn anew. The sequence of lengths is therefore the same in every epoch, batches are cut
-    at the same places, and one division finds the batch of a step.
+    An epoch takes every pair once, except pairs with more than `max_length` tokens on a side. Pairs are sorted by length.
+    For each epoch, the order of equally long pairs and the order of the batches are drawn anew. The sequence of lengths is
+    therefore the same in every epoch, batches are cut at the same places, and one division finds the batch of a step.
 
     With BPE-dropout, `pairs` has the training text in several `segmentations`, one after the other. Epoch e takes the
     pairs of segmentation e modulo `segmentations`.
@@ -76,7 +76,7 @@ class Batches:
         return self.order[starts[number] : starts[number + 1]]
 
     def ordered(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs in the order of length, and the order of the batches."""
+        """The pairs of an epoch, arranged as `cut` arranged the sorted pairs, and the order of the batches."""
         random = np.random.default_rng([self.seed, epoch])
         segmentation = epoch % len(self.cuts)
         used, (arrangement, starts) = self.segmentations[segmentation], self.cuts[segmentation]
@@ -84,7 +84,7 @@ class Batches:
         return order, random.permutation(len(starts) - 1)
 
     def by_length(self, used: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
-        """The order of the pairs `used`: by source length in bands of 10%, then by target length.
+        """The order of the pairs `used`: by source length in bands of 10%, target length, source length and `tie_break`.
 
         Both sides then need little padding.
         """
@@ -93,7 +93,7 @@ class Batches:
         return np.lexsort((tie_break, source, target, bands))
 
     def micro_batches(self, numbers: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
-        """The batch in parts of at most `tokens` source and `tokens` target tokens."""
+        """The batch in parts of at most `tokens` source and `tokens` target tokens, or of one longer pair."""
         starts = split(self.source[numbers], self.target[numbers], tokens)
         return (numbers[start:stop] for start, stop in pairwise(starts))
 
@@ -192,7 +192,7 @@ def in_order(
     batch_tokens: int,
     share: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda numbers, sizes: numbers,
 ) -> Iterator[np.ndarray]:
-    """Each pair once, longest last, in batches of at most `batch_tokens` on either side; for dev losses.
+    """Each pair once, longest target last, in batches of at most `batch_tokens` tokens on either side; for dev losses.
 
     Each worker divides its own share of the pairs, because `batch_tokens` may differ between workers.
     """

@@ -6,7 +6,7 @@ from transformer.config.reading import UserError
 
 
 def device_of(name: str | torch.device) -> torch.device:
-    """The device of this name; `auto` is a GPU where there is one. Raises UserError for a device that is not there."""
+    """The device `name`; `auto` is a GPU where there is one. Raises UserError unless it is a CPU or an existing GPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

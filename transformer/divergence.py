@@ -29,7 +29,7 @@ def check_loss(mean: float, state: TrainingState, store: Store) -> None:
 def check_state(state: TrainingState, store: Store) -> None:
     """Raise Diverged for a state that must not be saved.
 
-    The weights are checked besides the loss, because no loss has been computed since their last update.
+    The weights and Adam's moments are checked besides the loss, because no loss was computed after their last update.
     """
     if state.loss_tokens:
         check_loss(state.loss_sum.item() / state.loss_tokens, state, store)

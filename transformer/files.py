@@ -37,7 +37,7 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder or file to disk, so that a rename or its content survives a power cut."""
+    """Sync a folder or file to disk. The names in the folder, or the content of the file, then survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -58,7 +58,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises UserError if it is not JSON, and FileNotFoundError."""
+    """The content of a JSON file. Raises UserError if it is not JSON, and FileNotFoundError if it is missing."""
     with open(path, encoding="utf-8") as file:
         try:
             return json.load(file)
@@ -121,7 +121,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def running(process: int) -> bool:
-    """Whether `process` is the id of another running process. A leftover with our own id is of an earlier process."""
+    """Whether `process` is the id of another running process. A leftover with this process's id is of an earlier one."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -80,7 +80,7 @@ class Residual(nn.Module):
 
 @dataclass
 class Masks:
-    """The attention masks of a batch. None masks nothing."""
+    """The attention masks of a batch, true where a query may attend to a key. If `encoder` is None, nothing is masked."""
 
     source: Tensor  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
     encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and false outside the neighbourhood

@@ -1,6 +1,7 @@
 """The layout of a batch in tensors: `padded` puts one pair in each row, `packed` and `tabled` put several.
 
-A batch is a list of pair numbers. All layouts give the same loss. `tabled` makes a table of a given shape.
+A batch is an array of pair numbers. Without dropout, all layouts give the same loss up to rounding. `tabled` makes tables
+of a given shape.
 
 Example: the pairs (5 6, 8), (7, 9 10) and (4 5 6 7, 8 9), packed into two rows of at most five positions. BOS is 2 and
 EOS is 3. Positions without a sentence are 0 in every table.
@@ -15,8 +16,7 @@ EOS is 3. Positions without a sentence are 0 in every table.
     real_N                0 1 2 3 4 5 6 7     the positions of the target without padding, in the flattened table
     labels_N              8 3 9 10 3 8 9 3    the id that follows each of them
 
-Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences (without BOS and
-EOS).
+Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences without BOS and EOS.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,7 +76,7 @@ class Batch:
     def twice(self) -> "Batch":
         """The batch with each row twice, for two passes with different dropout masks.
 
-        Positions 2i and 2i + 1 of the new `real_N` are position i of the two passes.
+        Elements 2i and 2i + 1 of the new `real_N` are element i of the old one in the first and in the second pass.
         """
         both_N2 = torch.stack([self.real_N, self.real_N + self.target.ids_BS.numel()], 1)
         source, target = (rows.map(lambda tensor: torch.cat([tensor, tensor])) for rows in (self.source, self.target))

@@ -14,7 +14,7 @@ from transformer.compilation import compiles, specialise_floats
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 # Even, so that no pair of rows of R-Drop is divided.
 ROWS = {"cpu": 512, "cuda": 4096}
-BLOCK = 64  # the rows of these that `in_blocks` processes at a time
+BLOCK = 64  # rows that `in_blocks` processes at a time; also even
 
 
 def cross_entropy(
@@ -81,7 +81,7 @@ def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tup
 def likelihood_and_gradient(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The negative loss, [], and where `needed` the gradient of the loss by the logits, [N, V].
+    """The negative loss, [], and the gradient of the loss with respect to the logits, [N, V] (None if not `needed`).
 
     Without `r_drop`, the negative loss is the smoothed log-likelihood.
     """
@@ -99,7 +99,7 @@ def likelihood_and_gradient(
 
 
 def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
-    """KL(p || q) + KL(q || p) of rows 2i (p) and 2i + 1 (q), summed, [], and its gradient by the logits, [N, V]."""
+    """Summed KL(p||q) + KL(q||p) of rows 2i (p) and 2i + 1 (q), [], and its gradient with respect to the logits, [N, V]."""
     log_probs_P2V = log_probs_NV.unflatten(0, (-1, 2))
     probs_P2V = log_probs_P2V.exp()
     difference_P2V = log_probs_P2V - log_probs_P2V.flip(1)
@@ -111,7 +111,7 @@ def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
 def in_blocks(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """`likelihood_and_gradient`, a few rows at a time; overwrites the logits with the gradient.
+    """`likelihood_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
 
     The float32 copies of a few rows stay in the cache of a CPU. This halves the time.
     """
@@ -133,7 +133,7 @@ def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: f
 
 
 def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
-    """The gradient of the loss by the logits, [N, V]; overwrites `log_probs_NV`."""
+    """The gradient of the cross-entropy with respect to the logits, [N, V]; overwrites `log_probs_NV`."""
     gradient_NV = log_probs_NV.exp_()
     if smoothing:
         gradient_NV.sub_(smoothing / gradient_NV.shape[1])

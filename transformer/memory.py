@@ -14,7 +14,7 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether `error` reports a failed allocation.
 
     Torch on a GPU and numpy have exception classes for this. The other errors are recognised by their text: those of torch
-    on the CPU ("you tried to allocate"), and those of CUDA libraries and NCCL ("out of memory").
+    on the CPU ("you tried to allocate"), and those of CUDA and NCCL that contain "out of memory".
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformer.config.reading import UserError
 from transformer.memory import enough_memory, out_of_memory
 
-BUCKET = 25 * 2**20  # bytes of gradients that are sent together
+BUCKET = 25 * 2**20  # bytes; a bucket with more bytes of gradients takes no further parameter
 REMEDY = "lower training.micro_batch_tokens, or raise machine.processes"
 
 
@@ -26,7 +26,7 @@ class WorkerLost(ConnectionError):
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """Wraps each operation of `torch.distributed`.
+    """Wraps an operation by which workers exchange tensors or wait for each other.
 
     Raises WorkerLost if the connection to another worker fails. Raises UserError if memory runs out, because one worker
     alone cannot repeat the operation.
@@ -174,7 +174,7 @@ class GradientSum:
         self.under_way: list[tuple[Tensor, dist.Work]] = []
 
     def begin(self) -> None:
-        """Begin a step, or repeat it. Raises UserError if a bucket was sent, because other workers have added it."""
+        """Begin a step, or repeat it. Raises UserError if a bucket was sent, because other workers may have added it."""
         if self.under_way:
             raise UserError(f"out of memory after the workers began to add up the gradients of a step: {REMEDY}")
         self.missing = None

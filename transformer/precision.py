@@ -1,6 +1,6 @@
 """Mixed precision: weights and sums in float32, and matrix products in bfloat16 if the settings say so.
 
-The gradient of the output embedding is a matrix product. Its parts are added in bfloat16.
+Exception: loss.py then adds the parts of the output embedding's gradient in bfloat16.
 """
 
 import torch
@@ -9,7 +9,7 @@ UNITS = ("amx_bf16", "avx512_bf16")  # instructions of a CPU for products in bfl
 
 
 def precision_of(config_precision: str, device: torch.device, new_shapes: bool = False) -> str:
-    """The precision of a setting. `auto` is bfloat16 where the device has units for it, otherwise float32.
+    """The precision for the setting `precision`. `auto` is bfloat16 where the device has units for it, otherwise float32.
 
     GPUs since 2020 have such units. On a CPU, `auto` is float32 if every batch has a new shape (`new_shapes`): oneDNN
     plans its kernels for bfloat16 anew for each shape. With AMX, a small model then trains more slowly than in float32.

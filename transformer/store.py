@@ -24,7 +24,7 @@ from transformer.model import Transformer
 
 @dataclass
 class TrainingState:
-    """Everything that changes during a training. `state.safetensors` holds exactly this.
+    """Everything that changes during a training. `state.safetensors` holds this and the `identity` of the training.
 
     Random numbers and the position in the data are functions of the seed and `step`, so neither is saved.
     """
@@ -173,7 +173,7 @@ class Store:
 
 
 class Reader(Store):
-    """The store of every worker but the first. It reads the state and writes nothing."""
+    """The store of every worker but the first. It reads the state and writes no file."""
 
     def resume(self, state: TrainingState) -> bool:
         resumed = super().resume(state)

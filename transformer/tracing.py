@@ -49,8 +49,10 @@ class Alternative:
 class Step:
     """One step of the search."""
 
-    candidates: list[Candidate]  # the most probable first
-    leader: list[int]  # the best finished hypothesis, or the most probable live one where none is finished
+    candidates: list[Candidate]  # the most probable first; a forced token that is not among these is last
+    leader: list[
+        int
+    ]  # the best finished hypothesis (PAD may follow), or the most probable live one where none is finished
     translation: Translation | None  # at the last step
 
 
@@ -62,7 +64,7 @@ class Trace:
     ) -> None:
         """`source` has no EOS. The translation begins with `prefix`. A prefix that ends with EOS is a whole translation.
 
-        Raises UserError if the prefix, without EOS, has as many tokens as the longest translation with EOS, or more.
+        Raises UserError unless the prefix, without EOS, is shorter than the longest possible translation with EOS.
         """
         self.config, self.prefix = config, list(prefix)
         self.batch = SourceBatch([model], [source], [0], config.extra_length)
@@ -126,7 +128,7 @@ class Trace:
             self.seen[tuple(before)] = [Alternative(token, probability) for token, probability in zip(*row)]
 
     def alternatives(self, ids: Sequence[int]) -> list[list[Alternative]]:
-        """The most probable tokens at each position of `ids`, a hypothesis of the search, and at the next one if known."""
+        """The most probable tokens at each position of the hypothesis `ids`, and at the position after it if known."""
         before = (tuple(ids[:length]) for length in range(len(ids) + 1))
         return [self.seen[tokens] for tokens in before if tokens in self.seen]
 

@@ -68,7 +68,7 @@ class Trainer:
         self.coming = Prefetch(self.prepare, AHEAD)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
-        """Train to the end and return True. If `stop()` is true after a step, save the state and return False.
+        """Train to the end and return True. If `stop()` is true before the last step, save the state and return False.
 
         `tick` is called after each step with the record of the loss or None, and after each evaluation with its record.
         """
@@ -146,7 +146,7 @@ class Trainer:
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
         """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
 
-        The loss is divided by the target tokens of the whole batch, so that workers and parts count by their size.
+        For the gradients, the loss is divided by the target tokens of the whole batch, so workers and parts count by size.
         """
         state, config, loss_sum = self.state, self.config, torch.zeros_like(self.state.loss_sum)
 

@@ -118,7 +118,7 @@ class Translator:
         return cls(model, pieces, config, description)
 
     def using(self, **settings: Any) -> "Translator":
-        """The same model with other decoder settings. It shares all weights. Raises UserError for an invalid setting."""
+        """The same model with other decoder settings; bfloat16 needs one copy. Raises UserError for an invalid setting."""
         return dataclasses.replace(self, config=changed(self.config, settings)) if settings else self
 
     def __call__(
@@ -135,7 +135,7 @@ class Translator:
 
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
         of at most `n_best` Hypothesis objects, best first. Those beyond the beam are poor. `settings` are those of
-        `DecodingConfig` that differ in this call. Line breaks in a line become spaces. Raises UserError as `normalise`,
+        `DecodingConfig` that differ in this call. Line feeds in a line become spaces. Raises UserError as `normalise`,
         `hypotheses` and `using` do.
         """
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
@@ -174,7 +174,7 @@ class Translator:
         return max(1, self.config.batch_tokens // self.config.beam)
 
     def normalise(self, lines: Sequence[str]) -> list[str]:
-        """The lines, normalised like the training text. Line breaks become spaces.
+        """The lines, normalised like the training text. Line feeds become spaces in any case.
 
         Raises UserError for half of a surrogate pair, which is no character.
         """
@@ -219,10 +219,10 @@ class Translator:
     def finished(
         self, sources: list[list[int]], name: str, count: int, decoder: Decoder | None = None
     ) -> Iterator[tuple[Job, Searched]]:
-        """The batches with at most `count` translations of each sentence, as they are finished, longest first.
+        """Yield the batches, longest sentences first, with at most `count` translations of each sentence.
 
         Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. Errors call the
-        lines `name`. Raises UserError for a line longer than a batch, and if memory runs out.
+        lines `name`. Raises UserError for a line longer than each hypothesis's share of a batch, and if memory runs out.
         """
         decoder = decoder or Beam(self.config)
         width = decoder.width(count)
@@ -274,8 +274,8 @@ class Translator:
     def attention(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
         """The attention weights for `source` and `target`, in float32, on the CPU: [layers, heads, queries, keys].
 
-        The keys of the result are those of `attention_weights_of`. A source ends with EOS. Target positions are BOS and
-        the pieces of `target`; position t predicts piece t, and the last one EOS.
+        The keys of the result are those of `attention_weights_of`. Source positions are the pieces of `source` and EOS.
+        Target positions are BOS and the pieces of `target`; position t predicts piece t, and the last position EOS.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
         # A copy, because hooks on `model` itself would also see the calls of threads that decode with it.

@@ -77,7 +77,7 @@ def save(head: ValueHead, path: Path, description: dict[str, Any]) -> None:
 def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dict[str, Any]]:
     """The head in a file, and the description in the file.
 
-    Raises UserError for a file that is damaged or belongs to a model of another width.
+    Raises UserError for a file that is missing or damaged, holds no value or belongs to a model of another width.
     """
     tensors, description = read_tensors(path)
     if not isinstance(description, dict) or "settings" not in description:

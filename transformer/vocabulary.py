@@ -86,10 +86,10 @@ class Vocabulary:
 class WordTable(dict):
     """Encodes blocks of text, each distinct word once.
 
-    No piece contains an inner space, so the ids of a line are the concatenated ids of its words. A table of words
-    therefore gives the same ids as `Vocabulary.encode`, in a fraction of the time. The table maps each word to a number
-    w. The ids of word w are `ids[starts[w] : starts[w] + lengths[w]]`. The table is emptied when it has more than
-    `distinct_words` words.
+    No piece contains an inner space (else UserError is raised), so the ids of a line whose words are separated by single
+    spaces are the concatenated ids of its words. For normalised text, a table of words therefore gives the same ids as
+    `Vocabulary.encode`, in a fraction of the time. The table maps each word to a number w. The ids of word w are
+    `ids[starts[w] : starts[w] + lengths[w]]`. The next block empties a table of more than `distinct_words` words.
     """
 
     def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
@@ -186,7 +186,7 @@ class Buffer:
 
 
 def count_words(text: Iterable[bytes]) -> Counter[bytes]:
-    """The count of each word, split at whitespace."""
+    """The count of each word. Words are separated by ASCII whitespace."""
     counts: Counter[bytes] = Counter()
     for block in text:
         counts.update(block.split())

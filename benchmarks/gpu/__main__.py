@@ -5,8 +5,8 @@
 
 Needs Python 3.11 or 3.12, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
 makes the data. Each part runs in a process of its own, prints its tables and writes one JSON file, even if it fails or
-its time is up. `python -m benchmarks.record FILE.json` adds such a file to the documentation. On a CPU all parts run
-with a small model, to show that they work.
+its time is up. `python -m benchmarks.record FILE.json` copies a file made on a GPU to benchmarks/results/. On a CPU all
+parts run with a small model, to show that they work.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def main(arguments: argparse.Namespace) -> int:
         shared = ["--data", arguments.data, "--out", arguments.out]
         shared += ["--batching", arguments.batching, "--attention", arguments.attention]
         words = [[sys.executable, "-m", "benchmarks.gpu", *shared, "--part", part] for part in arguments.part]
-        return max(subprocess.run(each, check=False).returncode for each in words)
+        return int(any([subprocess.run(each, check=False).returncode for each in words]))
     print(f"{bench.hardware()}, torch {torch.__version__}, part {arguments.part[0]}\n", flush=True)
     outcome = run(arguments.part[0], bench)
     for failure in outcome.failures:

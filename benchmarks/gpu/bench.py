@@ -46,7 +46,7 @@ class Scale:
 
     base: str  # the model of params.yaml that stands for base
     big: str
-    pairs: int  # in the epoch of `train` and `big`
+    pairs: int  # in the epoch of `train` and `big`; at most, in that of `check`
     steps: int  # of `train` and `big`
     compared: int  # steps of each comparison in `check`
     learning: int  # steps of `learn`
@@ -170,7 +170,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
     def table(self, *columns: str) -> list[list[str]]:
-        """Begin a table, and return its rows, to be appended to."""
+        """Begin a table. Returns the list of its rows, to which the caller appends."""
         rows: list[list[str]] = []
         self.tables.append({"columns": list(columns), "rows": rows})
         return rows

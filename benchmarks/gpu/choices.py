@@ -1,8 +1,8 @@
 """Both values of each setting that could not be decided without a GPU, side by side.
 
-The batches are those of a real epoch. They run without torch.compile, so that a setting takes seconds. `first use` is
-the first pass over the batches, whose shapes are new. `again` is the second pass. The difference is the cost of new
-shapes.
+The batches are those of a real epoch. Their layers are not compiled, so that a setting takes seconds. `first use` is the
+first pass over the batches, `again` the second. The difference is the cost of new shapes: of all kernels for `cudnn-first`,
+of attention only for `cudnn-last`, which follows on the same batches. The loss is compared on random numbers.
 """
 
 import itertools
@@ -28,7 +28,7 @@ PAIRS = 500_000  # of the epoch: mixed batches of all pairs of WMT14 take half a
 
 
 def batches(bench: Bench, batching: str) -> tuple[list[Batch], int]:
-    """The first batches of an epoch on the device, and their tokens."""
+    """The parts of the first batches of an epoch on the device, and the source and target tokens of all."""
     config = bench.training(bench.scale.base, batching=batching)
     made, found, tokens = bench.batches(bench.epoch(PAIRS), config), [], 0
     for step in range(bench.scale.compared):
@@ -66,7 +66,7 @@ def compare_batches(bench: Bench, outcome: Outcome) -> None:
     model = bench.network(bench.model(bench.scale.base))
     for batching in ("by_length", "mixed"):
         chosen, tokens = batches(bench, batching)
-        train(bench, model, chosen[-1])  # loads all kernels but those of attention
+        train(bench, model, chosen[-1])  # loads all kernels; of attention, only those of torch's own order
         for order in ("cudnn-first", "cudnn-last"):
             with bench.attending(order):
                 done, first = passed(bench, model, chosen)
@@ -92,7 +92,7 @@ TARGETS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
 
 
 def loss_of(bench: Bench, target: str) -> Callable[[], tuple[Tensor, ...]]:
-    """A function that computes loss and gradients of one batch of base, with this way to subtract the target."""
+    """A function that computes loss and gradients on random data of base's sizes, subtracting the target in this way."""
     torch.manual_seed(1)
     config = bench.training(bench.scale.base)
     width, tokens = bench.model(bench.scale.base).d_model, config.batch_tokens

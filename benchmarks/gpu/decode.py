@@ -86,7 +86,7 @@ def run(bench: Bench, outcome: Outcome) -> None:
 
 
 def look_inside(bench: Bench, outcome: Outcome, model: Transformer, sources: list[list[int]]) -> None:
-    """Report the attention kernels and the host waits of one batch, and the peak memory of the whole part."""
+    """Report attention kernels and host waits of a batch of the shortest sentences, and the whole part's peak memory."""
     config = next(variations(bench))
     held, some = model_in(config.precision, model), sorted(sources, key=len)[: 4 * 16]
 

@@ -1,7 +1,7 @@
-"""Part `learn`: a short training, whose dev loss has to be below that of a bigram model of the target language.
+"""Part `learn`: a short training, whose best dev loss has to be below that of a bigram model of the target language.
 
 The bigram model is counted on the same training text (benchmarks.gpu.prepare) and knows no source. The part keeps the
-weights for `decode`.
+last weights for `decode`.
 """
 
 import tempfile

@@ -5,7 +5,7 @@
 
 The texts are plain, .gz or .xz: Europarl, and newstest2014. `data/CORPUS/normalised` has train.LANGUAGE, and
 `data/sets/CORPUS-test` has the test set. Writes the first pairs as train, the next 2,000 as dev and the test set in the
-format of binarise, the settings of the models in params.yaml, and the dev loss of a bigram model of the target.
+format of binarise, the settings of tiny, base and big in params.yaml, and the dev loss of a bigram model of the target.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Nothing is compiled at the start, and no kernel has a plan. In the second pass over the same batches all shapes are
 known. So the difference between the passes is the cost of a cold start. Both passes train as pipeline.train does, with
-its prefetch thread, copies, optimiser and learning rate.
+its prefetch thread, copies, optimiser and learning rate, but without dev losses and saving.
 """
 
 import os

@@ -18,7 +18,7 @@ COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
 @dataclass(frozen=True)
 class GreedyConfig:
-    """Greedy search has no settings."""
+    """Greedy search has no settings besides COMMON."""
 
     USES: ClassVar = ()
     PARTS: ClassVar = ()

@@ -1,7 +1,7 @@
 """Strict reading of settings: a mapping, as YAML or JSON gives it, becomes a frozen dataclass or is refused.
 
-`read` is for params.yaml: settings have no defaults in code and no unknown keys, so params.yaml alone determines what
-runs. `read_saved` is for the files of trained models, which an earlier version of this project may have written.
+`read` is for params.yaml. It refuses unknown keys, and its only default is None for an optional setting, so params.yaml
+alone determines what runs. `read_saved` is for the files of trained models, which earlier code may have written.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ SavedSettings = TypeVar("SavedSettings", bound=Saved)
 def read(cls: type[Settings], values: Any, where: str) -> Settings:
     """The frozen dataclass `cls` with these values.
 
-    `where` is the place that the values came from (`params.yaml: base.model`), for the error message.
-    Raises UserError for a missing or unknown key, a wrong type, or a value that `cls` refuses.
+    `where` is the place that the values came from (`params.yaml: base.model`), for the error message. A missing optional
+    key is None. Raises UserError for another missing key, an unknown key, a wrong type, or a value that `cls` refuses.
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
@@ -106,7 +106,7 @@ def require_threads(threads: int) -> None:
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """`value` converted to the type `kind`. A bool is not a number. A mapping is accepted for a list of one dataclass.
+    """`value` converted to the type `kind`. A bool is not a number. A mapping counts as a list of one dataclass.
 
     Raises UserError, which names `where`, for a value of another type.
     """

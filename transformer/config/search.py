@@ -1,4 +1,4 @@
-"""The settings of the decoders that maximise a learnt value or a metric. docs/search.md explains them."""
+"""The settings of the decoders `value_beam` and `mcts`. docs/search.md explains them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -53,5 +53,5 @@ class MctsConfig:
 
     @property
     def metric(self) -> str | None:
-        """The metric against the reference that an oracle maximises."""
+        """The metric against the reference that an oracle maximises; None for the other objectives."""
         return self.objective.removeprefix("oracle_") if self.objective.startswith("oracle_") else None

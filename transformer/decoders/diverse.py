@@ -19,9 +19,9 @@ from transformer.decoders.steps import Batch, Translation, next_logits
 class Diverse:
     """The beam is split into `groups` of equal width, which search one after another at each position.
 
-    A group ranks a token lower by `diversity` for each hypothesis of an earlier group that has taken the token at this
-    position. The penalty affects only this ranking: the score of a translation is that of beam search. With diversity
-    0, every group is the same beam of width beam / groups; with one group, the search is beam search.
+    A group ranks a token lower by `diversity` for each live hypothesis of an earlier group that has taken the token at
+    this position. The penalty affects only this ranking: the score of a translation is that of beam search. With
+    diversity 0, every group is the same beam of width beam / groups; with one group, the search is beam search.
     """
 
     config: DecodingConfig

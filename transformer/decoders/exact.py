@@ -68,7 +68,7 @@ class Walk:
         self.finished = not self.advance()
 
     def continuations(self, totals_V: np.ndarray) -> Iterator[tuple[int, float]]:
-        """The tokens that may lead to a better translation, the most probable first, each with its prefix's score."""
+        """The tokens that may lead to a better translation, the most probable first, each with the score including it."""
         (tokens,) = np.nonzero(totals_V > self.bound)
         order = tokens[np.argsort(-totals_V[tokens], kind="stable")]
         return ((int(token), float(totals_V[token])) for token in order if token not in (EOS, PAD, BOS))

@@ -11,7 +11,7 @@ from transformer.decoders.steps import Batch, Translation
 
 @dataclass(frozen=True)
 class Greedy:
-    """Beam search with one hypothesis. The score of a translation is its log-probability. Its n-best list has one entry."""
+    """Beam search with one hypothesis. The score of a translation is its log-probability. An n-best list has one entry."""
 
     config: DecodingConfig
     own: GreedyConfig

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from transformer.decoders.steps import Batch, Decoder, Translation
 
 Utility = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], Sequence[float]]
-"""Takes the ids of candidates and of references, returns the mean utility of each candidate over the references."""
+"""Takes the ids of candidates and of references, returns the utility of each candidate: the mean over the references, or
+for `chrf_aggregate` the utility against all references at once."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class Mbr:
-    """MBR decoding as a `Decoder`. The score of a translation is its mean utility.
+    """MBR decoding as a `Decoder`. The score of a translation is its utility.
 
-    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once,
-    except pools of `mbr` and pools of `mcts` with references. Of
-    equally good candidates, the one that its decoder ranks higher is first.
+    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once, except
+    those of `mbr` and of `mcts` with an oracle. Of equally good candidates, the one that its decoder ranks higher is first.
     """
 
     candidates: Pool

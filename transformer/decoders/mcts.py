@@ -1,10 +1,10 @@
 """Monte-Carlo tree search for each next token, as in Leblond et al. 2021 and in AlphaZero.
 
-A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet, computes the
-value of this node, and adds the value to the running means of the node's ancestors. After the simulations, the most visited
-child of the root gives the next token. This child is the root of the next search, and its subtree is kept. If the value of
-a node is the score of its greedy completion, the result is the completion with the highest score. If a value head gives the
-values, the result is the path of the roots.
+A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet or has ended,
+computes its value if it has none, and adds the value to the running means of the node and of its ancestors below the root.
+After the simulations, the most visited child of the root gives the next token. This child is the root of the next search,
+and its subtree is kept. If the value of a node is the score of its greedy completion, the result is the completion with the
+highest score. If a value head gives the values, the result is the path of the roots.
 
 A generator searches each sentence and yields the nodes to decode. One call of the model decodes a node of every
 sentence, and no sentence waits for another.
@@ -86,7 +86,9 @@ class Search:
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # slots allocated, including the free ones
         self.low, self.high = math.inf, -math.inf  # of the values seen in this tree
-        self.best: Node | None = None  # the complete translation with the highest value, unless a head gives the values
+        self.best: Node | None = (
+            None  # the complete translation with the highest value; None if a head gives the values
+        )
         self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
 
     def run(self) -> Generator[Request, Decoded, Translation]:
@@ -173,7 +175,7 @@ class Search:
 
 
 def back_up(node: Node, root: Node) -> None:
-    """Count the visit in the running means from `node` up to `root`."""
+    """Count a visit of each node from `node` up to `root`, and add the value of `node` to the means below `root`."""
     value = node.value
     while node is not root:
         assert node.parent

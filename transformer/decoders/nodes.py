@@ -36,7 +36,7 @@ class Decoded:
 
 @dataclass(eq=False)
 class Node:
-    """A hypothesis. `decoded` is None before it is decoded, `value` before it is valued."""
+    """A hypothesis. `decoded` is None until the model has decoded the node, `value` until its value is computed."""
 
     token: int
     parent: "Node | None"

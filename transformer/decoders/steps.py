@@ -27,8 +27,8 @@ the first call K is 1 and each token is its own origin. A search may drop a sent
 class Translation:
     """Token ids without BOS and EOS, and the score by which the decoder ranks them.
 
-    The score of beam search is the log-probability divided by the length penalty. `finished` is False if the search ran
-    out of its budget, so that a better translation may exist.
+    The score of beam search is the log-probability, less the regulariser, divided by the length penalty. `finished` is
+    False if the search ran out of its budget, so that a better translation may exist.
     """
 
     ids: list[int]

@@ -1,6 +1,6 @@
 """The step function of searches that return to an earlier prefix, such as depth-first search and tree search.
 
-Shapes: B sentences, K nodes of each to score, N slots, H heads, E d_k or d_v, V vocabulary.
+Shapes: B sentences, S source positions, K nodes of each to score, N slots, H heads, E d_k or d_v, D d_model, V vocabulary.
 """
 
 import math

@@ -27,7 +27,7 @@ class Branch:
     log_probability: float
     chosen: bool  # a prefix of the translation
     visits: int | None = None
-    value: float | None = None  # the running mean
+    value: float | None = None  # the running mean; of BOS, its own value
 
 
 def tree_of(batch: Batch, search: Search, values: Values | None) -> list[Branch]:
@@ -57,7 +57,7 @@ def in_order(root: Node) -> Iterator[Node]:
 
 
 def beam_of(batch: Batch, config: DecodingConfig) -> list[Branch]:
-    """The hypotheses that were in the beam, and the finished ones, of a batch of one sentence."""
+    """The hypotheses that beam search decoded and the best ones that ended by EOS, for a batch of one sentence."""
     record = Record(batch.start())
     (found,) = beam_search(record, batch.limits, config, batch.device, config.beam)
     branches = dict(record.log_prob)
