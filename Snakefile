@@ -129,6 +129,8 @@ for stage in graph:
         needs = {**needs, "threads": run_settings(params, stage.name.removeprefix("train@"))[2].threads}
     if SUBMITTED:
         needs = slurm.requests(stage.name, needs, hardware)
+    elif stage.name.startswith("train@"):
+        needs = {**needs, "threads": needs["threads"] * hardware.processes}
 
     rule:
         name:

@@ -133,8 +133,10 @@ def test_two_trainings_run_at_the_same_time_on_two_gpus(two_runs, tmp_path):
 
 def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     two_runs.edit("params.yaml", "  processes: 1 ", "  processes: 2 ")
-    printed = two_runs.run("snakemake", "--dry-run", "decode@other", "train@other")
+    printed = two_runs.run("snakemake", "--dry-run", "--cores", "8", "decode@other", "train@other")
     asked = dict(re.findall(r"^rule (\S+):$.*?^ +resources: .*?gpu=(\d)", printed, re.MULTILINE | re.DOTALL))
+    (threads,) = re.findall(r"^rule train@other:$.*?^ +threads: (\d+)", printed, re.MULTILINE | re.DOTALL)
+    assert threads == "4", "two of each process"
     assert asked["train@other"] == "2" and asked["decode@other"] == "1"
 
 
