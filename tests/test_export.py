@@ -125,8 +125,9 @@ def test_the_lines_of_python_on_the_card_translate(exported, ours, kind):
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=exported[kind], check=True, capture_output=True, text=True
     )
-    # CTranslate2 does not count EOS in the length, so it can rank two close hypotheses in the other order.
-    assert done.stdout in {f"{[hypothesis.text]}\n" for hypothesis in ours(line, n_best=2)}
+    # CTranslate2 ends its search once as many hypotheses as the beam have ended, also if a better one is still open.
+    found = [hypothesis.text for hypothesis in ours(line, n_best=8, beam=8)]
+    assert done.stdout in {f"{[text]}\n" for text in (found if kind == "ctranslate2" else found[:2])}
     assert "No score of these weights is recorded" in card and "the licence of the data is not recorded" in card
 
 

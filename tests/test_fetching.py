@@ -335,6 +335,13 @@ def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
     assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum shows a truncation
 
 
+def test_a_mirror_whose_truncation_could_not_be_seen_is_skipped(site, fetcher, capsys):
+    site.files["/copies" + NAME] = BODY[:1000]
+    site.faults["/copies" + NAME] = [Fault(tells_length=False)]
+    assert fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), None).read_bytes() == BODY
+    assert "no checksum is known, so truncation could not be detected; skipped" in capsys.readouterr().err
+
+
 def test_a_damaged_record_of_sums_is_named(site, fetcher):
     fetcher().checksums.write_text("<<<<<<< HEAD")
     with pytest.raises(UserError, match=r"checksums.json is not JSON"):

@@ -4,10 +4,11 @@ import dataclasses
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 import time
-from importlib.metadata import distribution
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 
 import numpy as np
@@ -71,9 +72,12 @@ def bench(data):
 
 
 def run(part, data, out, *words) -> tuple[int, dict]:
-    status = command.main(
-        command.options().parse_args([*words, "--part", part, "--data", str(data), "--out", str(out)])
-    )
+    """A part on the CPU, also where there is a GPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        status = command.main(
+            command.options().parse_args([*words, "--part", part, "--data", str(data), "--out", str(out)])
+        )
     (path,) = out.glob(f"gpu-{part}*.json")
     return status, json.loads(path.read_text(encoding="utf-8"))
 
@@ -245,14 +249,16 @@ for words in (["--part", "decode"], ["--part", "train"]):
     assert status == 0, words
 assert not any(name.startswith("pipeline") for name in sys.modules)
 """
-# What transformer/ imports, and what torch itself requires.
+# What transformer/ imports, and what torch itself requires. Its CUDA build also requires the libraries of CUDA.
 NEEDED = (
     "torch numpy sentencepiece safetensors typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec"
 )
 
 
 def start(*words: str, **variables: str) -> subprocess.CompletedProcess:
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | variables
+    """Python on the CPU, also where there is a GPU."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment |= variables
     return subprocess.run(
         [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -261,9 +267,11 @@ def start(*words: str, **variables: str) -> subprocess.CompletedProcess:
 @pytest.mark.slow
 def test_no_other_package_is_needed(data, tmp_path):
     (tmp_path / "packages").mkdir()
-    for package in map(distribution, NEEDED.split()):
+    cuda = [each for each in distributions() if re.match("nvidia|cuda|triton", each.name)]
+    for package in [*map(distribution, NEEDED.split()), *cuda]:
         for name in {file.parts[0] for file in package.files} - {"..", "__pycache__"}:
-            (tmp_path / "packages" / name).symlink_to(package.locate_file(name))
+            if not (link := tmp_path / "packages" / name).exists():  # the libraries of CUDA share one folder
+                link.symlink_to(package.locate_file(name))
     words = ["-S", "-c", CODE, "--data", str(data), "--out", str(tmp_path)]
     done = start(*words, PYTHONPATH=f"{tmp_path / 'packages'}:{ROOT}")
     assert done.returncode == 0, done.stderr

@@ -189,6 +189,7 @@ def measured(folder):
     [
         ("lengths", [64, 128], "three or more rising numbers"),
         ("lengths", [64, 64, 128], "three or more rising numbers"),
+        ("lengths", [1, 64, 128], "rising numbers from 2"),
         ("widths", [0, 64, 128], "three or more rising numbers"),
         ("widths", 64, "a list is expected"),
         ("kernel", 4, "an odd number above 1"),

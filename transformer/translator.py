@@ -156,8 +156,9 @@ class Translator:
         for original, its_precision, copied in self.copies:
             if original is model and its_precision == precision:
                 return copied
-        self.copies.append((model, precision, model_in(precision, model)))
-        return self.copies[-1][2]
+        copied = model_in(precision, model)
+        self.copies.append((model, precision, copied))  # another thread may append its own copy meanwhile
+        return copied
 
     @property
     def device(self) -> torch.device:

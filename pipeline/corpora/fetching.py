@@ -74,7 +74,7 @@ class Fetcher:
         partial = place.with_name(place.name + ".partial")
         say(f"downloading {url}")
         if not transfer(url, partial, self.patience) and expected is None:
-            raise UserError(
+            raise Unavailable(
                 f"{url}: the server states no length and no checksum is known, so truncation could not be detected"
             )
         try:

@@ -21,10 +21,10 @@ class LayerCostsConfig:
     seed: int
 
     def __post_init__(self) -> None:
-        for key in ("lengths", "widths"):
+        for key, least in (("lengths", 2), ("widths", 1)):  # the layers of one position have no path between positions
             sizes = list(getattr(self, key))
-            rising = len(sizes) > 2 and sizes[0] > 0 and all(a < b for a, b in pairwise(sizes))
-            require(rising, key, sizes, "three or more rising numbers above 0 are expected")
+            rising = len(sizes) > 2 and sizes[0] >= least and all(a < b for a, b in pairwise(sizes))
+            require(rising, key, sizes, f"three or more rising numbers from {least} are expected")
         for key in ("neighbourhood", "batch", "repeats"):
             require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
         odd = self.kernel > 1 and self.kernel % 2 == 1
