@@ -28,6 +28,7 @@ from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
+from pipeline.settings.studies import with_studies
 from pipeline.workflow import devices, rwlock, slurm
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_file import keep_or_put_back
@@ -65,7 +66,7 @@ dear = []
 try:
     params = load()
     if workflow.is_main_process:  # a cluster's jobs read this file too
-        check(params)
+        check(with_studies(params))
         lock = only_one()
         rwlock.clear()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece

@@ -47,6 +47,7 @@ from pipeline.reporting.tables import Table, comma_separated, escape_markdown, l
 from pipeline.reporting.tree_plots import Trees
 from pipeline.reporting.values import Calibration
 from pipeline.settings.params import load
+from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
@@ -205,7 +206,7 @@ def publish(files: dict[str, str], out: Path) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    params = load()
+    params = with_studies(load(), arguments.studies)
     runs = evidence.selected(params, arguments.scores, arguments.times) + evidence.records(params, arguments.results)
     machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
@@ -220,6 +221,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="report", description=__doc__.split("\n\n")[0])
-    for name in ("--scores", "--times", "--sets", "--results", "--out"):
+    for name in ("--scores", "--times", "--sets", "--results", "--studies", "--out"):
         parser.add_argument(name, type=Path, required=True)
     stage.run(main, parser)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from pipeline.settings.params import load, section
+from pipeline.settings.studies import with_studies
 from tests.stubs import StubProject
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -38,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def params():
-    return load()
+    return with_studies(load())
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from tests.imports import ROOT
 
 FILES = (
     "params.yaml",
+    "studies.yaml",
     "dvc.yaml",
     "Snakefile",
     ".dvcignore",

@@ -17,6 +17,7 @@ import pytest
 from pipeline.commands import study
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
+from pipeline.settings.studies import with_studies
 from tests.imports import ROOT
 from transformer.config.reading import UserError
 
@@ -67,7 +68,7 @@ def refusal(params: dict) -> str:
         check(params)
     message = str(raised.value)
     assert "\n" not in message
-    assert message.startswith("params.yaml")
+    assert message.startswith(("params.yaml", "studies.yaml: "))
     assert len(message) < 1000
     return message
 
@@ -134,7 +135,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
             )
         for wrong in kinds:
             message = refused(params, path, SAMPLES[wrong])
-            assert message.startswith("params.yaml: ") and "\n" not in message, (path, wrong)
+            assert message.startswith(("params.yaml: ", "studies.yaml: ")) and "\n" not in message, (path, wrong)
             assert str(path[-1]) in message or str(path[-2]) in message, (path, wrong, message)
 
 
@@ -161,7 +162,7 @@ def test_every_key_that_is_misspelt_is_refused_with_the_right_one(params):
         if (
             isinstance(parent, list)
             or (path[-2:-1] and path[-2] in CATALOGUES)
-            or (path[0] == "studies" and len(path) == 3)
+            or (path[0] == "studies" and len(path) in (1, 3))
         ):
             continue
         spoilt = copy.deepcopy(params)
@@ -236,9 +237,9 @@ def test_every_key_of_base_must_be_there(params):
             "1200 steps or, if patience ends the training, the steps up to 120",
         ),
         ("models.tiny.training.checkpoint_every", 400, "the 3 checkpoints that 1200 steps write"),
-        ("studies.demo.runs.demo-tiny.h", 3, "studies.demo.runs.demo-tiny.d_model: 128"),
-        ("studies.demo.runs", {}, "studies.demo.runs is empty"),
-        ("studies.demo.runz", {}, "studies.demo.runz: unknown key; did you mean 'runs'?"),
+        ("studies.demo.runs.demo-tiny.h", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 128"),
+        ("studies.demo.runs", {}, "studies.yaml: demo.runs is empty"),
+        ("studies.demo.runz", {}, "studies.yaml: demo.runz: unknown key; did you mean 'runs'?"),
         (
             "studies.demo.decodings",
             {"d": {"model": "demo-h1/average", "set": "demo-test"}},
@@ -304,7 +305,8 @@ def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, plac
     *path, key = place.split(".")
     inside(params, tuple(path))[key] = value
     message = refusal(params)
-    assert message.startswith(f"params.yaml: {place}: not a setting here; ") and expected in message
+    place = f"params.yaml: {place}".replace("params.yaml: studies.", "studies.yaml: ")
+    assert message.startswith(f"{place}: not a setting here; ") and expected in message
 
 
 @pytest.mark.parametrize(
@@ -450,7 +452,7 @@ SELECTED = ("runs", "corpora_in_use", "sets", "ensembles", "values", "decodings"
 def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):
     selected = study.select(text, "paper")
     before, after = parse(text), parse(selected)
-    assert after["runs"] == before["studies"]["paper"]["runs"]
+    assert after["runs"] == with_studies(before)["studies"]["paper"]["runs"]
     assert set(after["corpora_in_use"]) == {"wmt14-en-de", "wmt14-en-fr"}
     assert {key: value for key, value in after.items() if key not in SELECTED} == {
         key: value for key, value in before.items() if key not in SELECTED
@@ -461,22 +463,44 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):
     assert study.select(selected, "demo") == text
 
 
-def test_a_study_selects_its_sets_and_decodings(text):
-    own = (
-        "  mine:\n    runs:\n      demo-tiny: {corpus: demo, model: tiny}\n"
-        '    sets:\n      new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}\n'
-        "    decodings:\n      beam-1: {model: demo-tiny/average, set: new, beam: 1}\n"
+def test_a_study_selects_its_sets_and_decodings(text, tmp_path):
+    own = tmp_path / "studies.yaml"
+    own.write_text(
+        "mine:\n  runs:\n    demo-tiny: {corpus: demo, model: tiny}\n"
+        '  sets:\n    new: {corpus: demo, source: "https://host/a.en", target: "https://host/a.de"}\n'
+        "  decodings:\n    beam-1: {model: demo-tiny/average, set: new, beam: 1}\n"
     )
-    own += "    reverse_scores: {}\n"  # a line that also stands outside of the studies
-    with_own = text.replace("studies:\n", f"studies:\n{own}", 1)
-    after = parse(study.select(with_own, "mine"))
+    selected = study.select(text, "mine", own)
+    after = parse(selected)
     assert list(after["sets"]) == ["new"] and after["decodings"]["beam-1"]["beam"] == 1
-    assert study.select(study.select(with_own, "mine"), "demo") == with_own
+    assert study.select(selected, "demo") == text
+
+
+@pytest.mark.parametrize(
+    ("of_params", "of_studies", "said"),
+    [
+        ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
+        ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is not a mapping"),
+        ("", "a: {b: c", "studies.yaml cannot be read"),
+        ("", "[]", "studies.yaml is not a mapping\n"),
+        ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not a valid name"),
+    ],
+)
+def test_wrong_studies_are_named_by_the_check_of_the_user_and_not_by_that_of_a_stage(
+    tmp_path, text, of_params, of_studies, said, monkeypatch
+):
+    (tmp_path / "params.yaml").write_text(text + of_params, encoding="utf-8")
+    (tmp_path / "studies.yaml").write_text(of_studies)
+    monkeypatch.delenv("DVC_STAGE", raising=False)
+    done = command(tmp_path, "-m", "pipeline.commands.check")
+    assert done.returncode == 1 and f"check: {said}" in done.stderr and done.stderr.count("\n") == 1
+    monkeypatch.setenv("DVC_STAGE", "train@demo-tiny")
+    assert command(tmp_path, "-m", "pipeline.commands.check").returncode == 0
 
 
 @pytest.mark.slow
 def test_every_study_can_be_selected(text):
-    for name in parse(text)["studies"]:
+    for name in with_studies(parse(text))["studies"]:
         check(parse(study.select(text, name)))
 
 
@@ -503,7 +527,8 @@ def test_blocks_written_otherwise_are_found(text, runs, corpora):
 
 
 def test_the_command_lists_and_selects(tmp_path, text):
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
     listed = command(tmp_path, "-m", "pipeline.commands.study").stdout
     assert "# selected\ndemo:\n  runs:\n    demo-tiny:" in listed
     assert "  wmt14-en-de-h32: {corpus: wmt14-en-de, model: base, h: 32, d_k: 16, d_v: 16}\n" in listed

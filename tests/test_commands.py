@@ -63,7 +63,8 @@ def one_line(command: str, printed: str) -> None:
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])
 def test_what_does_not_exist_is_one_line(command, tmp_path):
     if command in WRONG:
-        shutil.copy(ROOT / "params.yaml", tmp_path)
+        for name in ("params.yaml", "studies.yaml"):
+            shutil.copy(ROOT / name, tmp_path)
     with in_process.inside(tmp_path):
         status, _, errors = in_process.started([command, *(WRONG | WITHOUT_PARAMS)[command]])
     assert status == 1

@@ -59,8 +59,7 @@ def remove(path: Path) -> None:
 def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     shutil.rmtree(project.root / ".dvc/cache")
     project.run("dvc", "commit")
-    assert project.ran() == [] and project.planned() == []
-    assert project.stale() == set()
+    assert project.ran() == [] and project.stale() == set()
     assert cached(project, CHECKPOINTS).exists()
 
 
@@ -195,7 +194,7 @@ def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(pr
     assert "clock skew" in project.run("snakemake", "--cores", "2", status=1, STUB_CLOCK="back")
     ran = [*project.ran(), *project.snakemake()]
     assert ran[0] == "normalise@demo" and ran[-1] == "report" and len(ran) == len(set(ran)) == 9
-    assert project.planned() == [] and project.repro() == []
+    assert project.stale() == set()
 
 
 def bound_by_modes() -> None:
@@ -207,12 +206,14 @@ def bound_by_modes() -> None:
 
 @pytest.mark.slow
 def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_path):
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
     for name in ("scores", "results", "reports"):
         (tmp_path / name).mkdir()
     (tmp_path / "reports/index.html").write_text("the old report")
     (tmp_path / "reports").chmod(0o555)
-    places = ("--scores", "scores", "--times", "times", "--sets", "sets", "--results", "results", "--out", "reports")
+    places = [word for name in ("scores", "times", "sets", "results") for word in (f"--{name}", name)]
+    places += ["--studies", "studies.yaml", "--out", "reports"]
     done = subprocess.run(
         [sys.executable, "-m", "pipeline.report", *places],
         cwd=tmp_path,

@@ -762,9 +762,11 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)
+    studies = params.pop("studies")
     monkeypatch.setattr(report, "load", lambda: params)
+    write_json(tmp_path / "studies.yaml", studies)
     paths = {name: tmp_path / name for name in ("scores", "times", "sets", "results")}
-    report.main(argparse.Namespace(**paths, out=tmp_path / "reports"))
+    report.main(argparse.Namespace(**paths, studies=tmp_path / "studies.yaml", out=tmp_path / "reports"))
     assert "1 run, 1 with scores" in capsys.readouterr().out
     written = {path.name for path in (tmp_path / "reports").iterdir()}
     tables = (

@@ -8,13 +8,14 @@ from test_data import Pairs
 
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
+from pipeline.settings.studies import with_studies
 from transformer.data import Batches
 from transformer.layout import padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
 
-PAPER = load()["studies"]["paper"]["runs"]
+PAPER = with_studies(load())["studies"]["paper"]["runs"]
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ def test_a_pair_of_choices_that_no_model_can_have_is_refused_before_anything_run
 
 def test_a_wrong_search_of_a_study_is_named_with_the_study(params):
     params["studies"]["multi30k-search"]["searches"]["multi30k-search"]["trials"] = -1
-    assert "params.yaml: studies.multi30k-search.searches.multi30k-search.trials: -1" in refusal(params)
+    assert "studies.yaml: multi30k-search.searches.multi30k-search.trials: -1" in refusal(params)
 
 
 # Trials, without trainings
@@ -215,7 +215,6 @@ def write_params(folder: Path, **search_settings: Any) -> None:
     params["machine"] |= {"save_every_minutes": 0.0001, "device": "cpu"}
     params |= {"runs": {"run": {"corpus": "demo", "model": "tiny"}}, "corpora_in_use": ["demo"], "decodings": {}}
     params["searches"] = {"small": SEARCH | search_settings}
-    params["studies"] = {}
     with open(folder / "params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
 

@@ -1,11 +1,11 @@
-"""Check all of params.yaml, so that an invalid setting is found before any stage starts.
+"""Check all of params.yaml and studies.yaml, so that an invalid setting is found before any stage starts.
 
     python -m pipeline.commands.check
 
 Prints the first error in one line: what is wrong, where, and what would be valid. Snakemake runs the check before it
-plans, and every stage runs it before it starts. If a user runs this command, it also names the long trainings that are
-stale only because code has changed. `dvc repro` would repeat these trainings without asking; Snakemake asks. The exit
-status is 0 unless there is an error.
+plans, and every stage checks params.yaml before it starts. If a user runs this command, it also names the long trainings
+that are stale only because code has changed. `dvc repro` would repeat these trainings without asking; Snakemake asks. The
+exit status is 0 unless there is an error.
 """
 
 import argparse
@@ -15,12 +15,16 @@ from pathlib import Path
 
 from pipeline.settings.check import check
 from pipeline.settings.params import load
+from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
 
 
 def main(_: argparse.Namespace) -> None:
-    check(load())
-    if "DVC_STAGE" not in os.environ and Path(".dvc").is_dir():  # in a stage, the check has to be fast
+    params = load()
+    if "DVC_STAGE" in os.environ:  # in a stage, the check has to be fast
+        return check(params)
+    check(with_studies(params))
+    if Path(".dvc").is_dir():
         warn()
 
 

@@ -1,7 +1,7 @@
 """Print the stages that would run, and their estimated cost here and on the paper's GPUs. Runs no stage.
 
     python -m pipeline.commands.plan            what params.yaml selects
-    python -m pipeline.commands.plan STUDY      a study of params.yaml
+    python -m pipeline.commands.plan STUDY      a study of studies.yaml
 
 Measures for about half a minute how fast this machine trains models of these sizes, unless work/speed.json has the
 result, and writes it there. Changes nothing else. A dash stands for an unknown value, such as the time of a download or
@@ -27,7 +27,7 @@ from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
-from pipeline.settings.studies import study
+from pipeline.settings.studies import study, with_studies
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration
@@ -236,7 +236,7 @@ def main(arguments: argparse.Namespace) -> None:
 
     params = load()
     if arguments.study:
-        params = {**params, **study(params, arguments.study)}
+        params = {**params, **study(with_studies(params), arguments.study)}
         check(params)
     try:
         done = {state.stage for state in states() if state.kind == "done"}
@@ -258,5 +258,5 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="plan", description=__doc__.split("\n\n")[0])
-    parser.add_argument("study", nargs="?", help="a study of params.yaml instead of what it selects")
+    parser.add_argument("study", nargs="?", help="a study of studies.yaml instead of what params.yaml selects")
     stage.run(main, parser)

@@ -1,4 +1,4 @@
-"""Select a study of params.yaml, so that its runs, their corpora and its other blocks are built.
+"""Select a study of studies.yaml, so that its runs, their corpora and its other blocks are built.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from pipeline.settings import params
 from pipeline.settings.check import check
-from pipeline.settings.studies import STUDY, study
+from pipeline.settings.studies import STUDIES, STUDY, study, with_studies
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
@@ -26,9 +26,9 @@ from transformer.files import atomic
 BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]*(?:\n|\Z))*"
 
 
-def select(text: str, name: str) -> str:
+def select(text: str, name: str, studies: Path = STUDIES) -> str:
     """Return the text of params.yaml with the study `name` selected."""
-    return with_blocks(text, study(params.parse(text), name))
+    return with_blocks(text, study(with_studies(params.parse(text), studies), name))
 
 
 def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
@@ -57,7 +57,7 @@ def block(key: str, value: Mapping | list) -> str:
 def listing(settings: Mapping) -> str:
     """Return the studies with their blocks. The selected study is marked."""
     shown = []
-    for name in settings.get("studies", {}):
+    for name in settings["studies"]:
         chosen = study(settings, name)
         mark = "# selected\n" if all(settings.get(key) == value for key, value in chosen.items()) else ""
         shown.append(mark + block(name, {key: dict(chosen[key]) for key in STUDY if chosen[key]}))
@@ -67,7 +67,7 @@ def listing(settings: Mapping) -> str:
 def main(arguments: argparse.Namespace) -> None:
     path: Path = params.PARAMS
     if arguments.name is None:
-        return print(listing(params.load()))
+        return print(listing(with_studies(params.load())))
     before = path.read_bytes().decode("utf-8")
     with atomic(path) as file:
         file.write(select(before, arguments.name).encode("utf-8"))
@@ -75,6 +75,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="study", description="List the studies of params.yaml, or select one")
+    parser = argparse.ArgumentParser(prog="study", description="List the studies of studies.yaml, or select one")
     parser.add_argument("name", nargs="?", help="a study")
     stage.run(main, parser, checked=False)

@@ -21,7 +21,7 @@ from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.studies import STUDY, corpora_needed, study
+from pipeline.settings.studies import STUDIES, STUDY, corpora_needed, study
 from pipeline.settings.values import BLOCKS as BLOCKS_OF_VALUES
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
@@ -51,7 +51,6 @@ BLOCKS = (
     "hardware",
     "peak_tflops",
     "layer_costs",
-    "studies",
 )
 
 TAKEN = {
@@ -68,8 +67,8 @@ TAKEN = {
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Raise UserError for the first invalid setting in params.yaml."""
-    exactly(params, BLOCKS, "params.yaml")
+    """Raise UserError for the first invalid setting in params.yaml, and of `with_studies` also in studies.yaml."""
+    exactly({key: value for key, value in params.items() if key != "studies"}, BLOCKS, "params.yaml")
     check_machine(params)
     check_base(params)
     for block in ("hardware", "peak_tflops"):
@@ -97,7 +96,8 @@ def check(params: Mapping[str, Any]) -> None:
         check_reverse_score(params, name)
     for name in names(params, "searches"):
         check_search(params, name)
-    for name in names(params, "studies"):
+    for name in params.get("studies", {}):
+        require_name(name, str(STUDIES))
         check_study(params, name)
 
 
@@ -345,5 +345,5 @@ def check_study(params: Mapping, name: str) -> None:
         for search_name in names(selected, "searches"):
             check_search(selected, search_name)
     except UserError as error:
-        said = re.sub(rf"params\.yaml: ({'|'.join(STUDY)})\b", rf"params.yaml: studies.{name}.\1", str(error), count=1)
+        said = re.sub(rf"params\.yaml: ({'|'.join(STUDY)})\b", rf"{STUDIES}: {name}.\1", str(error), count=1)
         raise UserError(said) from None

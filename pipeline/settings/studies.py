@@ -1,10 +1,14 @@
-"""The block `studies`: runs with their sets, decodings and other entries, which `make study` selects together."""
+"""The studies of studies.yaml: runs with their sets, decodings and other entries, which `make study` selects together."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from pipeline.settings.params import entry, require_known, text_corpus
+from pipeline.settings.params import PARAMS, load, require_known, text_corpus
 from pipeline.settings.selection import run_settings
-from transformer.config.reading import UserError, shown
+from transformer.config.reading import UserError, shown, unknown
+
+STUDIES = Path("studies.yaml")
 
 # The keys of a study. All but `runs` are optional.
 STUDY = (
@@ -20,9 +24,24 @@ STUDY = (
 )
 
 
+def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
+    """Return the content of params.yaml with that of studies.yaml as the block `studies`."""
+    if "studies" in params:
+        raise UserError(f"params.yaml: studies: unknown block; studies are in {STUDIES}, move yours there")
+    try:
+        return {**params, "studies": load(path)}
+    except UserError as error:
+        raise UserError(str(error).replace(str(PARAMS), str(path)).partition("; its blocks are")[0]) from None
+
+
 def study(params: Mapping, name: str) -> dict:
     """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
-    where, chosen = f"params.yaml: studies.{name}", entry(params, "studies", name)
+    where, studies = f"{STUDIES}: {name}", params["studies"]
+    if name not in studies:
+        raise UserError(unknown(name, list(studies), str(STUDIES)).replace(f"{STUDIES}.", f"{STUDIES}: ", 1))
+    chosen = studies[name]
+    if not isinstance(chosen, Mapping):
+        raise UserError(f"{where}: {shown(chosen)} is not a mapping")
     require_known(chosen, list(STUDY), params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}
     for key, block in blocks.items():

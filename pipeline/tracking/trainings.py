@@ -19,6 +19,7 @@ from ruamel.yaml import YAML, YAMLError
 
 from pipeline.settings.digest import digest
 from pipeline.settings.params import load
+from pipeline.settings.studies import with_studies
 from pipeline.tracking.store import Curve, Entry, Store
 from pipeline.workflow.text import content
 from pipeline.workflow.times import read_times
@@ -31,7 +32,7 @@ TIMES = Path("work/times")
 
 @dataclass(frozen=True)
 class Sources:
-    """The contents of params.yaml and dvc.lock. The content of a file that cannot be read is empty."""
+    """The contents of params.yaml, studies.yaml and dvc.lock. The content of a file that cannot be read is empty."""
 
     params: Mapping[str, Any]
     lock: Mapping[str, Any]
@@ -41,6 +42,7 @@ class Sources:
         params, lock = {}, {}
         with contextlib.suppress(UserError):
             params = load()
+            params = with_studies(params)
         with contextlib.suppress(OSError, ValueError, YAMLError):  # DVC is not in use here, or is writing the file
             lock = YAML(typ="safe").load(Path("dvc.lock").read_text(encoding="utf-8"))
         return cls(params, lock)
