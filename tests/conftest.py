@@ -12,6 +12,7 @@ import torch
 
 from pipeline.settings.params import load, section
 from pipeline.settings.studies import with_studies
+from tests.projects import Project
 from tests.stubs import StubProject
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
@@ -20,6 +21,7 @@ from transformer.config.training import TrainingConfig
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy machine must not fail a test
 hypothesis.settings.load_profile("any machine")
 os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
+Project.forked = True
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
 

@@ -18,7 +18,8 @@ from tests.imports import ROOT
 
 def commands() -> dict[str, list[str]]:
     """The module and the arguments of each stage but layer_costs, in the order of the graph, as DVC reads dvc.yaml."""
-    shutil.copy(ROOT / "dvc.yaml", ".")
+    for name in ("dvc.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, ".")
     Path(".dvc").mkdir()
     Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
     with Repo() as repo:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Self
 
+from tests import forked
 from tests.imports import ROOT
 
 FILES = (
@@ -26,6 +27,8 @@ FILES = (
 
 
 class Project:
+    forked = False  # tests/conftest.py makes it true
+
     def __init__(self, root: Path) -> None:
         self.root = root
 
@@ -65,17 +68,19 @@ class Project:
         return {"args": arguments, "cwd": self.root, "env": {**clean, "PATH": path, **environment}}
 
     def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
-        """Run a command, which must exit with `status`. Returns its output, including standard error."""
-        done = subprocess.run(
-            **self.command(*arguments, **environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",  # concurrent writes of a progress bar and a line can split a character
-            check=False,
-        )
-        assert done.returncode == status, f"{arguments}: exit status {done.returncode}\n{done.stdout}"
-        return done.stdout
+        """Run a command, which must exit with `status`. Returns its output, including standard error.
+
+        In tests, DVC and Snakemake are forks (tests/forked.py).
+        """
+        command = self.command(*arguments, **environment)
+        if self.forked and arguments[0] in ("dvc", "snakemake"):
+            ended, printed = forked.run(arguments[0], arguments[1:], command["cwd"], command["env"])
+        else:
+            done = subprocess.run(**command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            # concurrent writes of a progress bar and a line can split a character
+            ended, printed = done.returncode, done.stdout.decode("utf-8", errors="replace")
+        assert ended == status, f"{arguments}: exit status {ended}\n{printed}"
+        return printed
 
     def commit(self, message: str) -> None:
         self.run("git", "add", "--all")

@@ -1,0 +1,153 @@
+"""Commands of DVC and Snakemake as forks of a process that has imported both, which saves one to three seconds each.
+
+`run` starts a command in such a fork and returns when it has ended. The fork has its own folder, environment and output,
+like a process of its own. Where Snakemake starts DVC for a stage, this is a fork as well. The commands of the stages are
+processes of their own.
+
+A test that kills or interrupts a tool starts it as a process of its own instead, by `Project.command`.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+# The server's folder has its socket and a program that Snakemake takes for Python. The program passes `-m dvc ...` to the
+# server and everything else to Python.
+SOCKET, PYTHON = "socket", "forking-python"
+PROGRAM = """\
+#!{python} -IS
+import json, os, socket, sys
+if sys.argv[1:3] != ["-m", "dvc"]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({path!r})
+    request = {{"module": "dvc", "arguments": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+    socket.send_fds(server, [json.dumps(request).encode() + b"\\n"], [0, 1, 2])
+    sys.exit(int(server.makefile().readline()))
+"""
+# What both tools import, partly only when they need it. Snakemake imports each plugin that is installed.
+IMPORTED = [
+    *("dvc.cli.parser", "dvc.commands.repro", "dvc.data_cloud", "dvc.dirs", "dvc.lock", "dvc.repo.reproduce"),
+    *(
+        "dvc.repo.status",
+        "dvc.rwlock",
+        "dvc.scm",
+        "dvc_render",
+        "flatten_dict",
+        "scmrepo.git",
+        "networkx",
+        "ruamel.yaml",
+    ),
+    *("requests", "snakemake.cli", "snakemake.scheduling.job_scheduler", "snakemake_executor_plugin_slurm"),
+    *("smart_open", "docutils", "yte", "jinja2"),
+]
+servers: list[Path] = []  # the folder of this process's server
+
+
+def folder() -> Path:
+    """The folder of this process's server, which is started first if necessary. It ends with this process."""
+    if not servers:
+        place = Path(tempfile.mkdtemp(prefix="forked-"))
+        program = place / PYTHON
+        program.write_text(PROGRAM.format(python=sys.executable, path=str(place / SOCKET)))
+        program.chmod(0o755)
+        clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        server = subprocess.Popen(
+            [sys.executable, "-u", __file__, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean
+        )
+        assert server.stdin and server.stdout
+        server.stdout.readline()  # it listens
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        atexit.register(server.stdin.close)
+        servers.append(place)
+    return servers[0]
+
+
+def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
+    """Run `python -m MODULE ARGUMENTS` as a fork. Returns its exit status and its output, including standard error."""
+    request = {"module": module, "arguments": arguments, "folder": str(cwd), "environment": env}
+    with socket.socket(socket.AF_UNIX) as server, tempfile.TemporaryFile() as output, open(os.devnull) as nothing:
+        server.connect(str(folder() / SOCKET))
+        files = [nothing.fileno(), output.fileno(), output.fileno()]
+        socket.send_fds(server, [json.dumps(request).encode() + b"\n"], files)
+        status = int(server.makefile().readline())
+        output.seek(0)
+        return status, output.read().decode("utf-8", errors="replace")
+
+
+def serve(place: Path) -> None:
+    """Fork for each request, until standard input is closed."""
+    sys.path[0] = str(place)  # not this folder: a module of the tests must not hide one of a package
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # a collection in a fork would copy the memory of all these modules
+    sys.executable = str(place / PYTHON)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system removes a fork that has ended
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place / SOCKET))
+        listening.listen()
+        print("listening")
+        while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
+            connection, _ = listening.accept()
+            with connection:
+                if os.fork() == 0:
+                    listening.close()
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    answer(connection)
+                    os._exit(0)
+
+
+def answer(connection: socket.socket) -> None:
+    """Fork again for the command of a request, and send its exit status."""
+    message, files, _, _ = socket.recv_fds(connection, 2**16, 3)
+    while not message.endswith(b"\n"):
+        message += connection.recv(2**16)
+    command = os.fork()
+    if command == 0:
+        connection.close()
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        os._exit(status_of(**json.loads(message)))
+    status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+    connection.sendall(f"{status}\n".encode())
+
+
+def status_of(module: str, arguments: list[str], folder: str, environment: dict[str, str]) -> int:
+    """Run a module as the main program of this process. Returns the exit status of a Python that has ended so."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv, sys.path[0] = [module, *arguments], folder
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        status = 0
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        status = end.code if isinstance(end.code, int) else 1 if end.code else 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the end of Python does
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))
