@@ -39,21 +39,11 @@ with socket.socket(socket.AF_UNIX) as server:
     sys.exit(int(server.makefile().readline()))
 """
 # What both tools import, partly only when they need it. Snakemake imports each plugin that is installed.
-IMPORTED = [
-    *("dvc.cli.parser", "dvc.commands.repro", "dvc.data_cloud", "dvc.dirs", "dvc.lock", "dvc.repo.reproduce"),
-    *(
-        "dvc.repo.status",
-        "dvc.rwlock",
-        "dvc.scm",
-        "dvc_render",
-        "flatten_dict",
-        "scmrepo.git",
-        "networkx",
-        "ruamel.yaml",
-    ),
-    *("requests", "snakemake.cli", "snakemake.scheduling.job_scheduler", "snakemake_executor_plugin_slurm"),
-    *("smart_open", "docutils", "yte", "jinja2"),
-]
+IMPORTED = (
+    "dvc.cli.parser dvc.commands.repro dvc.data_cloud dvc.dirs dvc.lock dvc.repo.reproduce dvc.repo.status dvc.rwlock "
+    "dvc.scm dvc_render flatten_dict scmrepo.git networkx ruamel.yaml requests smart_open docutils yte jinja2 "
+    "snakemake.cli snakemake.scheduling.job_scheduler snakemake_executor_plugin_slurm"
+)
 servers: list[Path] = []  # the folder of this process's server
 
 
@@ -91,7 +81,7 @@ def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str]) -
 def serve(place: Path) -> None:
     """Fork for each request, until standard input is closed."""
     sys.path[0] = str(place)  # not this folder: a module of the tests must not hide one of a package
-    for name in IMPORTED:
+    for name in IMPORTED.split():
         importlib.import_module(name)
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
     sys.executable = str(place / PYTHON)

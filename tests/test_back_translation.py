@@ -454,7 +454,7 @@ def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(proje
     assert sorted(ran) == sorted(expected)
     order = ["train@reverse", "average@reverse", "back_translate@demo-bt", "augment@demo-bt", "train@augmented"]
     assert [name for name in ran if name in order] == order
-    assert project.stale() == set()
+    assert project.planned() == []
     mixed = named("demo-bt", "augment") | named("augmented", *ON_RUN) | {"report"}
     for old, new, first in (
         ("    ratio: 1.0\n\n", "    ratio: 2.0\n\n", {"augment"}),

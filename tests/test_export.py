@@ -54,7 +54,7 @@ def folder(params, tmp_path_factory):
     settings = dataclasses.replace(section(params, "models", "base", "model", ModelConfig), **small)
     model = Transformer(settings, vocabulary.size)
     optimiser = torch.optim.Adam(model.parameters(), 2e-3)
-    for step in range(150):
+    for step in range(300):
         source, target = batch(vocabulary, step)
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
         loss.backward()
@@ -125,9 +125,7 @@ def test_the_lines_of_python_on_the_card_translate(exported, ours, kind):
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=exported[kind], check=True, capture_output=True, text=True
     )
-    # CTranslate2 ends its search once as many hypotheses as the beam have ended, also if a better one is still open.
-    found = [hypothesis.text for hypothesis in ours(line, n_best=8, beam=8)]
-    assert done.stdout in {f"{[text]}\n" for text in (found if kind == "ctranslate2" else found[:2])}
+    assert done.stdout in {f"{[hypothesis.text]}\n" for hypothesis in ours(line, n_best=2)}
     assert "No score of these weights is recorded" in card and "the licence of the data is not recorded" in card
 
 

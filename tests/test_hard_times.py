@@ -59,7 +59,8 @@ def remove(path: Path) -> None:
 def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     shutil.rmtree(project.root / ".dvc/cache")
     project.run("dvc", "commit")
-    assert project.ran() == [] and project.stale() == set()
+    assert project.ran() == [] and project.planned() == []
+    assert project.stale() == set()
     assert cached(project, CHECKPOINTS).exists()
 
 
@@ -194,7 +195,7 @@ def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(pr
     assert "clock skew" in project.run("snakemake", "--cores", "2", status=1, STUB_CLOCK="back")
     ran = [*project.ran(), *project.snakemake()]
     assert ran[0] == "normalise@demo" and ran[-1] == "report" and len(ran) == len(set(ran)) == 9
-    assert project.stale() == set()
+    assert project.planned() == [] and project.repro() == []
 
 
 def bound_by_modes() -> None:

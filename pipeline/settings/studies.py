@@ -30,7 +30,7 @@ def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
         raise UserError(f"params.yaml: studies: unknown block; studies are in {STUDIES}, move yours there")
     try:
         return {**params, "studies": load(path)}
-    except UserError as error:
+    except UserError as error:  # it names params.yaml; to change params.py would make every training stale
         raise UserError(str(error).replace(str(PARAMS), str(path)).partition("; its blocks are")[0]) from None
 
 
