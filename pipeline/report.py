@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.reporting import (
+    claims,
     cost_tables,
     decodings,
     delta_plot,
@@ -34,6 +35,7 @@ from pipeline.reporting import (
 from pipeline.reporting.attention_maps import attention
 from pipeline.reporting.decodings import Decoding
 from pipeline.reporting.deltas import Comparison, comparison
+from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.headlines import headlines
 from pipeline.reporting.headlines import table as headline_table
@@ -47,6 +49,7 @@ from pipeline.reporting.tables import Table, comma_separated, escape_markdown, l
 from pipeline.reporting.tree_plots import Trees
 from pipeline.reporting.values import Calibration
 from pipeline.settings.params import load
+from pipeline.settings.scoring import scoring
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -85,13 +88,15 @@ def content_of(
     """
     found = studies(params, runs)
     against = pairs.pairs(params, found, sets) if sets else []
-    compared, shown = comparison(found), [run for run in runs if not is_control(run)]
+    bootstrap = Bootstrap(sets, scoring(params)) if sets else None
+    compared, shown = comparison(found, bootstrap), [run for run in runs if not is_control(run)]
     return Content(
         runs=runs,
         studies=found,
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[table for table in (pairs.table(against), run_tables.seeds(shown)) if table],
+        claims=claims.table(compared),
         deltas=deltas.table(compared),
         decodings=searched_tables(params, decoded, searched, recorded=False),
         pairs=against,
@@ -154,13 +159,15 @@ def report(
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.searches]
     every += [*content.recorded, *content.paper, *content.costs, content.deltas]
+    every += [content.claims] if content.claims else []
     every += [decodings.table(params, decoded)] if decoded else []
     every += [of_values] if (of_values := values.table(searched.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not tables of names alone
     pictures = overview(content.figures)
-    files["README.md"] = readme([headline_table(content.headlines), summary], pictures)
+    overviews = [headline_table(content.headlines), *([content.claims] if content.claims else []), summary]
+    files["README.md"] = readme(overviews, pictures)
     for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         files[f"{table.name}.csv"] = comma_separated(table)
         if table.name in IN_LATEX:

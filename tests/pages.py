@@ -121,8 +121,32 @@ def differences(path: Path, _: str) -> str:
     for row in rows_of(path):
         if row["run"]:
             paper, ours = (f"{float(row[f'PPL %, {whose}']):+.0f}%" for whose in ("paper", "ours"))
-            bleu = [f"{float(row[f'BLEU, {whose}']):+.1f}" for whose in ("paper", "ours")]
+            bleu = [f"{float(row['BLEU, paper']):+.1f}", difference(row, "BLEU, ours")]
             rows.append([row["the paper's change"], *bleu, paper, ours, row["our change"]])
+    return table(columns, rows)
+
+
+def difference(row: Mapping[str, str], column: str) -> str:
+    """A difference with its sign and, if it has one, its interval."""
+    score, low, high = (row[f"{column}{end}"] for end in ("", " low", " high"))
+    between = f" ({float(low):+.1f} to {float(high):+.1f})" if low else ""
+    return f"{float(score):+.1f}{between}"
+
+
+def claims(path: Path, _: str) -> str:
+    """The table of the claims with what our runs found."""
+    columns = ["claim", "source", "our change", "BLEU (95%)", "perplexity", "found"]
+    rows = [
+        [
+            row["claim"],
+            row["source"],
+            row["our change"],
+            difference(row, "BLEU"),
+            f"{float(row['PPL %']):+.1f}%",
+            row["found"],
+        ]
+        for row in rows_of(path)
+    ]
     return table(columns, rows)
 
 
@@ -142,6 +166,7 @@ def published(path: Path, _: str) -> str:
 
 WRITERS: dict[str, Callable[[Path, str], str]] = {"dvc.yaml": graph, "summary.csv": with_scores, "results": speed} | {
     "table3-differences.csv": differences,
+    "claims.csv": claims,
     "toolkits.csv": published,
 }
 """The writer of a block, by the last part of its path. It takes the path and the present text. It returns the new text."""

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +19,24 @@ import numpy as np
 import pytest
 import sacrebleu
 from dvc.repo import Repo
+from sacrebleu.metrics import BLEU
 
 from pipeline import report
 from pipeline.commands import record
-from pipeline.reporting import cost_tables, decoder_facts, decodings, deltas, evidence, pairs, paper_tables, run_tables
+from pipeline.reporting import (
+    claims,
+    cost_tables,
+    decoder_facts,
+    decodings,
+    deltas,
+    evidence,
+    pairs,
+    paper_tables,
+    run_tables,
+)
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.deltas import comparison
+from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.headlines import headlines
 from pipeline.reporting.lines import looks, short, spread
 from pipeline.reporting.page import page
@@ -31,6 +44,7 @@ from pipeline.reporting.published import TABLE2, TABLE3
 from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.settings.digest import digest
+from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import write_times
 from tests import browser
@@ -87,6 +101,7 @@ def write_translations(folder: Path, layers: int, heads: int) -> None:
     write_json(folder / "translations.json", {"dev": perplexities, "pieces": {}})
     samples = [{"source": source, "reference": target, "translation": target} for source, target in SENTENCES]
     write_json(folder / "samples.json", samples)
+    (folder / "dev.last.txt").write_text("Ein Stern\n", encoding="utf-8")
     sentence = {"line": 1, "source": ["▁A", "▁<s", "&", "$x", "</s>"], "target": ["<s>", "▁Ein", "\"'"]}
     write_json(folder / "attention.json", {"sentences": [sentence]})
     shapes = {"encoder": (5, 5), "decoder": (3, 3), "cross": (3, 5)}
@@ -378,7 +393,9 @@ def test_only_a_run_with_the_settings_of_its_model_stands_beside_other_implement
 
 def recorded(params: dict, run: str, folder: Path) -> Path:
     path = folder / "results" / f"{run}.json"
-    write_json(path, record.record(params, run, folder / "scores", folder / "times"))
+    if not (folder / f"sets/{params['runs'][run]['corpus']}-dev").exists():
+        write_set(folder, "dev", ["Der Stern"], params["runs"][run]["corpus"])
+    write_json(path, record.record(params, run, folder / "scores", folder / "times", folder / "sets"))
     return path
 
 
@@ -467,6 +484,7 @@ def test_a_record_holds_a_thin_curve_and_no_text(project, tmp_path):
 
 
 FILES = [f"scores/demo-tiny/{file}" for file in (*evidence.PARTS.values(), evidence.CURVE)]
+FILES += ["scores/demo-tiny/translations/dev.last.txt"]
 FILES += [f"times/demo-tiny/{file}" for file, _ in evidence.TIMES.values()]
 
 
@@ -800,7 +818,7 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     assert [round(delta.bleu, 1) for delta in compared.deltas[:6]] == [-0.9, -0.3, 0, -0.4, -0.7, -0.4]
     assert round(compared.deltas[6].perplexity, 1) == 24.2  # 6.11 against 4.92
     ours = {delta.change: own for delta in compared.deltas for own in delta.ours}
-    assert {change: (own.run, own.bleu.score) for change, own in ours.items()} == {
+    assert {change: (own.run.name, own.bleu.score) for change, own in ours.items()} == {
         "h 8 → 1": ("demo-tiny-h1", -5),  # ends at the same number of heads
         "d_k 64 → 16": ("demo-tiny-dk8", 1),  # by the same factor
         "N 6 → 4": ("demo-tiny-N1", -1),  # by the nearest factor
@@ -810,7 +828,7 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
         "positions learned": ("demo-tiny-learned", -2),
     }
     assert compared.agreeing == (5, 7)  # all but d_k and the dropout
-    assert (ours["h 8 → 1"].bleu.low, ours["h 8 → 1"].bleu.high) == (-6, -3.5) and ours["h 8 → 1"].change == "h 4 → 1"
+    assert ours["h 8 → 1"].bleu.low is None and ours["h 8 → 1"].change == "h 4 → 1"
     found = headlines(params, studies(params, known(params, tmp_path)), compared)
     (card,) = [each for each in found if each.study == "demo-table3"]
     assert (card.figure, card.progress, card.origin) == ("5 of 7", "8 of 8", "selected")
@@ -819,6 +837,90 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     write_json(path, read_json(path) | {"data_sum": "d1" * 32})
     (mixed, *_) = studies(params, known(params, tmp_path))
     assert "Not all runs were trained on the same data" in mixed.caveat()
+
+
+REFERENCES = [f"Der Mann sieht {number} alte Hunde im Garten." for number in range(60)]
+
+
+def worsened(every: int) -> list[str]:
+    """The references with another word in each sentence whose number is a multiple of `every`."""
+    return [line.replace("Hunde", "Katzen") if number % every == 0 else line for number, line in enumerate(REFERENCES)]
+
+
+CLAIMED = {  # the settings, and the worsened sentences in the translation of the dev set by the last checkpoint
+    "first": ({"seed": 1}, 5),
+    "second": ({"seed": 2}, 6),
+    "third": ({"seed": 3}, 7),
+    "heads": ({"h": 1, "d_k": 128, "d_v": 128}, 2),
+    "wide": ({"d_ff": 2048}, 2),
+    "deep": ({"N": 4}, 30),
+    "dropout": ({"dropout": 0.0}, 5),
+    "learned": ({"positions": "learned"}, 6),
+    "fast": ({"schedule": "no_warmup"}, 1),
+    "pre-fast": ({"norm": "pre", "schedule": "no_warmup"}, 2),
+    "pre": ({"norm": "pre"}, 6),
+}
+
+
+@pytest.fixture
+def claimed(project, tmp_path):
+    """Runs that test the claims, with translations of a dev set; base has three seeds."""
+    selected = project({run: {"corpus": "demo", "model": "tiny", **settings} for run, (settings, _) in CLAIMED.items()})
+    write_set(tmp_path, "dev", REFERENCES)
+    for run, (_, every) in CLAIMED.items():
+        write_scores(selected, run, tmp_path / "scores", 40 + every)
+        lines = "\n".join(worsened(every)) + "\n"
+        (tmp_path / f"scores/{run}/translations/dev.last.txt").write_text(lines, encoding="utf-8")
+    return selected
+
+
+def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
+    found = studies(claimed, known(claimed, tmp_path))
+    compared = comparison(found, Bootstrap(tmp_path / "sets", scoring(claimed)))
+    assert (compared.seeds.seeds, [run.name for run in found[0].bases]) == (3, ["first", "second", "third"])
+    table = rows_of(claims.table(compared))
+    assert {row["run"]: (row["source"], row["found"]) for row in table} == {
+        "heads": ("Table 3, A", "holds"),
+        "wide": ("Table 3, C", "contradicted"),
+        "deep": ("Table 3, C", "holds"),
+        "dropout": ("Table 3, D", "not decided"),  # it is the base's first seed again
+        "learned": ("Table 3, E", "no difference found"),
+        "fast": ("Xiong et al. 2020", "holds"),
+        "pre-fast": ("Xiong et al. 2020", "differs"),
+    }  # nothing is claimed about pre-norm alone
+    assert (
+        next(row for row in table if row["run"] == "pre-fast")["our change"]
+        == "norm post → pre, schedule warmup → no_warmup"
+    )
+
+
+def test_the_difference_is_that_of_the_bleu_of_resampled_sentences(claimed, tmp_path):
+    runs = {run.name: run for run in known(claimed, tmp_path)}
+    settings = ScoringConfig(bootstrap=40, seed=7)
+    bootstrap, bases = Bootstrap(tmp_path / "sets", settings), [runs["first"], runs["second"]]
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+
+    def bleu(run: str, numbers: Sequence[int]) -> float:
+        tokenised = [[line[:-1] + " ." for line in lines] for lines in (worsened(CLAIMED[run][1]), REFERENCES)]
+        hypotheses, references = ([lines[number] for number in numbers] for lines in tokenised)
+        return metric.corpus_score(hypotheses, [references]).score
+
+    def difference(numbers: Sequence[int]) -> float:
+        return bleu("heads", numbers) - (bleu("first", numbers) + bleu("second", numbers)) / 2
+
+    drawn = np.random.default_rng(7).choice(60, size=(40, 60), replace=True)
+    ordered = sorted(map(difference, drawn))
+    found = bootstrap.difference(runs["heads"], bases)
+    expected = (difference(range(60)), ordered[1], ordered[-2])
+    assert (found.score, found.low, found.high) == pytest.approx(expected)
+
+    before = bootstrap.difference(runs["heads"], bases[:1])
+    for run in ("first", "heads"):
+        recorded(claimed, run, tmp_path)
+    kept = {run.run: run for run in evidence.records(claimed, tmp_path / "results")}
+    shutil.rmtree(tmp_path / "sets")
+    assert bootstrap.difference(kept["heads"], [kept["first"]]) == before
+    assert bootstrap.difference(kept["heads"], bases) is None, "the second base has neither a record nor a dev set"
 
 
 def test_a_change_from_zero_has_no_factor_and_is_in_no_row(project, tmp_path):
@@ -845,7 +947,7 @@ def test_the_paper_s_corpus_is_compared_before_a_study_with_more_rows(project, p
         write_scores(selected, run, tmp_path / "scores")
     compared = comparison(studies(selected, known(selected, tmp_path)))
     assert compared.study.corpus == "wmt14-en-de"
-    assert [own.run for delta in compared.deltas for own in delta.ours] == ["wmt14-en-de-N2"]
+    assert [own.run.name for own in compared.ours] == ["wmt14-en-de-N2"]
 
 
 def test_headlines_say_what_is_not_done(project, tmp_path):
@@ -906,14 +1008,18 @@ def test_a_colour_is_a_factor(project, tmp_path):
 # Two runs side by side
 
 
-def write_test_set(folder: Path, translations: dict[str, list[str]], references: list[str]) -> None:
-    """Write the demonstration's test set and the translations of runs."""
-    test = folder / "sets/demo-test"
-    test.mkdir(parents=True)
-    write_json(test / "set.json", {"corpus": "demo", "languages": ["en", "de"]})
+def write_set(folder: Path, name: str, references: list[str], corpus: str = "demo") -> None:
+    path = folder / f"sets/{corpus}-{name}"
+    path.mkdir(parents=True)
+    write_json(path / "set.json", {"corpus": corpus, "languages": ["en", "de"]})
     sources = [f"source {number}" for number in range(len(references))]
     for name, lines in {"raw.en": sources, "raw.de": references}.items():
-        (test / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_test_set(folder: Path, translations: dict[str, list[str]], references: list[str]) -> None:
+    """Write the demonstration's test set and the translations of runs."""
+    write_set(folder, "test", references)
     for run, lines in translations.items():
         (folder / f"scores/{run}/translations/test.average.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

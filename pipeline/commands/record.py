@@ -5,7 +5,8 @@
 Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist.
 Writes their contents to results/RUN.json or, below results/, to decodings/NAME.json, values/NAME.json or
 searches/NAME.json. The loss curves of a run are written with fewer points. For a decoding, facts are computed from the
-sets. The file holds no text of the corpus, so it can be committed whatever the licence of the corpus.
+sets; for a run, the statistics of each sentence from which BLEU is computed, for paired tests. The file holds no text of
+the corpus, so it can be committed whatever the licence of the corpus.
 """
 
 import argparse
@@ -14,7 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipeline.reporting import decoder_facts, decodings, evidence
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.reporting import decoder_facts, decodings, differences, evidence
 from pipeline.reporting.decoder_facts import Facts
 from pipeline.settings.params import load
 from pipeline.workflow import stage
@@ -44,7 +46,7 @@ def thinned_curve(curve: list[dict]) -> list[dict]:
     return sorted((record for records in kept for record in records), key=lambda record: record["step"])
 
 
-def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> dict[str, Any]:
+def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets: Path) -> dict[str, Any]:
     """The content of results/RUN.json."""
     known = evidence.of_run(params, run, scores, times)
     files = {part: scores / run / file for part, file in evidence.PARTS.items()}
@@ -52,10 +54,14 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path) -> di
     missing = [path for part, path in files.items() if known.parts[part] is None]
     if not known.curve:
         missing.append(scores / run / evidence.CURVE)
-    if missing:
+    if known.dev_translation is None:
+        missing.append(scores / run / "translations" / evidence.DEV_TRANSLATION)
+    if missing or known.dev_translation is None:
         raise UserError(f"{run} cannot be recorded without {', '.join(map(str, missing))}; build the run first")
+    dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
+    counts = differences.recorded(differences.statistics(known.dev_translation, dev))
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
-    return {**head, **known.parts, "curve": thinned_curve(known.curve)}
+    return {**head, **known.parts, "curve": thinned_curve(known.curve), "statistics": counts}
 
 
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
@@ -88,7 +94,8 @@ def main(arguments: argparse.Namespace) -> None:
     elif folder := next((folder for block, folder in COPIED.items() if name in params[block]), None):
         path, content = arguments.results / folder / f"{name}.json", copied(folder, name, arguments.scores)
     else:
-        path, content = arguments.results / f"{name}.json", record(params, name, arguments.scores, arguments.times)
+        path = arguments.results / f"{name}.json"
+        content = record(params, name, arguments.scores, arguments.times, arguments.sets)
     write_json(path, content)
     print(f"{path} written; commit it. Every later report shows it")
 

@@ -11,6 +11,7 @@ from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.plots import Figure, axes, svg
 
 PAPER, OURS = "#7d8694", COLOURS[0]
+HEIGHT = 0.3  # of a row, of the paper's bar
 OFFSET = 0.17  # of a row, by which the paper's bar lies above the row's middle and ours below it
 
 
@@ -35,14 +36,14 @@ def figure(
     canvas, plot = axes(5.2, 5.6)
     above = plot.twiny()
     published = [of_paper(delta) for delta in compared.deltas]
-    rows = enumerate(compared.deltas)
-    every = [(place, own, of_ours(own)) for place, delta in rows for own in delta.ours]
-    ours = [(place + OFFSET, own, value) for place, own, value in every if value is not None]
-    plot.barh([place - OFFSET for place in range(len(published))], published, height=0.3, color=PAPER)
-    extents = [value for _, _, value in ours]
-    above.barh([place for place, _, _ in ours], extents, height=0.3, color=OURS)
+    rows = [(number, delta.ours) for number, delta in enumerate(compared.deltas)]
+    every = [(*bar, own, of_ours(own)) for number, runs in rows for bar, own in zip(bars(number, len(runs)), runs)]
+    ours = [(place, height, own, value) for place, height, own, value in every if value is not None]
+    plot.barh([place - OFFSET for place in range(len(published))], published, height=HEIGHT, color=PAPER)
+    extents = [value for *_, value in ours]
+    above.barh([place for place, *_ in ours], extents, height=[height for _, height, *_ in ours], color=OURS)
     if name == "bleu":
-        extents += intervals(above, compared, [(place, own.bleu) for place, own, _ in ours])
+        extents += intervals(above, compared, [(place, own.bleu) for place, _, own, _ in ours])
     same = compared.study is not None and on(compared.study.corpus, EN_DE)
     limits(plot, above, published, extents, same)
     labels(plot, compared.deltas)
@@ -56,17 +57,22 @@ def figure(
     return Figure(f"deltas-{name}", "deltas", svg(canvas), f"{caption} {legend(compared, name)}", alt)
 
 
+def bars(number: int, runs: int) -> list[tuple[float, float]]:
+    """The place and the height of our bars. They share the space below the paper's bar of row `number`."""
+    return [(number + OFFSET + HEIGHT * ((bar + 0.5) / runs - 0.5), HEIGHT / runs) for bar in range(runs)]
+
+
 def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[float, Score]]) -> list[float]:
-    """Draw the intervals of our scores, each at its place, and that of the base as a band. Returns all their ends."""
+    """Draw the intervals of our differences, and the range of the base's seeds as a band. Returns all their ends."""
     ends: list[float] = []
     for place, score in ours:
         if score.low is not None and score.high is not None:
             above.plot([score.low, score.high], [place] * 2, color=INK, linewidth=1.1)
             ends += [score.low, score.high]
-    base = compared.interval
-    if base and base.low is not None and base.high is not None:
-        above.axvspan(base.low, base.high, color=OURS, alpha=0.16, linewidth=0)
-        ends += [base.low, base.high]
+    if seeds := compared.seeds:
+        band = [seeds.low - seeds.score, seeds.high - seeds.score]
+        above.axvspan(*band, color=OURS, alpha=0.16, linewidth=0)
+        ends += band
     return ends
 
 
@@ -102,14 +108,17 @@ def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
 def legend(compared: Comparison, name: str) -> str:
     if compared.study is None:
         return "Grey: the paper. No run of ours has such a row yet."
-    bars = "The lines are 95% intervals of each score, the band that of the base." if name == "bleu" else ""
+    known = any(own.bleu.low is not None for delta in compared.deltas for own in delta.ours)
+    lines = "The lines are 95% intervals of the difference, by paired bootstrap." if name == "bleu" and known else ""
+    if name == "bleu" and compared.seeds:
+        lines += f" The band is the range of the base's {compared.seeds.seeds} seeds."
     scale = "" if on(compared.study.corpus, EN_DE) else "Each has its own scale, with a common zero."
-    ours = f"Blue: {compared.study.name}, on {compared.study.corpus}, one seed a run."
+    ours = f"Blue: {compared.study.name}, on {compared.study.corpus}; {compared.sample()}."
     said = [
         "Last checkpoints on the dev sets.",
         "Grey: the paper, on WMT14.",
         ours,
-        bars,
+        lines.strip(),
         scale,
         compared.study.caveat(),
     ]

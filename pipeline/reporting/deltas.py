@@ -5,27 +5,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.reporting.evidence import Evidence, Score
+from pipeline.reporting.differences import OF_TABLE3, Bootstrap
+from pipeline.reporting.evidence import Evidence, Mean, Score, over_seeds
 from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.published import BASE, TABLE3, Table3Row
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
 
-NOTES = [
-    "Differences from the base model on dev, last checkpoint: BLEU as the paper computes it; perplexity in per cent of the "
-    "base model's. The interval is that of the run's own score, not of the difference; one seed."
-]
-
 
 @dataclass(frozen=True)
 class Own:
-    """The differences of one of our runs from the base of its study.
+    """The differences of one of our runs from the base of its study, which is the mean of the base's seeds.
 
-    `bleu` is in points of BLEU as the paper computes it. `perplexity` is in per cent of the base's perplexity.
+    `bleu` is in points of BLEU as the paper computes it, with the 95% interval of the difference where it is known.
+    `perplexity` is in per cent of the base's perplexity.
     """
 
-    run: str
+    run: Evidence
     change: str
     bleu: Score
     perplexity: float | None
@@ -53,14 +50,20 @@ class Delta:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows A to E of Table 3, beside one study.
+    """The rows A to E of Table 3, beside one study. `others` are its runs with a change that Table 3 does not have.
 
-    `interval` is the 95% interval of the BLEU of the study's base, relative to that BLEU.
+    `seeds` is the BLEU of the study's base over its seeds, or None if the base has one seed.
     """
 
     study: Study | None
-    interval: Score | None
+    seeds: Mean | None
     deltas: tuple[Delta, ...]
+    others: tuple[Own, ...] = ()
+
+    @property
+    def ours(self) -> list[Own]:
+        """All runs of the study but the base, in the order of Table 3."""
+        return [*(own for delta in self.deltas for own in delta.ours), *self.others]
 
     @property
     def agreeing(self) -> tuple[int, int]:
@@ -71,53 +74,57 @@ class Comparison:
         signs = [delta.bleu * own.bleu.score > 0 for delta in self.deltas for own in delta.ours if delta.bleu]
         return sum(signs), len(signs)
 
+    def sample(self) -> str:
+        """What the differences rest on."""
+        base = self.seeds or (self.study and self.study.base.name)
+        return f"one seed a run; base: {base}" if base else "no run of ours"
 
-def comparison(studies: Sequence[Study]) -> Comparison:
+
+def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> Comparison:
     """Compare Table 3 with one study: the study whose runs match the most rows.
 
     A study on the paper's corpus with a run for any row takes precedence. Without a suitable study, the paper's
-    differences stand alone.
+    differences stand alone. Without `bootstrap`, no difference has an interval.
     """
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
-    of_study = {study.name: (study, own_rows(study, rows)) for study in studies}
-    study, ours = max(
+    of_study = {study.name: (study, rows_of(study, rows)) for study in studies}
+    study, found = max(
         of_study.values(),
-        key=lambda found: (bool(found[1]) and on(found[0].corpus, EN_DE), len(found[1])),
+        key=lambda of: (any(matched(of[1])) and on(of[0].corpus, EN_DE), len(set(matched(of[1])))),
         default=(None, {}),
     )
-    deltas = tuple(Delta(row, tuple(ours.get(number, ()))) for number, row in enumerate(rows))
-    base = result(study.base) if study and ours else None
-    if base is None:
-        return Comparison(None, None, deltas)
-    return Comparison(study, against(base, base), deltas)
+    if study is None or not matched(found):
+        return Comparison(None, None, tuple(Delta(row, ()) for row in rows))
+    runs = {run.name: run for run in study.runs}
+    ours = [(number, own(runs[name], study, bootstrap, number is not None)) for name, number in found.items()]
+    deltas = (Delta(row, tuple(each for place, each in ours if place == number)) for number, row in enumerate(rows))
+    others = tuple(each for place, each in ours if place is None)
+    return Comparison(study, over_seeds(study.bases, *OF_TABLE3), tuple(deltas), others)
 
 
-def own_rows(study: Study, rows: Sequence[Table3Row]) -> dict[int, list[Own]]:
-    """Return the runs of a study, by the index in `rows` of the row with the nearest change."""
-    base, base_score = study.base, result(study.base)
-    found: dict[int, list[Own]] = {}
-    if not base.settings or not base_score:
+def rows_of(study: Study, rows: Sequence[Table3Row]) -> dict[str, int | None]:
+    """Return the index in `rows` of the row with the nearest change, by the name of the run; the base is left out."""
+    bases = study.bases
+    if not study.base.settings or not all(base.measure(*OF_TABLE3) for base in bases):
         return {}
-    for run in study.runs:
-        score = result(run)
-        number = nearest(stated(run), stated(base), rows) if run.settings and score else None
-        if score and number is not None:
-            perplexities = [other.at("translations", "dev", "last", "perplexity") for other in (run, base)]
-            change = 100 * (perplexities[0] / perplexities[1] - 1) if all(perplexities) else None
-            own = Own(run.name, described(stated(run), stated(base)), against(score, base_score), change)
-            found.setdefault(number, []).append(own)
-    return found
+    base = stated(study.base)
+    scored = [run for run in study.runs if run.settings and run.measure(*OF_TABLE3) and run not in bases]
+    return {run.name: nearest(stated(run), base, rows) for run in scored if stated(run) != base}
 
 
-def result(run: Evidence) -> Score | None:
-    """Return the score of a run that Table 3 reports: the paper's BLEU of the last checkpoint, on dev."""
-    return run.measure("bleu-paper", "dev", "last")
+def matched(found: Mapping[str, int | None]) -> list[int]:
+    return [number for number in found.values() if number is not None]
 
 
-def against(score: Score, base: Score) -> Score:
-    """Return the score of a run and the ends of its interval, with the base's score subtracted from each."""
-    low, high = (bound if bound is None else bound - base.score for bound in (score.low, score.high))
-    return Score(score.score - base.score, low, high, score.signature)
+def own(run: Evidence, study: Study, bootstrap: Bootstrap | None, in_table3: bool) -> Own:
+    bases = study.bases
+    found = bootstrap.difference(run, bases) if bootstrap else None
+    if found is None:
+        score, *others = (measured.score for each in (run, *bases) if (measured := each.measure(*OF_TABLE3)))
+        found = Score(score - sum(others) / len(others), None, None, "")
+    known = [each.at("translations", "dev", "last", "perplexity") for each in (run, *bases)]
+    change = 100 * (known[0] * len(bases) / sum(known[1:]) - 1) if all(known) else None
+    return Own(run, described(stated(run), stated(study.base), in_table3), found, change)
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
@@ -154,13 +161,24 @@ def table(compared: Comparison) -> Table:
     rows = []
     for delta in compared.deltas:
         for own in delta.ours or [None]:
-            bleu, perplexity, *names = [own.bleu, own.perplexity, own.run, own.change] if own else [None] * 4
+            bleu, perplexity, *names = [own.bleu, own.perplexity, own.run.name, own.change] if own else [None] * 4
             rows.append([f"{delta.row.group}: {delta.change}", bleu, delta.bleu, perplexity, delta.perplexity, *names])
-    return Table("table3-differences", "Table 3, A to E: differences from the base model", columns, rows, NOTES)
+    return Table(
+        "table3-differences", "Table 3, A to E: differences from the base model", columns, rows, [note(compared)]
+    )
 
 
-def described(settings: Mapping[str, Any], base: Mapping[str, Any]) -> str:
-    """Return the first change as text, for example `h 8 → 1`."""
+def note(compared: Comparison) -> str:
+    return (
+        "Differences from the base model on dev, last checkpoint: BLEU as the paper computes it, with 95% intervals of "
+        "the difference by paired bootstrap; perplexity in per cent of the base model's. "
+        f"Ours: {compared.sample()}."
+    )
+
+
+def described(settings: Mapping[str, Any], base: Mapping[str, Any], in_table3: bool = True) -> str:
+    """Return the changes as text, for example `h 8 → 1`. In a row of Table 3, the first change stands for the others."""
     labels = {key: label for label, key in SETTINGS.items()}
-    key = differing(settings, base)[0]
-    return f"{labels.get(key, key)} {base[key]} → {settings[key]}".replace("sinusoidal → ", "")
+    keys = differing(settings, base)[: 1 if in_table3 else None]
+    changes = ", ".join(f"{labels.get(key, key)} {base[key]} → {settings[key]}" for key in keys)
+    return changes.replace("sinusoidal → ", "")

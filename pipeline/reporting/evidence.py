@@ -28,7 +28,7 @@ PARTS = {
     "flops": "flops.json",
 }
 CURVE = "training.jsonl"
-TRANSLATION = "test.average.txt"
+TRANSLATION, DEV_TRANSLATION = "test.average.txt", "dev.last.txt"
 
 # It also holds the contents of these files of work/times/RUN. The second name is the part whose stage was timed.
 TIMES = {"timing": ("training.json", "training"), "decoding": ("decoding.json", "translations")}
@@ -79,7 +79,9 @@ class Evidence:
     scores: dict[str, dict[str, Scores]]
     curve: list[dict[str, float]]
     samples: list[dict[str, str]]  # source, reference and translation of a few test sentences
-    translation: Path | None  # of the test set, one segment per line
+    translation: Path | None  # of the test set by the averaged weights, one segment per line
+    dev_translation: Path | None  # of the dev set by the last checkpoint
+    statistics: tuple[str, ...] | None  # of the translation of the dev set; see differences.py. Only records have them
     languages: tuple[str, str] | None
     attention: Path | None  # the folder with attention.npz and attention.json
 
@@ -129,9 +131,12 @@ class Mean:
         return f"mean of {self.seeds} seeds ({self.low:.2f} to {self.high:.2f})"
 
 
-def over_seeds(runs: Sequence[Evidence], metric: str) -> Mean | None:
-    """The mean of a measure over these runs; None if one of them does not have it, or if there is only one."""
-    scores = [score.score for run in runs if (score := run.measure(metric))]
+def over_seeds(runs: Sequence[Evidence], *measure: str) -> Mean | None:
+    """The mean of a measure over these runs; None if one of them does not have it, or if there is only one.
+
+    `measure` has the arguments of `Evidence.measure`.
+    """
+    scores = [score.score for run in runs if (score := run.measure(*measure))]
     if len(scores) < max(2, len(runs)):
         return None
     return Mean(sum(scores) / len(scores), min(scores), max(scores), len(scores))
@@ -223,6 +228,8 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
         scores=scores_of(parts["score"], str(folder / PARTS["score"])),
         curve=read_curve(folder / CURVE),
         translation=translated if (translated := translations / TRANSLATION).exists() else None,
+        dev_translation=translated if (translated := translations / DEV_TRANSLATION).exists() else None,
+        statistics=None,
         samples=list(convert(tuple[dict[str, str], ...] | None, read(samples), str(samples)) or []),
         languages=entry(read(binarised), "languages", tuple[str, str], str(binarised)) if binarised.exists() else None,
         attention=translations if (translations / "attention.npz").exists() else None,
@@ -258,6 +265,8 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
         samples=[],
         translation=None,
+        dev_translation=None,
+        statistics=convert(tuple[str, ...] | None, record.get("statistics"), f"{path}: statistics"),
         languages=entry(record, "languages", tuple[str, str] | None, str(path)),
         attention=None,
     )

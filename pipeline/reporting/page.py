@@ -50,6 +50,7 @@ class Content:
     headlines: Sequence[Headline]
     selected: Sequence[Table]
     compared: Sequence[Table]
+    claims: Table | None
     deltas: Table
     decodings: Sequence[Table]
     pairs: Sequence[Pair]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.reporting.evidence import Evidence
+from pipeline.reporting.evidence import Evidence, alike
 from pipeline.reporting.published import BASE
 
 # What the literature says about the settings that a study varies. The first entry that contains all of them is used.
@@ -39,6 +39,11 @@ class Study:
     def base(self) -> Evidence:
         """The run with the fewest settings of its own, with which the others are compared."""
         return min(self.runs, key=lambda run: len(run.differences))
+
+    @property
+    def bases(self) -> list[Evidence]:
+        """The base, and the runs that differ from it in the seed only."""
+        return next((same for same in alike(self.runs) if self.base in same), [self.base])
 
     def varied(self) -> list[str]:
         """The settings in which its runs differ."""
