@@ -194,6 +194,17 @@ def test_a_damaged_file_is_refused_by_name(folder, file, damage, message):
     open_binarised(Path("data"), "dev")
 
 
+def test_a_header_damaged_at_any_byte_is_refused_by_name(folder):
+    path = Path("data/train.target.offsets.npy")
+    whole = path.read_bytes()
+    for place in range(whole.index(b"\n")):
+        for byte in b"\0(x9":
+            path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+            if path.read_bytes() != whole:
+                with pytest.raises(UserError, match=r"^data/train\.target\.offsets\.npy "):
+                    open_binarised(Path("data"), "train")
+
+
 def swap(first: str, second: str) -> None:
     Path("data", first).rename("data/other")
     Path("data", second).rename(Path("data", first))

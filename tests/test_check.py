@@ -196,6 +196,8 @@ def test_every_key_of_base_must_be_there(params):
         ("base.training.schedule", "no-warmup", "one of warmup, no_warmup"),
         ("base.training.precision", "fp16", "one of auto, float32, bfloat16"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
+        ("base.training.seed", 2**63, "from 0 to 2**63 - 1"),
+        ("base.scoring.seed", 2**63, "from 1 to 2**63 - 1"),
         ("base.training.threads", 0, "from 1 to 1024"),
         ("base.training.threads", 1025, "from 1 to 1024"),
         ("base.averaging.checkpoints", 0, "above 0"),

@@ -135,6 +135,16 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
         remove(path)
 
 
+def test_all_files_of_a_new_folder_reach_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("transformer.files.sync_folder", lambda path: synced.append(path.name))
+    with atomic_folder(tmp_path / "out") as folder:
+        (folder / "models/first").mkdir(parents=True)
+        (folder / "models/first/weights").touch()
+        name = folder.name
+    assert set(synced[:-2]) == {"models", "first", "weights"} and synced[-2:] == [name, tmp_path.name]
+
+
 def killed_at(place: int, folder: Path, work) -> bool:
     """Run `work` in a process that is killed just before change number `place`, counted from 0, of a file in `folder`.
 

@@ -116,6 +116,19 @@ def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(
     assert shapes == {(usual, usual): len(batches) - 1, (wide, wide): 1}
 
 
+def test_half_a_table_has_half_its_rows_however_empty_it_is():
+    batches = MixedBatches(Pairs(5000), 1, 400, 100)
+    full, one = batches.batch(0), batches.batch(0)[:1]
+    assert batches.lay_out(one, 400, torch.device("cpu")).source.ids_BS.shape == (12, 32)
+    for numbers in (full, one):
+        limit, shapes = 400, []
+        while (limit := batches.halved(numbers, limit)) is not None:
+            shapes.append(batches.lay_out(numbers[:1], limit, torch.device("cpu")).source.ids_BS.shape)
+        assert shapes == [(6, 32), (3, 32), (1, 32)]
+    single = Batches(Pairs(), 1, 400, 100)
+    assert single.halved(np.array([3]), 400) is None and single.halved(np.arange(9), 400) < 200
+
+
 def test_mixed_batches_have_pairs_of_all_lengths():
     batches = MixedBatches(Pairs(5000), 1, 1000, 100)
     for step in range(len(batches)):

@@ -346,7 +346,9 @@ def test_out_of_memory_is_told_from_other_errors():
         with pytest.raises((RuntimeError, MemoryError)) as raised:
             allocate()
         assert out_of_memory(raised.value)
-    assert out_of_memory(torch.OutOfMemoryError()) and not out_of_memory(RuntimeError("shapes do not match"))
+    of_library = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    assert out_of_memory(torch.OutOfMemoryError()) and out_of_memory(RuntimeError(of_library))
+    assert not out_of_memory(RuntimeError("shapes do not match"))
 
 
 @pytest.mark.slow

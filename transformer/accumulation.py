@@ -100,16 +100,18 @@ class Accumulation:
         return None
 
     def lower(self, failed: np.ndarray) -> None:
-        """Set the limit to half the tokens of the failed part's longer side. Raises UserError if the part is a single pair.
+        """Set the limit to one for parts half as large. Raises UserError if the failed part cannot be divided.
 
         Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held.
         """
-        source, target = (int(side[failed].sum()) for side in (self.batches.source, self.batches.target))
-        if len(failed) == 1:
+        limit = self.batches.halved(failed, self.limit)
+        if limit is None:
+            source, target = (int(side[failed].sum()) for side in (self.batches.source, self.batches.target))
+            what = "one pair" if len(failed) == 1 else f"one row of {len(failed)} pairs"
             raise UserError(
-                f"out of memory on one pair of {source} source and {target} target pieces: "
+                f"out of memory on {what} of {source} source and {target} target pieces: "
                 "lower training.max_length, or take a smaller model"
             )
-        self.state.micro_batch_tokens = max(source, target) // 2
+        self.state.micro_batch_tokens = limit
         if torch.cuda.is_initialized():
             torch.cuda.empty_cache()  # cached blocks of the old sizes would fragment the memory

@@ -117,7 +117,7 @@ def mapped(path: Path, dtype: np.dtype | type, length: int) -> np.ndarray:
         array = np.load(path, mmap_mode="r")
     except FileNotFoundError:
         raise UserError(f"{path} is missing; run binarise again") from None
-    except (ValueError, EOFError, OSError):
+    except Exception:  # numpy's parser of headers raises errors of many classes
         raise UserError(f"{path} is truncated or damaged; run binarise again") from None
     if array.dtype != dtype or array.shape != (length,):
         raise UserError(

@@ -86,8 +86,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        for file in temporary.iterdir():
-            sync_folder(file)
+        for path_within in temporary.rglob("*"):
+            sync_folder(path_within)
         sync_folder(temporary)
         replace_folder(temporary, path)
     except BaseException:

@@ -7,14 +7,15 @@ import torch
 
 from transformer.config.reading import UserError
 
-NO_MEMORY = ("you tried to allocate", "out of memory")
+NO_MEMORY = ("you tried to allocate", "out of memory", "_STATUS_ALLOC_FAILED")
 
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether `error` reports a failed allocation.
 
     Torch on a GPU and numpy have exception classes for this. The other errors are recognised by their text: those of torch
-    on the CPU ("you tried to allocate"), and those of CUDA and NCCL that contain "out of memory".
+    on the CPU ("you tried to allocate"), those of CUDA and NCCL ("out of memory"), and those of its libraries, such as
+    CUBLAS_STATUS_ALLOC_FAILED.
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True

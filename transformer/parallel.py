@@ -111,7 +111,8 @@ class ProcessGroup:
 
     def __init__(self) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        self.hosts = dist.new_group(backend="gloo")
+        with connected():
+            self.hosts = dist.new_group(backend="gloo")
         self.gradients: GradientSum  # made by `watch`
 
     def watch(self, model: nn.Module) -> None:

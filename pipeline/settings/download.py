@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pipeline.settings.addresses import Sum, file_name, is_url, require_address, tar_suffix
-from transformer.config.reading import UserError, require, unknown
+from transformer.config.reading import UserError, require, require_seed, unknown
 
 SETS = ("train", "dev", "test", "test_filtered")
 DIGITS = {"sha256": 64, "md5": 32}
@@ -23,7 +23,7 @@ class GeneratorConfig:
     test: int
 
     def __post_init__(self) -> None:
-        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        require_seed(self.seed)
         for key in ("train", "dev", "test"):
             require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from transformer.config.reading import read, require
+from transformer.config.reading import read, require, require_seed
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LayerCostsConfig:
             require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
         odd = self.kernel > 1 and self.kernel % 2 == 1
         require(odd, "kernel", self.kernel, "an odd number above 1 is expected")
-        require(self.seed >= 0, "seed", self.seed, "a whole number, 0 or more, is expected")
+        require_seed(self.seed)
 
 
 def config(params: Mapping[str, Any]) -> LayerCostsConfig:

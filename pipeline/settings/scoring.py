@@ -15,7 +15,7 @@ class ScoringConfig:
     def __post_init__(self) -> None:
         require(self.bootstrap >= 0, "bootstrap", self.bootstrap, "a number of resamples, or 0 for none, is expected")
         # sacreBLEU's paired test treats a seed of 0 as no seed
-        require(self.seed > 0, "seed", self.seed, "a whole number above 0 is expected")
+        require(0 < self.seed < 2**63, "seed", self.seed, "a whole number from 1 to 2**63 - 1 is expected")
 
 
 def scoring(params: Mapping) -> ScoringConfig:

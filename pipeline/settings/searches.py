@@ -9,7 +9,7 @@ from pipeline.settings.names import require_name
 from pipeline.settings.params import entry, require_known
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, keys, read, require, shown
+from transformer.config.reading import UserError, keys, read, require, require_seed, shown
 from transformer.config.training import TrainingConfig
 
 NOT_SEARCHED = {"steps": "it is the budget of a trial", "seed": "a setting is not chosen by luck"}
@@ -30,7 +30,7 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         require(self.trials > 0, "trials", self.trials, "a whole number above 0 is expected")
-        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        require_seed(self.seed)
         if (self.steps is None) == (self.minutes is None):
             raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
         for key in ("steps", "minutes"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecodingConfig
-from transformer.config.reading import keys, require
+from transformer.config.reading import keys, require, require_seed
 from transformer.config.search import MctsConfig, ValueBeamConfig
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
@@ -36,7 +36,7 @@ class SamplingConfig:
     PARTS: ClassVar = ()
 
     def __post_init__(self) -> None:
-        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        require_seed(self.seed)
         require(self.temperature > 0, "temperature", self.temperature, "a number above 0 is expected")
         require(self.top_k >= 0, "top_k", self.top_k, "a number of tokens is expected, or 0 for all")
         require(0 < self.top_p <= 1, "top_p", self.top_p, "a number above 0 and at most 1 is expected")

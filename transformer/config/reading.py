@@ -105,6 +105,10 @@ def require_threads(threads: int) -> None:
     require(0 < threads <= 1024, "threads", threads, "a whole number from 1 to 1024 is expected")
 
 
+def require_seed(seed: int) -> None:
+    require(0 <= seed < 2**63, "seed", seed, "a whole number from 0 to 2**63 - 1 is expected")
+
+
 def convert(kind: Any, value: Any, where: str) -> Any:
     """`value` converted to the type `kind`. A bool is not a number. A mapping counts as a list of one dataclass.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from transformer.config.reading import require, require_threads
+from transformer.config.reading import require, require_seed, require_threads
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class TrainingConfig:
         for key in (*sizes, "checkpoint_every", "keep", "evaluate_every", "log_every"):
             require(getattr(self, key) > 0, key, getattr(self, key), "a number above 0 is expected")
         require_threads(self.threads)
-        for key in ("seed", "patience"):
-            require(getattr(self, key) >= 0, key, getattr(self, key), "0 or a whole number above it is expected")
+        require_seed(self.seed)
+        require(self.patience >= 0, "patience", self.patience, "0 (off) or a whole number above it is expected")
         for key in ("weight_decay", "r_drop"):
             require(getattr(self, key) >= 0, key, getattr(self, key), "0 (off) or a number above it is expected")
         for key in ("label_smoothing", "beta1", "beta2"):

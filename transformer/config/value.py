@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from transformer.config.reading import require
+from transformer.config.reading import require, require_seed
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ class ValueConfig:
             require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
         require(self.bins > 1, "bins", self.bins, "a whole number above 1 is expected")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "a number above 0 is expected")
-        require(self.seed >= 0, "seed", self.seed, "0 or a number above it is expected")
+        require_seed(self.seed)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from transformer.config.reading import require, require_threads
+from transformer.config.reading import require, require_seed, require_threads
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the first ids of every vocabulary of this project
 
@@ -33,5 +33,5 @@ class VocabularyConfig:
         expected = "a whole number above 0 is expected" if several else "1 is expected, since bpe_dropout is 0"
         valid = self.segmentations > 0 if several else self.segmentations == 1
         require(valid, "segmentations", self.segmentations, expected)
-        require(self.seed >= 0, "seed", self.seed, "0 or a whole number above it is expected")
+        require_seed(self.seed)
         require(0 < self.character_coverage <= 1, "character_coverage", self.character_coverage, "above 0, at most 1")
