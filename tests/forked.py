@@ -1,8 +1,8 @@
-"""Commands of DVC and Snakemake as forks of a process that has imported both, which saves one to three seconds each.
+"""Commands of DVC, Snakemake and the stages as forks of a process that has imported what they import.
 
-`run` starts a command in such a fork and returns when it has ended. The fork has its own folder, environment and output,
-like a process of its own. Where Snakemake starts DVC for a stage, this is a fork as well. The commands of the stages are
-processes of their own.
+A fork saves one to three seconds. `run` starts a command in a fork and returns when it has ended. The fork has its own
+folder, environment and output, like a process of its own. What it starts with `python -m` is a fork as well, if it is DVC
+or a module of the project. No module of the project is imported in advance, because a test may edit it.
 
 A test that kills or interrupts a tool starts it as a process of its own instead, by `Project.command`.
 """
@@ -24,25 +24,29 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-# The server's folder has its socket and a program that Snakemake takes for Python. The program passes `-m dvc ...` to the
-# server and everything else to Python.
-SOCKET, PYTHON = "socket", "forking-python"
-PROGRAM = """\
+# The server's folder has its socket and a program that both tools take for Python. The program passes DVC and the modules
+# of the project to the server, and everything else to Python.
+SOCKET, PROGRAM = "socket", "python"
+SOURCE = """\
 #!{python} -IS
 import json, os, socket, sys
-if sys.argv[1:3] != ["-m", "dvc"]:
+if sys.argv[1:2] != ["-m"] or sys.argv[2:3] != ["dvc"] and not sys.argv[2].startswith("pipeline."):
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({path!r})
-    request = {{"module": "dvc", "arguments": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+    request = {{"module": sys.argv[2], "arguments": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
     socket.send_fds(server, [json.dumps(request).encode() + b"\\n"], [0, 1, 2])
-    sys.exit(int(server.makefile().readline()))
+    status = int(server.makefile().readline())
+    sys.exit(status if status >= 0 else 128 - status)
 """
-# What both tools import, partly only when they need it. Snakemake imports each plugin that is installed.
+TOOLS = ("dvc", "snakemake")
+# What they import, partly only when they need it. Snakemake imports each plugin that is installed.
 IMPORTED = (
     "dvc.cli.parser dvc.commands.repro dvc.data_cloud dvc.dirs dvc.lock dvc.repo.reproduce dvc.repo.status dvc.rwlock "
     "dvc.scm dvc_render flatten_dict scmrepo.git networkx ruamel.yaml requests smart_open docutils yte jinja2 "
-    "snakemake.cli snakemake.scheduling.job_scheduler snakemake_executor_plugin_slurm"
+    "snakemake.cli snakemake.scheduling.job_scheduler snakemake_executor_plugin_slurm "
+    "torch torch.optim torch.distributed safetensors.torch sentencepiece sacrebleu.metrics sacrebleu.significance "
+    "sacremoses matplotlib.backends.backend_svg matplotlib.figure"
 )
 servers: list[Path] = []  # the folder of this process's server
 
@@ -51,8 +55,8 @@ def folder() -> Path:
     """The folder of this process's server, which is started first if necessary. It ends with this process."""
     if not servers:
         place = Path(tempfile.mkdtemp(prefix="forked-"))
-        program = place / PYTHON
-        program.write_text(PROGRAM.format(python=sys.executable, path=str(place / SOCKET)))
+        program = place / PROGRAM
+        program.write_text(SOURCE.format(python=sys.executable, path=str(place / SOCKET)))
         program.chmod(0o755)
         clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         server = subprocess.Popen(
@@ -68,7 +72,8 @@ def folder() -> Path:
 
 def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
     """Run `python -m MODULE ARGUMENTS` as a fork. Returns its exit status and its output, including standard error."""
-    request = {"module": module, "arguments": arguments, "folder": str(cwd), "environment": env}
+    path = os.pathsep.join([str(folder()), env["PATH"]])
+    request = {"module": module, "arguments": arguments, "folder": str(cwd), "environment": {**env, "PATH": path}}
     with socket.socket(socket.AF_UNIX) as server, tempfile.TemporaryFile() as output, open(os.devnull) as nothing:
         server.connect(str(folder() / SOCKET))
         files = [nothing.fileno(), output.fileno(), output.fileno()]
@@ -84,7 +89,6 @@ def serve(place: Path) -> None:
     for name in IMPORTED.split():
         importlib.import_module(name)
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
-    sys.executable = str(place / PYTHON)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system removes a fork that has ended
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(place / SOCKET))
@@ -96,22 +100,25 @@ def serve(place: Path) -> None:
                 if os.fork() == 0:
                     listening.close()
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    answer(connection)
+                    answer(connection, place)
                     os._exit(0)
 
 
-def answer(connection: socket.socket) -> None:
+def answer(connection: socket.socket, place: Path) -> None:
     """Fork again for the command of a request, and send its exit status."""
     message, files, _, _ = socket.recv_fds(connection, 2**16, 3)
     while not message.endswith(b"\n"):
         message += connection.recv(2**16)
+    request = json.loads(message)
     command = os.fork()
     if command == 0:
         connection.close()
         for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
-        os._exit(status_of(**json.loads(message)))
+        if request["module"] in TOOLS:
+            sys.executable = str(place / PROGRAM)
+        os._exit(status_of(**request))
     status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
     connection.sendall(f"{status}\n".encode())
 
@@ -122,6 +129,7 @@ def status_of(module: str, arguments: list[str], folder: str, environment: dict[
     os.environ.clear()
     os.environ.update(environment)
     sys.argv, sys.path[0] = [module, *arguments], folder
+    sys.orig_argv = [sys.executable, "-m", module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         status = 0
