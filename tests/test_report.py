@@ -950,6 +950,19 @@ def test_the_paper_s_corpus_is_compared_before_a_study_with_more_rows(project, p
     assert [own.run.name for own in compared.ours] == ["wmt14-en-de-N2"]
 
 
+def test_a_base_of_several_seeds_is_compared_before_a_study_with_more_rows(project, params, tmp_path):
+    claims_of = params["studies"]["multi30k-claims"]["runs"]
+    names = ("multi30k-claims-seed1", "multi30k-claims-seed2", "multi30k-claims-h1")
+    runs = {**params["studies"]["demo-table3"]["runs"], **{name: claims_of[name] for name in names}}
+    selected = project(runs)
+    for run, bleu in zip(reversed(runs), (20, 33, 30, *(10,) * 8)):
+        write_scores(selected, run, tmp_path / "scores", bleu)
+    compared = comparison(studies(selected, known(selected, tmp_path)))
+    (own,) = compared.ours
+    assert (own.run.name, own.bleu.score) == (names[2], -11.5), "against the mean of both seeds"
+    assert (compared.seeds.score, compared.seeds.low, compared.seeds.high) == (33.5, 32, 35)
+
+
 def test_headlines_say_what_is_not_done(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)

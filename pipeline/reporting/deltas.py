@@ -83,16 +83,12 @@ class Comparison:
 def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> Comparison:
     """Compare Table 3 with one study: the study whose runs match the most rows.
 
-    A study on the paper's corpus with a run for any row takes precedence. Without a suitable study, the paper's
-    differences stand alone. Without `bootstrap`, no difference has an interval.
+    A study on the paper's corpus with a run for any row takes precedence, and then a study whose base has several seeds.
+    Without a suitable study, the paper's differences stand alone. Without `bootstrap`, no difference has an interval.
     """
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
-    of_study = {study.name: (study, rows_of(study, rows)) for study in studies}
-    study, found = max(
-        of_study.values(),
-        key=lambda of: (any(matched(of[1])) and on(of[0].corpus, EN_DE), len(set(matched(of[1])))),
-        default=(None, {}),
-    )
+    of_study = [(study, rows_of(study, rows)) for study in studies]
+    study, found = max(of_study, key=lambda of: rank(*of), default=(None, {}))
     if study is None or not matched(found):
         return Comparison(None, None, tuple(Delta(row, ()) for row in rows))
     runs = {run.name: run for run in study.runs}
@@ -110,6 +106,11 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> dict[str, int | None]:
     base = stated(study.base)
     scored = [run for run in study.runs if run.settings and run.measure(*OF_TABLE3) and run not in bases]
     return {run.name: nearest(stated(run), base, rows) for run in scored if stated(run) != base}
+
+
+def rank(study: Study, found: Mapping[str, int | None]) -> tuple[bool, bool, int]:
+    rows = len(set(matched(found)))
+    return rows > 0 and on(study.corpus, EN_DE), rows > 0 and len(study.bases) > 1, rows
 
 
 def matched(found: Mapping[str, int | None]) -> list[int]:
