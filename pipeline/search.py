@@ -1,12 +1,12 @@
-"""Search for settings by short trainings, whose settings Optuna's TPE chooses. A stopped search is resumed.
+"""Search for settings: Optuna's TPE chooses the settings of short trainings. A stopped search is resumed.
 
     python -m pipeline.search NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --dev data/sets/CORPUS-dev --out scores/searches/NAME.json --times work/times/searches/NAME.json
 
 Reads params.yaml (searches.NAME and its model), the binarised pairs and, for the metric dev_bleu, the dev set. Writes
-the trials, the importance of each dimension and the best trial as an entry of `runs` to --out. Writes the hardware, the
-commit and the start time to --times. The study stays in work/searches/NAME. If `trials` is raised, only the additional
-trials run. In MLflow, the run of a trial is nested in the run of the search.
+the trials, the importance of each dimension, and the settings of the best trial in the form of an entry of `runs` to
+--out. Writes the hardware, the commit and the start time to --times. The study stays in work/searches/NAME. If `trials` is
+raised, only the additional trials run. In MLflow, the run of a trial is nested in the run of the search.
 """
 
 import argparse
@@ -90,7 +90,7 @@ class Searcher:
         state, config = training.state, self.search.config
 
         def used() -> float:
-            """Return the used part of the budget. Time is rounded down to tenths, so all trials report at equal parts."""
+            """Return the used fraction of the budget. Time is rounded down to tenths, equal for all trials."""
             if config.minutes is None:
                 return state.step / training.config.steps
             return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10
@@ -166,7 +166,7 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
 
 
 def others(place: Path) -> None:
-    """At the first start of a search, print the folders of its trials with other settings, data or code."""
+    """At the first start of a search, print the folders of its earlier versions: other settings, data or code."""
     for path in sorted(place.parent.glob(f"*/{RESULT}")):
         if path.parent != place and not (place / RESULT).exists():
             train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")

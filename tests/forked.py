@@ -1,10 +1,10 @@
-"""Commands of DVC, Snakemake and the stages as forks of a process that has imported what they import.
+"""Runs DVC, Snakemake and the stages as forks of a server process that has already imported their libraries.
 
 A fork saves one to three seconds. `run` starts a command in a fork and returns when it has ended. The fork has its own
-folder, environment and output, like a process of its own. What it starts with `python -m` is a fork as well, if it is DVC
-or a module of the project. No module of the project is imported in advance, because a test may edit it.
+working directory, environment and output, like a process of its own. If it starts DVC or a module of `pipeline` by
+`python -m`, this is a fork as well. No module of the project is imported in advance, because a test may edit it.
 
-A test that kills or interrupts a tool starts it as a process of its own instead, by `Project.command`.
+A test that kills or interrupts a tool starts a process of its own instead, with the arguments of `Project.command`.
 """
 
 import atexit
@@ -24,8 +24,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-# The server's folder has its socket and a program that both tools take for Python. The program passes DVC and the modules
-# of the project to the server, and everything else to Python.
+# The server's folder has its socket and a program that DVC and Snakemake run instead of Python. The program passes DVC
+# and the modules of `pipeline` to the server, and everything else to Python.
 SOCKET, PROGRAM = "socket", "python"
 SOURCE = """\
 #!{python} -IS
@@ -63,7 +63,7 @@ def folder() -> Path:
             [sys.executable, "-u", __file__, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean
         )
         assert server.stdin and server.stdout
-        server.stdout.readline()  # it listens
+        server.stdout.readline()  # wait until the server listens
         atexit.register(shutil.rmtree, place, ignore_errors=True)
         atexit.register(server.stdin.close)
         servers.append(place)
@@ -124,7 +124,7 @@ def answer(connection: socket.socket, place: Path) -> None:
 
 
 def status_of(module: str, arguments: list[str], folder: str, environment: dict[str, str]) -> int:
-    """Run a module as the main program of this process. Returns the exit status of a Python that has ended so."""
+    """Run a module as the main program of this process. Returns the exit status of `python -m`."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -354,7 +354,7 @@ def test_a_server_that_never_answers_is_abandoned(
         write_log(project / "training.jsonl", records(40))
         with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
             pass
-    assert capfd.readouterr().err.startswith("tracking: MLflow took more than 1 seconds; the stage goes on")
+    assert capfd.readouterr().err.startswith("tracking: MLflow took more than 1 seconds; the stage continues")
 
 
 def test_an_error_of_the_training_passes_through(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Gradient accumulation: a batch is computed in parts, and in smaller parts once memory has run out."""
+"""Gradient accumulation: a batch is computed in parts. The parts become smaller if memory runs out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Parts:
-    """The pairs `numbers` of a batch, divided into parts of at most `limit` tokens on either side or of one longer pair.
+    """The pairs `numbers` of a batch, divided by `Batches.micro_batches` with this `limit`.
 
     `parts` has the pair numbers and the layout of each part.
     """
@@ -51,10 +51,10 @@ class Accumulation:
         return Parts(numbers, limit, parts)
 
     def run(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> None:
-        """Call `begin`, then `add` with each part and whether it is the last.
+        """Call `begin`, then `add(part, last)` for each part. `last` is True for the last part.
 
         If memory runs out, repeat this with smaller parts. `begin` must discard the sums of earlier calls of `add`.
-        Raises UserError if memory does not suffice for a single pair.
+        Raises UserError if memory does not suffice for the smallest part, which is a pair or a row of a table.
         """
         before = self.limit
         parts = given if given.limit == before else self.divide(given.numbers)

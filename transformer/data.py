@@ -15,7 +15,7 @@ from transformer.prefetch import Prefetch
 
 WIDTH_STEP = 16  # the width of a table is a multiple of this
 USUAL = 0.995  # the fraction of the pairs that fit into tables of the usual width
-POOL = 1000  # pairs that first_fit places at a time: more would fill the rows no better and take longer
+POOL = 1000  # pairs that first_fit places at a time; a larger pool takes longer and fills the rows no better
 
 
 class Batches:
@@ -23,10 +23,10 @@ class Batches:
 
     An epoch takes every pair once, except pairs with more than `max_length` tokens on a side. Pairs are sorted by length.
     For each epoch, the order of equally long pairs and the order of the batches are drawn anew. The sequence of lengths is
-    therefore the same in every epoch, batches are cut at the same places, and one division finds the batch of a step.
+    therefore the same in every epoch, and batches are cut at the same places.
 
     With BPE-dropout, `pairs` has the training text in several `segmentations`, one after the other. Epoch e takes the
-    pairs of segmentation e modulo `segmentations`.
+    pairs of segmentation e modulo `segmentations`. Each segmentation has its own lengths and its own cuts.
     """
 
     def __init__(self, pairs: Pairs, seed: int, batch_tokens: int, max_length: int, segmentations: int = 1) -> None:
@@ -127,9 +127,9 @@ class MixedBatches(Batches):
     drawn at random form a batch. In every epoch other pairs of the same lengths take the places in these rows. The few
     pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
 
-    A table has room for a whole batch. If a batch has more than `micro_batch_tokens` positions, a table has room for one
-    of several equal parts of the batch, and at least for a row. With several workers, a worker's share of a batch fills
-    its tables only if `micro_batch_tokens` is at most that share.
+    A table holds a whole batch if this has at most `micro_batch_tokens` positions. Otherwise the batch is divided into
+    parts of equal size, and a table holds one part. A table has at least one row. With several workers, a worker's share
+    of a batch fills its tables only if `micro_batch_tokens` is at most that share.
     """
 
     def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
@@ -154,7 +154,7 @@ class MixedBatches(Batches):
         return arrangement, starts
 
     def shape(self, numbers: np.ndarray, tokens: int) -> tuple[int, int]:
-        """The rows and the width of the tables for the pairs `numbers`, in parts of at most `tokens` positions."""
+        """The rows and the width of the tables for the pairs `numbers`: at most `tokens` positions, or one row."""
         longest = max(self.source[numbers].max(initial=0), self.target[numbers].max(initial=0))
         width = self.width if longest <= self.width else self.widest
         parts = -(-self.rows[width] // max(1, tokens // width))
@@ -167,7 +167,7 @@ class MixedBatches(Batches):
         return (numbers[start:stop] for start, stop in pairwise([*starts[:-1:rows], len(numbers)]))
 
     def halved(self, numbers: np.ndarray, tokens: int) -> int | None:
-        """As in `Batches`, for tables of half as many rows. None for a single row. Empty rows take memory, too."""
+        """As in `Batches`, for tables with half as many rows. None for tables of one row. Empty rows take memory, too."""
         rows, width = self.shape(numbers, tokens)
         return rows // 2 * width if rows > 1 else None
 
@@ -202,9 +202,10 @@ def in_order(
     batch_tokens: int,
     share: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda numbers, sizes: numbers,
 ) -> Iterator[np.ndarray]:
-    """Each pair once, longest target last, in batches of at most `batch_tokens` tokens on either side; for dev losses.
+    """Batches for the dev loss. Each pair occurs once, the longest targets last.
 
-    Each worker divides its own share of the pairs, because `batch_tokens` may differ between workers.
+    Each side of a batch has at most `batch_tokens` tokens, unless the batch is one longer pair. Each worker divides its own
+    share of the pairs, because `batch_tokens` may differ between workers.
     """
     source, target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
     order = np.lexsort((source, target))

@@ -112,7 +112,7 @@ def loss_of(bench: Bench, target: str) -> Callable[[], tuple[Tensor, ...]]:
 
 def compare_losses(bench: Bench, outcome: Outcome) -> None:
     """Compare subtracting the target by `scatter_add_` and by `where`. The kernels are compiled as in training."""
-    rows, results = outcome.table("the loss subtracts its target by", "ms", "peak memory, MiB"), []
+    rows, results = outcome.table("the gradient subtracts the target by", "ms", "peak memory, MiB"), []
     for target in TARGETS:
         computed = loss_of(bench, target)
         loss.of_logits.cache_clear()

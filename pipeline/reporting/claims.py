@@ -1,4 +1,4 @@
-"""What the paper and Xiong et al. 2020 claim about changes of the base model, and what our runs found."""
+"""Claims of the paper and of Xiong et al. 2020 about changes of the base model, and what our runs found."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from pipeline.reporting.variations import stated
 class Claim:
     """A claim about a change of the base model.
 
-    `bleu` is the sign of the difference in BLEU that it predicts, given the new value and the base's. It is 0 if the
-    claim is that the change makes no difference.
+    `bleu(new, old)` returns the sign of the difference in BLEU that the claim predicts for a change from `old` to `new`: 0
+    if it predicts no difference, None if it says nothing about this change.
     """
 
     source: str
     text: str
-    bleu: Callable[[Any, Any], int]
+    bleu: Callable[[Any, Any], int | None]
 
 
 def worse(new: Any, old: Any) -> int:
@@ -35,17 +35,21 @@ def with_size(new: Any, old: Any) -> int:
     return 1 if new > old else -1
 
 
+def worse_if_smaller(new: Any, old: Any) -> int | None:
+    return -1 if new < old else None
+
+
 BIGGER = Claim("Table 3, C", "bigger models are better", with_size)
 
-# By the changed settings, apart from sizes of keys and values that change with another one.
+# The keys are the settings that differ from the base. d_k and d_v are left out if another setting differs as well.
 CLAIMS = {
     ("h",): Claim("Table 3, A", "a single head is worse than several, and so are too many heads", worse),
-    ("d_k",): Claim("Table 3, B", "a smaller key size hurts", worse),
+    ("d_k",): Claim("Table 3, B", "a smaller key size hurts", worse_if_smaller),
     ("N",): BIGGER,
     ("d_model",): BIGGER,
     ("d_ff",): BIGGER,
     ("dropout",): Claim("Table 3, D", "dropout helps against over-fitting", worse),
-    ("label_smoothing",): Claim("5.4", "label smoothing hurts perplexity and improves BLEU", worse),
+    ("label_smoothing",): Claim("5.4", "label smoothing improves BLEU", worse),
     ("positions",): Claim("Table 3, E", "learned positions give nearly identical results", no_change),
     ("attention",): Claim("3.2.1", "dot products that are not scaled are worse where d_k is large", worse),
     ("schedule",): Claim("Xiong et al. 2020", "post-norm, the paper's, needs the warm-up", worse),
@@ -54,7 +58,7 @@ CLAIMS = {
 
 
 def table(compared: Comparison) -> Table | None:
-    """Return a table with a line for each run of the compared study that tests a claim, or None if there is none."""
+    """Return a table with one line for each run of the compared study that tests a claim. Return None if no run does."""
     if compared.study is None:
         return None
     columns = [Column("claim"), Column("source"), Column("our change"), Column("BLEU", "score")]
@@ -63,15 +67,16 @@ def table(compared: Comparison) -> Table | None:
     for own in compared.ours:
         new, old = stated(own.run), stated(compared.study.base)
         changed = differing(new, old)
-        claim = CLAIMS.get(tuple(key for key in changed if key not in ("d_k", "d_v")) or ("d_k",))
-        if claim:
-            result = verdict(claim.bleu(new[changed[0]], old[changed[0]]), own.bleu, compared.seeds)
+        claim = CLAIMS.get(tuple(key for key in changed if key not in ("d_k", "d_v")) or (changed[0],))
+        predicted = claim.bleu(new[changed[0]], old[changed[0]]) if claim else None
+        if claim and predicted is not None:
+            result = verdict(predicted, own.bleu, compared.seeds)
             rows.append([claim.text, claim.source, own.change, own.bleu, own.perplexity, result, own.run.name])
     says = (
-        "A claim is decided if the interval does not contain 0 and the difference is larger than those between the seeds "
-        "of the base."
+        "A claim is decided if the interval does not contain 0 and the difference is larger than the distance of any seed "
+        "of the base from their mean."
     )
-    title = f"The paper's claims, tested by {compared.study.name}"
+    title = f"Published claims, tested by {compared.study.name}"
     return Table("claims", title, columns, rows, [f"{note(compared)} {says}"]) if rows else None
 
 

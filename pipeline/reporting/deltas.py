@@ -16,7 +16,7 @@ from pipeline.reporting.variations import SETTINGS, stated
 
 @dataclass(frozen=True)
 class Own:
-    """The differences of one of our runs from the base of its study, which is the mean of the base's seeds.
+    """The differences of one of our runs from the mean over the seeds of its study's base.
 
     `bleu` is in points of BLEU as the paper computes it, with the 95% interval of the difference where it is known.
     `perplexity` is in per cent of the base's perplexity.
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def ours(self) -> list[Own]:
-        """All runs of the study but the base, in the order of Table 3."""
+        """The compared runs: first those with a row in Table 3, in its order, then the others."""
         return [*(own for delta in self.deltas for own in delta.ours), *self.others]
 
     @property
@@ -75,16 +75,16 @@ class Comparison:
         return sum(signs), len(signs)
 
     def sample(self) -> str:
-        """What the differences rest on."""
+        """Return a text that names the number of seeds and the base."""
         base = self.seeds or (self.study and self.study.base.name)
         return f"one seed a run; base: {base}" if base else "no run of ours"
 
 
 def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> Comparison:
-    """Compare Table 3 with one study: the study whose runs match the most rows.
+    """Compare Table 3 with one study that has a run for any row.
 
-    A study on the paper's corpus with a run for any row takes precedence, and then a study whose base has several seeds.
-    Without a suitable study, the paper's differences stand alone. Without `bootstrap`, no difference has an interval.
+    A study on the paper's corpus is preferred, then one whose base has several seeds, then the one whose runs match the
+    most rows. Without a study, the paper's differences stand alone. Without `bootstrap`, no difference has an interval.
     """
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
     of_study = [(study, rows_of(study, rows)) for study in studies]
@@ -99,7 +99,10 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
 
 
 def rows_of(study: Study, rows: Sequence[Table3Row]) -> dict[str, int | None]:
-    """Return the index in `rows` of the row with the nearest change, by the name of the run; the base is left out."""
+    """Map the name of each scored run that changes a setting to the index in `rows` of the row with the nearest change.
+
+    The index is None if no row has such a change. The result is empty if a seed of the base has no score.
+    """
     bases = study.bases
     if not study.base.settings or not all(base.measure(*OF_TABLE3) for base in bases):
         return {}

@@ -17,14 +17,15 @@ MEASURE, SET, WEIGHTS = OF_TABLE3 = ("bleu-paper", "dev", "last")  # arguments o
 def statistics(translation: Path, chosen: EvaluationSet) -> np.ndarray:
     """The statistics of each sentence from which BLEU is computed, [sentences, statistics] whole numbers.
 
-    They are the lengths of hypothesis and reference, and for each order the matching and all n-grams.
+    They are the lengths of hypothesis and reference, the number of matching n-grams of each order, and the number of all
+    n-grams of each order.
     """
     hypotheses, references = aligned(translation, chosen.path("raw", "target"))
     return measures(chosen.languages[1])[MEASURE].statistics(hypotheses, references)
 
 
 def recorded(counts: np.ndarray) -> list[str]:
-    """The form of `statistics` in a record: a text for each statistic, with the numbers of the sentences in order."""
+    """The form of `statistics` in a record: one string per statistic, which holds its value for each sentence in order."""
     return [" ".join(f"{number:.0f}" for number in column) for column in counts.T]
 
 
@@ -44,9 +45,10 @@ class Bootstrap:
         return statistics(run.dev_translation, EvaluationSet.open(folder))
 
     def difference(self, run: Evidence, bases: Sequence[Evidence]) -> Score | None:
-        """BLEU of the run minus the mean BLEU of `bases`, with its 95% interval. None if an interval cannot be computed.
+        """BLEU of the run minus the mean BLEU of `bases`, with its 95% interval.
 
-        All runs must be of the same dev set, which equal lengths of the references show.
+        Returns None if a run has no statistics, or if the lengths of the references differ, because the runs then have
+        different dev sets.
         """
         counts = [self.statistics(each) for each in (run, *bases)]
         known = [each for each in counts if each is not None]

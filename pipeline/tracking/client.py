@@ -6,7 +6,7 @@
 
 MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process,
 pipeline/tracking/follower.py, writes to the store, because importing MLflow takes seconds and a store can hang.
-Without an installation of MLflow these functions do nothing.
+Without an installation of MLflow, or with `off`, these functions do nothing.
 """
 
 import contextlib
@@ -26,8 +26,9 @@ ROOT = Path(__file__).parent.parent.parent
 def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
     """Mirror the lines appended to `log`, the training.jsonl of `run`, while the block runs. Never raises.
 
-    `description` holds `settings` and `data_sum`, which identify the training, and any other texts (tags) and numbers
-    (metrics). The log must exist until the block ends. A resumed training continues the MLflow run of its first start.
+    `description` holds `settings` and `data_sum`, which identify the training. Its other strings become tags, its other
+    numbers metrics. The log must exist until the block ends. A resumed training continues the MLflow run of its first
+    start.
     """
     return follower("follow", run, str(log), json.dumps(description, default=str))
 
@@ -79,10 +80,12 @@ def end(process: subprocess.Popen) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment of this process, with the project on PYTHONPATH, because the current folder may be another."""
+    """The environment of this process, with the project on PYTHONPATH: the working directory may be outside it."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
 
 
 def warn(reason: str) -> None:
-    message = f"tracking: {reason}; the stage goes on, `python -m pipeline.commands.track` mirrors it later"
+    message = (
+        f"tracking: {reason}; the stage continues; run `python -m pipeline.commands.track` later to mirror its results"
+    )
     print(message, file=sys.stderr, flush=True)

@@ -40,22 +40,23 @@ def lock(run: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"run {run!r} is being trained by another process (it holds {file.name}); wait or stop it"
+                f"run {run!r} is being trained by another process (it holds {file.name}); wait until it ends, or stop it"
             ) from None
         yield
 
 
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
-    """Return the folder of the training, and the digests of the other versions of the code that have trained in it.
+    """Return the folder of the training, and the digests of the other versions of the code that were started in it.
 
-    Raises UserError if there is a state, another version of the code trained last and the user has not adopted the state.
+    Adds `code` to code.json. Raises UserError if the folder has a state that another version of the code saved, and the
+    user has not adopted it.
     """
     place = folder(run, key)
     history = history_of(place) if (place / "code.json").exists() else []
     if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
-            f"{place} holds a state of other code: `python -m pipeline.commands.adopt {run}` resumes it with the "
-            f"current code, `python -m pipeline.commands.adopt {run} --anew` removes it"
+            f"{place} holds a state that another version of the code saved: `python -m pipeline.commands.adopt {run}` "
+            f"resumes it with the current code, `python -m pipeline.commands.adopt {run} --anew` removes it"
         )
     earlier = [entry for entry in history if entry not in (code, "adopt")]
     write_json(place / "code.json", [*earlier, code])
@@ -63,7 +64,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 
 
 def history_of(place: Path) -> list[str]:
-    """Return the digests of the code versions that have trained in `place`, and "adopt" if the state was adopted."""
+    """Return the digests of the code versions started in `place`, and "adopt" if the state was adopted since."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
 

@@ -28,7 +28,7 @@ from transformer.config.training import TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic, read_json
 
-# The earlier and the current command that checks params.yaml. It changes no output.
+# The former and the current command that checks params.yaml. Neither changes an output.
 CHECKS = ("python -m pipeline.check", "python -m pipeline.commands.check")
 ABSENT = {
     "model": ModelConfig.ABSENT,
@@ -58,7 +58,7 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 @rwlocked(read=["deps", "outs"])
 def hindrances(stage: PipelineStage) -> list[str]:
-    """Return a message for each difference from dvc.lock besides code. The list is empty if only code has changed."""
+    """Return a message for each difference from dvc.lock that can affect the outputs, apart from code."""
     if (before := entry(stage)) is None:
         return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]
@@ -78,7 +78,7 @@ def own(command: str | list[str]) -> list[str]:
 
 
 def narrowed(stage: PipelineStage, before: Mapping[str, Any], path: str) -> bool:
-    """Return whether `path` is a folder of binarised data whose remaining files, except DESCRIPTION, are unchanged.
+    """Return whether `path` is a folder of binarised data whose present files, except DESCRIPTION, are unchanged.
 
     Sets may have been removed since the stage ran: earlier versions also binarised the test set, which no training
     reads.
@@ -110,8 +110,8 @@ def changed_settings(stage: PipelineStage, before: Mapping[str, Any]) -> list[st
 def same_setting(path: str, old: Any, new: Any) -> bool:
     """Return whether the old and the new value at `path` in params.yaml have the same effect.
 
-    For each key that was added later, `ABSENT` has the value with which the behaviour is the same as without the key. A
-    new key with this value has no effect.
+    `ABSENT` maps each key that was added later to the value that keeps the earlier behaviour. A new key with this value
+    has no effect.
     """
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return old == new

@@ -4,10 +4,10 @@ A node of the tree is a hypothesis. Each simulation descends from the root to a 
 computes its value if it has none, and adds the value to the running means of the node and of its ancestors below the root.
 After the simulations, the most visited child of the root gives the next token. This child is the root of the next search,
 and its subtree is kept. If the value of a node is the score of its greedy completion, the result is the completion with the
-highest score. If a value head gives the values, the result is the path of the roots.
+highest score. If a value head gives the values, the result is the sequence of tokens at the roots.
 
-A generator searches each sentence and yields the nodes to decode. One call of the model decodes a node of every
-sentence, and no sentence waits for another.
+A generator searches each sentence and yields the nodes to decode. One call of the model decodes one node of every
+unfinished sentence.
 
 Shapes: K children of a node, the most probable first.
 """
@@ -67,7 +67,7 @@ class Mcts:
 
 
 Wanted = Generator[Request, Decoded, float]
-"""Yields the nodes to decode for a value, receives the `Decoded` of each, returns the value."""
+"""A generator that computes a value. It yields each node to decode, receives its `Decoded`, and returns the value."""
 
 
 class Search:
@@ -85,7 +85,7 @@ class Search:
         self.keep = keep  # keep the whole tree, for a picture
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # slots allocated, including the free ones
-        self.low, self.high = math.inf, -math.inf  # of the values seen in this tree
+        self.low, self.high = math.inf, -math.inf  # the lowest and the highest value in this tree
         self.best: Node | None = (
             None  # the complete translation with the highest value; None if a head gives the values
         )
