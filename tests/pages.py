@@ -136,17 +136,10 @@ def difference(row: Mapping[str, str], column: str) -> str:
 def claims(path: Path, _: str) -> str:
     """The table of the claims with what our runs found."""
     columns = ["claim", "source", "our change", "BLEU (95%)", "perplexity", "found"]
-    rows = [
-        [
-            row["claim"],
-            row["source"],
-            row["our change"],
-            difference(row, "BLEU"),
-            f"{float(row['PPL %']):+.1f}%",
-            row["found"],
-        ]
-        for row in rows_of(path)
-    ]
+    rows = []
+    for row in rows_of(path):
+        known = difference(row, "difference, BLEU"), f"{float(row['difference, PPL %']):+.1f}%"
+        rows.append([row["claim"], row["source"], row["our change"], *known, row["found"] or "–"])
     return table(columns, rows)
 
 

@@ -61,8 +61,8 @@ def table(compared: Comparison) -> Table | None:
     """Return a table with one line for each run of the compared study that tests a claim. Return None if no run does."""
     if compared.study is None:
         return None
-    columns = [Column("claim"), Column("source"), Column("our change"), Column("BLEU", "score")]
-    columns += [Column("PPL %", "number", 1), Column("found"), Column("run", "run")]
+    columns = [Column("claim"), Column("source"), Column("our change"), Column("difference, BLEU", "score")]
+    columns += [Column("difference, PPL %", "number", 1), Column("found"), Column("run", "run")]
     rows = []
     for own in compared.ours:
         new, old = stated(own.run), stated(compared.study.base)

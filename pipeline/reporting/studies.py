@@ -37,8 +37,8 @@ class Study:
 
     @property
     def base(self) -> Evidence:
-        """The run with the fewest settings of its own, with which the others are compared."""
-        return min(self.runs, key=lambda run: len(run.differences))
+        """The run with the fewest settings of its own, besides the seed. The others are compared with it."""
+        return min(self.runs, key=lambda run: len(run.differences.keys() - {"seed"}))
 
     @property
     def bases(self) -> list[Evidence]:
