@@ -61,8 +61,8 @@ def table(compared: Comparison) -> Table | None:
     """Return a table with one line for each run of the compared study that tests a claim. Return None if no run does."""
     if compared.study is None:
         return None
-    columns = [Column("claim"), Column("source"), Column("our change"), Column("difference, BLEU", "score")]
-    columns += [Column("difference, PPL %", "number", 1), Column("found"), Column("run", "run")]
+    columns = [Column("claim"), Column("difference, BLEU", "score"), Column("found"), Column("our change")]
+    columns += [Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
     rows = []
     for own in compared.ours:
         new, old = stated(own.run), stated(compared.study.base)
@@ -71,7 +71,7 @@ def table(compared: Comparison) -> Table | None:
         predicted = claim.bleu(new[changed[0]], old[changed[0]]) if claim else None
         if claim and predicted is not None:
             result = verdict(predicted, own.bleu, compared.seeds)
-            rows.append([claim.text, claim.source, own.change, own.bleu, own.perplexity, result, own.run.name])
+            rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])
     says = (
         "A claim is decided if the interval does not contain 0 and the difference is larger than the distance of any seed "
         "of the base from their mean."
