@@ -195,7 +195,7 @@ def measured(folder):
         ("kernel", 4, "an odd number above 1"),
         ("neighbourhood", 0, "above 0"),
         ("repeats", 0, "above 0"),
-        ("seed", -1, "0 or more"),
+        ("seed", -1, "from 0 to 2"),
         ("kernal", 3, "did you mean 'kernel'"),
     ],
 )
