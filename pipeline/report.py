@@ -96,7 +96,7 @@ def content_of(
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[table for table in (pairs.table(against), run_tables.seeds(shown)) if table],
-        claims=claims.table(compared),
+        claims=[table] if (table := claims.table(compared)) else [],
         deltas=deltas.table(compared),
         decodings=searched_tables(params, decoded, searched, recorded=False),
         pairs=against,
@@ -158,15 +158,14 @@ def report(
     content = content_of(params, runs, machines, decoded, sets, searched, tuned)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.searches]
-    every += [*content.recorded, *content.paper, *content.costs, content.deltas]
-    every += [content.claims] if content.claims else []
+    every += [*content.recorded, *content.paper, *content.costs, content.deltas, *content.claims]
     every += [decodings.table(params, decoded)] if decoded else []
     every += [of_values] if (of_values := values.table(searched.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not tables of names alone
     pictures = overview(content.figures)
-    overviews = [headline_table(content.headlines), *([content.claims] if content.claims else []), summary]
+    overviews = [headline_table(content.headlines), *content.claims, summary]
     files["README.md"] = readme(overviews, pictures)
     for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         files[f"{table.name}.csv"] = comma_separated(table)

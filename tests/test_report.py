@@ -829,6 +829,7 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     }
     assert compared.agreeing == (5, 7)  # all but d_k and the dropout
     assert ours["h 8 → 1"].bleu.low is None and ours["h 8 → 1"].change == "h 4 → 1"
+    assert "interval" not in deltas.note(compared), "there is no translation to resample"
     found = headlines(params, studies(params, known(params, tmp_path)), compared)
     (card,) = [each for each in found if each.study == "demo-table3"]
     assert (card.figure, card.progress, card.origin) == ("5 of 7", "8 of 8", "selected")
@@ -878,7 +879,10 @@ def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
     found = studies(claimed, known(claimed, tmp_path))
     compared = comparison(found, Bootstrap(tmp_path / "sets", scoring(claimed)))
     assert (compared.seeds.seeds, [run.name for run in found[0].bases]) == (3, ["first", "second", "third"])
+    assert "with 95% intervals" in deltas.note(compared)
     table = rows_of(claims.table(compared))
+    (worse,) = [row[1] for row in claims.table(compared).shown() if row[0].startswith("a single head")]
+    assert re.fullmatch(r"-\d+\.\d\d \(-\d+\.\d\d to -\d+\.\d\d\)", worse), "a dash would touch the minus signs"
     assert {row["run"]: (row["source"], row["found"]) for row in table} == {
         "heads": ("Table 3, A", "holds"),
         "wide": ("Table 3, C", "contradicted"),
@@ -919,8 +923,9 @@ def test_the_difference_is_that_of_the_bleu_of_resampled_sentences(claimed, tmp_
         recorded(claimed, run, tmp_path)
     kept = {run.run: run for run in evidence.records(claimed, tmp_path / "results")}
     shutil.rmtree(tmp_path / "sets")
-    assert bootstrap.difference(kept["heads"], [kept["first"]]) == before
-    assert bootstrap.difference(kept["heads"], bases) is None, "the second base has neither a record nor a dev set"
+    of_records = Bootstrap(tmp_path / "sets", settings)
+    assert of_records.difference(kept["heads"], [kept["first"]]) == before
+    assert of_records.difference(kept["heads"], bases) is None, "the second base has neither a record nor a dev set"
 
 
 def test_a_change_from_zero_has_no_factor_and_is_in_no_row(project, tmp_path):

@@ -54,12 +54,13 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
     missing = [path for part, path in files.items() if known.parts[part] is None]
     if not known.curve:
         missing.append(scores / run / evidence.CURVE)
-    if known.dev_translation is None:
-        missing.append(scores / run / "translations" / evidence.DEV_TRANSLATION)
-    if missing or known.dev_translation is None:
+    translation = scores / run / "translations" / evidence.DEV_TRANSLATION
+    if not translation.exists():
+        missing.append(translation)
+    if missing:
         raise UserError(f"{run} cannot be recorded without {', '.join(map(str, missing))}; build the run first")
     dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
-    counts = differences.recorded(differences.statistics(known.dev_translation, dev))
+    counts = differences.recorded(differences.statistics(translation, dev))
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
     return {**head, **known.parts, "curve": thinned_curve(known.curve), "statistics": counts}
 

@@ -108,17 +108,19 @@ def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
 def legend(compared: Comparison, name: str) -> str:
     if compared.study is None:
         return "Grey: the paper. No run of ours has such a row yet."
-    known = any(own.bleu.low is not None for delta in compared.deltas for own in delta.ours)
-    lines = "The lines are 95% intervals of the difference, by paired bootstrap." if name == "bleu" and known else ""
+    lines = band = ""
+    if name == "bleu" and compared.has_intervals:
+        lines = "The lines are 95% intervals of the difference, by paired bootstrap."
     if name == "bleu" and compared.seeds:
-        lines += f" The band is the range of the base's {compared.seeds.seeds} seeds."
+        band = f"The band is the range of the base's {compared.seeds.seeds} seeds."
     scale = "" if on(compared.study.corpus, EN_DE) else "Each has its own scale, with a common zero."
     ours = f"Blue: {compared.study.name}, on {compared.study.corpus}; {compared.sample()}."
     said = [
         "Last checkpoints on the dev sets.",
         "Grey: the paper, on WMT14.",
         ours,
-        lines.strip(),
+        lines,
+        band,
         scale,
         compared.study.caveat(),
     ]

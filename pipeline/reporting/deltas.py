@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 from typing import Any
 
 from pipeline.reporting.differences import OF_TABLE3, Bootstrap
@@ -66,6 +67,10 @@ class Comparison:
         return [*(own for delta in self.deltas for own in delta.ours), *self.others]
 
     @property
+    def has_intervals(self) -> bool:
+        return any(own.bleu.low is not None for own in self.ours)
+
+    @property
     def agreeing(self) -> tuple[int, int]:
         """The number of our changes that move BLEU in the paper's direction, and the number of changes compared.
 
@@ -121,14 +126,13 @@ def matched(found: Mapping[str, int | None]) -> list[int]:
 
 
 def own(run: Evidence, study: Study, bootstrap: Bootstrap | None, in_table3: bool) -> Own:
-    bases = study.bases
-    found = bootstrap.difference(run, bases) if bootstrap else None
-    if found is None:
-        score, *others = (measured.score for each in (run, *bases) if (measured := each.measure(*OF_TABLE3)))
-        found = Score(score - sum(others) / len(others), None, None, "")
-    known = [each.at("translations", "dev", "last", "perplexity") for each in (run, *bases)]
-    change = 100 * (known[0] * len(bases) / sum(known[1:]) - 1) if all(known) else None
-    return Own(run, described(stated(run), stated(study.base), in_table3), found, change)
+    bleu = bootstrap.difference(run, study.bases) if bootstrap else None
+    if bleu is None:
+        scores = [measured.score for each in (run, *study.bases) if (measured := each.measure(*OF_TABLE3))]
+        bleu = Score(scores[0] - mean(scores[1:]), None, None, "")
+    known = [each.at("translations", "dev", "last", "perplexity") for each in (run, *study.bases)]
+    perplexity = 100 * (known[0] / mean(known[1:]) - 1) if all(known) else None
+    return Own(run, described(stated(run), stated(study.base), in_table3), bleu, perplexity)
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
@@ -173,10 +177,10 @@ def table(compared: Comparison) -> Table:
 
 
 def note(compared: Comparison) -> str:
+    intervals = ", with 95% intervals of the difference by paired bootstrap" if compared.has_intervals else ""
     return (
-        "Differences from the base model on dev, last checkpoint: BLEU as the paper computes it, with 95% intervals of "
-        "the difference by paired bootstrap; perplexity in per cent of the base model's. "
-        f"Ours: {compared.sample()}."
+        f"Differences from the base model on dev, last checkpoint: BLEU as the paper computes it{intervals}; perplexity "
+        f"in per cent of the base model's. Ours: {compared.sample()}."
     )
 
 

@@ -1,6 +1,8 @@
 """Differences between runs in the BLEU of Table 3, with intervals by paired bootstrap over the sentences of the dev set."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,8 @@ from pipeline.scoring.bleu import interval, measures, resampling
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import ScoringConfig
 
-MEASURE, SET, WEIGHTS = OF_TABLE3 = ("bleu-paper", "dev", "last")  # arguments of `Evidence.measure`
+MEASURE, SET = "bleu-paper", "dev"
+OF_TABLE3 = (MEASURE, SET, "last")  # arguments of `Evidence.measure`
 
 
 def statistics(translation: Path, chosen: EvaluationSet) -> np.ndarray:
@@ -29,11 +32,44 @@ def recorded(counts: np.ndarray) -> list[str]:
     return [" ".join(f"{number:.0f}" for number in column) for column in counts.T]
 
 
+@dataclass(frozen=True)
+class Resampled:
+    """BLEU of one run on the whole set (first) and on each resample. `lengths` are those of the references."""
+
+    lengths: np.ndarray
+    scores: np.ndarray
+
+
 class Bootstrap:
     """Draws the same sentences for all runs on a corpus, so that the scores of two runs are paired by resample."""
 
     def __init__(self, sets: Path, settings: ScoringConfig) -> None:
         self.sets, self.settings = sets, settings
+        self.known: dict[str, Resampled | None] = {}  # by the name of the run
+
+    def difference(self, run: Evidence, bases: Sequence[Evidence]) -> Score | None:
+        """BLEU of the run minus the mean BLEU of `bases`, with its 95% interval.
+
+        Returns None if a run has no statistics, or if the lengths of the references differ, because the runs then have
+        different dev sets.
+        """
+        if not self.settings.bootstrap:
+            return None
+        own, *others = (self.resampled(each) for each in (run, *bases))
+        if own is None:
+            return None
+        same = [other for other in others if other and np.array_equal(other.lengths, own.lengths)]
+        if len(same) < len(others):
+            return None
+        differences = own.scores - np.mean([other.scores for other in same], axis=0)
+        return Score(differences[0], *interval(differences[1:]), signature="")
+
+    def resampled(self, run: Evidence) -> Resampled | None:
+        """The scores of a run, computed once. None if the run has no statistics."""
+        if run.name not in self.known:
+            counts = self.statistics(run)
+            self.known[run.name] = None if counts is None else self.scored(counts)
+        return self.known[run.name]
 
     def statistics(self, run: Evidence) -> np.ndarray | None:
         """The statistics of a run, from its record or its translation; None if it has neither."""
@@ -44,20 +80,13 @@ class Bootstrap:
             return None
         return statistics(run.dev_translation, EvaluationSet.open(folder))
 
-    def difference(self, run: Evidence, bases: Sequence[Evidence]) -> Score | None:
-        """BLEU of the run minus the mean BLEU of `bases`, with its 95% interval.
-
-        Returns None if a run has no statistics, or if the lengths of the references differ, because the runs then have
-        different dev sets.
-        """
-        counts = [self.statistics(each) for each in (run, *bases)]
-        known = [each for each in counts if each is not None]
-        same = len(known) == len(counts) and all(np.array_equal(each[:, 1], known[0][:, 1]) for each in known)
-        if not same or not self.settings.bootstrap:
-            return None
-        weights = resampling(len(known[0]), self.settings.bootstrap, self.settings.seed).astype(float)
-        weights = np.vstack([np.ones(len(known[0])), weights])  # the first row is the whole set
+    def scored(self, counts: np.ndarray) -> Resampled:
         measure = measures("")[MEASURE]
-        own, *others = (np.array([measure.score(row) for row in weights @ each]) for each in known)
-        differences = own - np.mean(others, axis=0)
-        return Score(differences[0], *interval(differences[1:]), signature="")
+        drawn = weights(len(counts), self.settings.bootstrap, self.settings.seed)
+        return Resampled(counts[:, 1], np.array([measure.score(row) for row in drawn @ counts]))
+
+
+@cache
+def weights(sentences: int, resamples: int, seed: int) -> np.ndarray:
+    """How often each sentence counts, [1 + resamples, sentences]. The first row is the whole set."""
+    return np.vstack([np.ones(sentences), resampling(sentences, resamples, seed).astype(float)])

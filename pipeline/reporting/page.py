@@ -50,7 +50,7 @@ class Content:
     headlines: Sequence[Headline]
     selected: Sequence[Table]
     compared: Sequence[Table]
-    claims: Table | None
+    claims: Sequence[Table]
     deltas: Table
     decodings: Sequence[Table]
     pairs: Sequence[Pair]

@@ -183,7 +183,7 @@ PAGE = """
   {%- if key == "summary" -%}{{ cards(content.headlines) }}
   {%- elif key == "selected" -%}{{ tables(content.selected, slugs) }}
   {%- elif key == "deltas" -%}{{ pictures(figures.deltas) }}
-    {%- if content.claims %}{{ tables([content.claims], slugs) }}{% endif %}{{ folded([content.deltas], slugs) }}
+    {{- tables(content.claims, slugs) }}{{ folded([content.deltas], slugs) }}
   {%- elif key == "compared" -%}{{ tables(content.compared, slugs) }}{{ differing(content.pairs) }}
   {%- elif key == "decodings" -%}{{ tables(content.decodings, slugs) }}
   {%- elif key == "searches" -%}{{ tables(content.searches, slugs) }}{{ pictures(figures.searches) }}

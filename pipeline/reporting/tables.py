@@ -65,10 +65,11 @@ def shortened(digest: str) -> str:
 
 
 def interval(value: Score, places: int) -> str:
-    """A score's interval, `26.51–28.02`, or an empty text."""
+    """A score's interval, `26.51–28.02` or `-1.20 to 0.31`, or an empty text."""
     if value.low is None or value.high is None:
         return ""
-    return f"{value.low:.{places}f}{DASH}{value.high:.{places}f}"
+    between = " to " if value.low < 0 else DASH  # a dash before or after a minus sign is hard to read
+    return f"{value.low:.{places}f}{between}{value.high:.{places}f}"
 
 
 @dataclass(frozen=True)
