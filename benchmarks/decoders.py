@@ -1,4 +1,5 @@
-"""Systems that translate with the weights of our model: ours, generate of Hugging Face in three ways, and CTranslate2.
+"""Systems that translate with the weights of our model: ours, Hugging Face's `generate`, called in
+three ways, and CTranslate2.
 
 Each function takes the precision to compute in: float32 or bfloat16, for CTranslate2 also int8. It imports its library
 when called, and raises ImportError if the library is not installed.
@@ -25,10 +26,10 @@ Translate = Callable[[list[Batch]], list[Batch]]
 
 
 def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
-    held = model_in(precision, model)
+    converted = model_in(precision, model)
 
     def translations(batches: list[Batch]) -> list[Batch]:
-        return [[result.ids for result in results] for results in translate_batches(held, batches, config)]
+        return [[result.ids for result in results] for results in translate_batches(converted, batches, config)]
 
     return translations
 
@@ -63,7 +64,7 @@ def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> 
     return translations
 
 
-def one_by_one(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
+def batch_by_batch(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
     generate = hugging_face(model, config, precision)
     return lambda batches: list(map(generate, batches))
 
@@ -110,8 +111,8 @@ BY_THREADS = "Hugging Face generate, called by threads"
 IN_ORDER = "Hugging Face generate, 32 lines in order"
 SYSTEMS = {
     "ours": ours,
-    "Hugging Face generate": one_by_one,
+    "Hugging Face generate": batch_by_batch,
     BY_THREADS: called_by_threads,
-    IN_ORDER: one_by_one,
+    IN_ORDER: batch_by_batch,  # the caller passes batches of 32 lines in the order of the text
     "CTranslate2": ctranslate2,
 }

@@ -2,13 +2,13 @@
 
     python -m benchmarks.epoch BINARISED [--model tiny] [--batches 200] [--turn 10] [--threads 2]
 
-BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, whose shapes are soon
-known. In a training on a CPU with batches by length, almost every shape is new. Here the systems take turns of --turn
+BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, so every shape has soon been
+seen. In a training on a CPU with batches by length, almost every shape is new. Here the systems take turns of --turn
 consecutive batches, which a prefetch thread prepares as in training. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;
-- the same by CPU time, which depends less on other work of the machine.
+- the same ratio for tokens per second of CPU time, which depends less on other work of the machine.
 """
 
 import argparse
@@ -65,7 +65,7 @@ class System:
         self.batches = batches_of(pairs, config)
         self.optimiser = adam(model.parameters(), config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
-        self.coming, self.step = Prefetch(self.prepare, AHEAD), 0
+        self.prefetch, self.step = Prefetch(self.prepare, AHEAD), 0
         self.rates: list[tuple[float, float]] = []  # tokens per second and per second of CPU time, of each turn
 
     def prepare(self, step: int) -> tuple[int, list[Batch]]:
@@ -83,8 +83,8 @@ class System:
         self.rates.append((tokens / elapsed, tokens / cpu))
 
     def train(self) -> int:
-        """Take one step and return its tokens."""
-        tokens, parts = self.coming(self.step)
+        """Take one step and return the number of its tokens."""
+        tokens, parts = self.prefetch(self.step)
         self.step += 1
         for part in parts:
             with autocast(self.device, self.precision):
@@ -98,7 +98,7 @@ class System:
         cells = [self.name, self.config.batching, self.precision]
         cells.append(f"{statistics.median(rate for rate, _ in self.rates):,.0f}")
         for clock in (0, 1):
-            ratios = [ours[clock] / theirs[clock] for ours, theirs in zip(self.rates, first.rates)]
+            ratios = [rate[clock] / reference[clock] for rate, reference in zip(self.rates, first.rates)]
             cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
         return table_row(cells)
 

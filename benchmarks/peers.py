@@ -1,7 +1,7 @@
 """Transformers of other libraries with the same settings, each with its loss on our padded batches.
 
 Each function imports its library when called, and raises ImportError if the library is not installed. Tensors are named
-as in model.py. torch.nn.Transformer and JoeyNMT apply `dropout` also to attention weights and after the ReLU.
+as in model.py. torch.nn.Transformer and JoeyNMT also apply `dropout` to the attention weights and after the ReLU.
 """
 
 import logging
@@ -26,7 +26,10 @@ Loss = Callable[[Tensor, Tensor, float], Tensor]
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer, which also normalises each stack's output, with tied embeddings, sinusoids and masks."""
+    """torch.nn.Transformer with tied embeddings, sinusoidal positions and masks.
+
+    Unlike our model, it also normalises the output of each stack.
+    """
 
     positions: Tensor
 
@@ -68,10 +71,10 @@ def compiled_loss() -> Loss:
 
 
 def torch_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss = smoothed) -> Tensor:
-    return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), table_of_labels(batch), smoothing)
+    return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), padded_labels(batch), smoothing)
 
 
-def table_of_labels(batch: Batch) -> Tensor:
+def padded_labels(batch: Batch) -> Tensor:
     labels_BT = torch.zeros_like(batch.target.ids_BS)
     labels_BT.view(-1)[batch.real_N] = batch.labels_N
     return labels_BT
@@ -110,7 +113,7 @@ def marian_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss
         decoder_input_ids=batch.target.ids_BS,
         use_cache=False,
     )
-    return smoothed(output.logits, table_of_labels(batch), smoothing)
+    return smoothed(output.logits, padded_labels(batch), smoothing)
 
 
 def joeynmt(config: ModelConfig, vocabulary: int) -> nn.Module:
@@ -142,7 +145,7 @@ def joeynmt_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
     if model.loss_function is None:
         model.loss_function = ("crossentropy", smoothing)
     source, target, labels = (
-        ids.masked_fill(ids == PAD, 1) for ids in (batch.source.ids_BS, batch.target.ids_BS, table_of_labels(batch))
+        ids.masked_fill(ids == PAD, 1) for ids in (batch.source.ids_BS, batch.target.ids_BS, padded_labels(batch))
     )
     return model(
         return_type="loss",

@@ -12,7 +12,7 @@ MEASURED = ("transformer/**/*.py", "benchmarks/gpu/*.py", "benchmarks/profile.py
 
 
 class Table(TypedDict):
-    """All cells are strings. A figure that was not taken is a dash or, by benchmarks.text, an empty string."""
+    """All cells are strings. A value that was not measured is a dash, or an empty string in tables of benchmarks.text."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -27,7 +27,7 @@ def write_record(
     tables: list[Table],
     **more: Any,
 ) -> None:
-    """Write the file from which `python -m tests.pages` writes a table of the documentation."""
+    """Write the JSON file. `python -m tests.pages` reads it to write tables of the documentation."""
     made = {"command": command, "hardware": hardware, "versions": versions, "commit": commit}
     write_json(path, {**made, "date": date.today().isoformat(), "tables": tables, **more})
 

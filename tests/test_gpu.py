@@ -206,10 +206,10 @@ def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
 @pytest.mark.slow
 def test_what_was_learnt_is_decoded(data, tmp_path):
     status, learnt = run("learn", data, tmp_path)
-    points, stated = learnt["figures"]["points"], learnt["figures"]["stated_dev_loss"]
+    points, bigram_loss = learnt["figures"]["points"], learnt["figures"]["bigram_loss"]
     assert [point["step"] for point in points] == [1, 2, 3, 4, 5, 6]
     assert points[-1]["dev_loss"] < points[0]["dev_loss"]
-    reached = min(point["dev_loss"] for point in points) < stated
+    reached = min(point["dev_loss"] for point in points) < bigram_loss
     assert learnt["figures"]["learned"] == reached == (status == 0)
     status, decoded = run("decode", data, tmp_path)
     assert status == 0 and decoded["figures"]["weights"] == "learnt by `learn`"

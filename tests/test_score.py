@@ -235,7 +235,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
         (["one", "two", "--metric", "bleu"], "valid keys are bleu-13a,"),
         (
             ["one", "french"],
-            "translations of two sets cannot be compared: one of demo-test, french of europarl-en-fr-test",
+            "translations of two sets cannot be compared: one translates demo-test, french translates europarl-en-fr-test",
         ),
         (["params.yaml", "data/sets/demo-test/raw.de"], "are both files"),
     ],

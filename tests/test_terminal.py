@@ -6,7 +6,10 @@ import io
 import json
 import logging
 import math
+import os
 import re
+import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -52,6 +55,23 @@ def test_a_failure_shows_the_path_and_the_end_of_its_log_and_nothing_of_snakemak
     assert project.ran() == ["score@demo-tiny"] and "score@demo-tiny" in project.stale()
     assert set(printed[place + 1 :]) <= set(log.read_text().splitlines()) and "ERROR: failed" in log.read_text()
     assert len(printed) - place <= LAST + 1
+
+
+def test_a_stage_that_the_user_stops_has_not_failed(project):
+    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
+    command = project.command("snakemake", "--cores", "2", STUB_HANGS="score")
+    process = subprocess.Popen(**command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not project.ran():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        printed = process.communicate(timeout=120)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 1 and "Stopping what is running." in printed
+    assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
 
 
 def test_stages_that_dvc_has_in_its_cache_are_told_from_those_that_ran(project):

@@ -21,7 +21,7 @@ def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequenc
     The weights are those of one layer, averaged over its heads. This layer is at five sixths of the depth, rounded up. In
     the base model it is the fifth of six layers; this layer aligns best (Garg et al. 2019). In the demonstration it is
     the second of two layers.
-    `source_words` and `target_words` give the word of each piece without EOS, and -1 for a piece that is in no word.
+    `source_words` and `target_words` give, for each piece but EOS, the number of its word, or -1 if it is in no word.
     """
     weights_TS = cross_LHTS[math.ceil(5 * len(cross_LHTS) / 6) - 1].mean(0)
     if not (source_words and target_words):
@@ -32,7 +32,7 @@ def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequenc
 
 
 def words_of_source(pieces: Sequence[str]) -> list[int]:
-    """The word of each piece of a normalised line, whose only whitespace is spaces.
+    """The number of the word of each piece of a normalised line, whose only whitespace is spaces.
 
     The character U+2581 counts as a space, because pieces write a space as U+2581.
     """
@@ -47,7 +47,7 @@ def words_of_source(pieces: Sequence[str]) -> list[int]:
 
 
 def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:
-    """The word of each piece of a translation, whose bytes and unknown pieces may hold whitespace."""
+    """The number of the word of each piece of a translation. Byte and unknown pieces may hold whitespace."""
     beginnings = vocabulary.decode([ids[:end] for end in range(1, len(ids) + 1)])
     pieces = vocabulary.pieces(ids)
     return [len(text.split()) - 1 if piece.strip(SPACE) else -1 for text, piece in zip(beginnings, pieces)]

@@ -1,7 +1,8 @@
 """Data parallel training: each worker takes a part of every batch, and the workers sum their gradients.
 
 Each worker divides its loss by the target tokens of the whole batch, so gradients are summed, never averaged. The host
-needs the flags and losses. They are exchanged through a second process group, over gloo, so no step waits for a GPU.
+needs the losses and the flags that stop a training. They are exchanged through a second process group, over gloo, so that
+no step waits for a GPU.
 """
 
 from collections.abc import Iterator
@@ -58,13 +59,13 @@ class Workers(Protocol):
         """Return the consecutive part of `numbers` for this process. All parts have about the same sum of `sizes`."""
 
     def begin(self) -> None:
-        """Called before the first part of a step, and before the step is repeated because memory ran out."""
+        """Called before the first micro-batch of a step, and again if the step is repeated because memory ran out."""
 
     def begin_last(self) -> None:
-        """Called before the backward pass of a step's last part, which completes this process's gradients."""
+        """Called before the backward pass of a step's last micro-batch, which completes this process's gradients."""
 
     def finish(self) -> None:
-        """Called after the last part. Each `grad` then holds the sum over all processes."""
+        """Called after the last micro-batch. Each `grad` then holds the sum over all processes."""
 
     def total(self, *values: float) -> tuple[float, ...]:
         """Return the sum of each value over all processes. It is bitwise equal in every process."""
@@ -73,7 +74,7 @@ class Workers(Protocol):
         """Return the maximum of each value over all processes. For a flag, this is whether any process has set it."""
 
     def collect(self, tensor: Tensor) -> None:
-        """Replace a scalar by its sum over all processes in process 0, and by 0 elsewhere. Waits for the device."""
+        """In process 0, replace a scalar by its sum over all processes; in the others, by 0. Waits for the device."""
 
     def wait(self) -> None:
         """Return when every process has called this."""
@@ -175,7 +176,10 @@ class GradientSum:
         self.under_way: list[tuple[Tensor, dist.Work]] = []
 
     def begin(self) -> None:
-        """Begin a step, or repeat it. Raises UserError if a bucket was sent, because other workers may have added it."""
+        """Begin a step, or repeat it.
+
+        Raises UserError if a bucket was sent, because other workers may already have added it to their sums.
+        """
         if self.under_way:
             raise UserError(f"out of memory after the workers began to add up the gradients of a step: {REMEDY}")
         self.missing = None

@@ -47,7 +47,7 @@ def time_up(number: int, frame: FrameType | None) -> None:
 
 def name_of(part: str, bench: Bench) -> str:
     changed = [
-        value for value, usual in ((bench.batching, "by_length"), (bench.attention, "default")) if value != usual
+        value for value, default in ((bench.batching, "by_length"), (bench.attention, "default")) if value != default
     ]
     return "-".join(["gpu", part, *changed])
 
@@ -72,7 +72,7 @@ def run(part: str, bench: Bench) -> Outcome:
             command,
             bench.hardware(),
             versions(),
-            None,  # the files may have been copied without git; benchmarks.record compares the digest of the code
+            None,  # no commit: the files may have been copied without git, so benchmarks.record compares the code digest
             outcome.tables,
             device=bench.device.type,
             code=code_digest(),
@@ -111,8 +111,8 @@ def main(arguments: argparse.Namespace) -> int:
     if len(arguments.part) > 1:
         shared = ["--data", arguments.data, "--out", arguments.out]
         shared += ["--batching", arguments.batching, "--attention", arguments.attention]
-        words = [[sys.executable, "-m", "benchmarks.gpu", *shared, "--part", part] for part in arguments.part]
-        return int(any([subprocess.run(each, check=False).returncode for each in words]))
+        commands = [[sys.executable, "-m", "benchmarks.gpu", *shared, "--part", part] for part in arguments.part]
+        return int(any([subprocess.run(each, check=False).returncode for each in commands]))
     print(f"{bench.hardware()}, torch {torch.__version__}, part {arguments.part[0]}\n", flush=True)
     outcome = run(arguments.part[0], bench)
     for failure in outcome.failures:

@@ -60,7 +60,7 @@ def common_set(params: Mapping, systems: list[str]) -> str:
     if not sets:
         raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run or a decoding")
     if len(set(sets.values())) > 1 and not same_text(set(sets.values())):
-        told = ", ".join(f"{system} of {name}" for system, name in sets.items())
+        told = ", ".join(f"{system} translates {name}" for system, name in sets.items())
         raise UserError(f"translations of two sets cannot be compared: {told}")
     return next(iter(sets.values()))
 
@@ -94,7 +94,9 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="compare", description=__doc__.split("\n\n")[0])
     options.add_argument("first", help="a run, a decoding, or a file of translations of the test set")
     options.add_argument("second", help="the system to compare with it, in the same forms")
-    options.add_argument("--metric", default=HEADLINE, help=f"a measure of the BLEU matrix ({HEADLINE})")
+    options.add_argument(
+        "--metric", default=HEADLINE, help=f"a measure of BLEU or chrF, as in the reports (default: {HEADLINE})"
+    )
     return options
 
 

@@ -3,9 +3,9 @@
     python -m pipeline.commands.plan            what params.yaml selects
     python -m pipeline.commands.plan STUDY      a study of studies.yaml
 
-Measures for about half a minute how fast this machine trains models of these sizes, unless work/speed.json has the
-result, and writes it there. Changes nothing else. A dash stands for an unknown value, such as the time of a download or
-the energy of a CPU.
+Measures for about half a minute how fast this machine trains models of these sizes, and writes the result to
+work/speed.json. If this file already has the result, nothing is measured. Changes nothing else. A dash stands for an
+unknown value, such as the time of a download or the energy of a CPU.
 """
 
 import argparse
@@ -51,13 +51,15 @@ BLOCKS = {  # each stage, and the block of params.yaml whose lines it runs
 OTHERS = ("layer_costs", *BLOCKS, "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds that a stage takes to start: DVC and imports
-# Further seconds of a stage that do not depend on the corpus, on two cores. For large checkpoints, `average` takes longer,
-# but still little compared with the training.
+# Seconds that a stage takes in addition to START, whatever the size of the corpus, measured on two cores. For large
+# checkpoints, `average` takes longer, but still little compared with the training.
 OWN = {"layer_costs": 40.0, "average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
 # Seconds per pair. docs/benchmarks.md has the sum for normalise, binarise and the sampling in learn_bpe.
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
 GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
-PER_PIECE = 0.7  # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
+DECODED_PER_TRAINED = (
+    0.7  # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
+)
 HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
 
 
@@ -130,21 +132,21 @@ class Planner:
         for corpus_name in self.params["corpora_in_use"]:
             if stages := self.wanted(DATA, corpus_name):
                 corpus = expected.corpus(self.params, corpus_name)
-                here = self.seconds(stages, partial(self.of_data, corpus))
+                here = self.seconds(stages, partial(self.data_seconds, corpus))
                 yield Job(f"data of {corpus_name}", here=here[0], disk=corpus.disk, at_least=here[1])
         for name in self.params["back_translations"]:
             if stages := self.wanted(AUGMENTATION, name):
-                here = self.seconds(stages, partial(self.of_augmentation, name))
+                here = self.seconds(stages, partial(self.augmentation_seconds, name))
                 yield Job(f"data of {name}", here=here[0], at_least=here[1])
         for run in self.params["runs"]:
             one = training(self.params, run)
             if self.wanted(("train",), run):
-                yield self.of_training(run, one)
+                yield self.training_job(run, one)
             if stages := self.wanted(SCORES, run):
-                here = self.seconds(stages, partial(self.of_scores, run, one))
+                here = self.seconds(stages, partial(self.scoring_seconds, run, one))
                 yield Job(f"scores of {run}", here=here[0], at_least=here[1])
         for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
-            yield Job(other, here=self.seconds([other], self.least)[0])
+            yield Job(other, here=self.seconds([other], self.independent_of_corpus)[0])
 
     def wanted(self, kinds: tuple[str, ...], name: str) -> list[str]:
         return [f"{kind}@{name}" for kind in kinds if f"{kind}@{name}" in self.todo]
@@ -157,7 +159,7 @@ class Planner:
         found = [self.known[name] if name in self.known else estimate(name) for name in stages]
         return total(found), None in found
 
-    def least(self, name: str) -> float | None:
+    def independent_of_corpus(self, name: str) -> float | None:
         """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known.
 
         The time of a search is the budget of all its trials. It is None if the budget is a number of steps.
@@ -169,46 +171,46 @@ class Planner:
         unknown = kind not in OWN
         return None if unknown else START + OWN.get(kind, 0.0)
 
-    def of_data(self, corpus: expected.Corpus, name: str) -> float | None:
+    def data_seconds(self, corpus: expected.Corpus, name: str) -> float | None:
         kind = name.partition("@")[0]
         if corpus.pairs is None or (kind == "download" and not corpus.generated):
             return None
         pairs = min(corpus.pairs, corpus.sampled) if kind == "learn_bpe" else corpus.pairs
         return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, GENERATED)
 
-    def of_training(self, run: str, one: Training) -> Job:
+    def training_job(self, run: str, one: Training) -> Job:
         here = memory = None
         if self.speed:
             point = self.speed.at(one)
             evaluations = one.config.steps / one.config.evaluate_every
+            # `evaluated` counts dev twice and test once
             tokens = evaluations * one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
             here = START + self.speed.seconds(one) + tokens * point.seconds_per_token / 3  # a forward pass alone
             memory = one.memory(point.bytes_per_token)
         joules = within(content(Path("work/times", run, "training.json")), "energy_joules")
         return Job(f"train@{run}", one.tokens, one.flops, here, self.paper.seconds(one), memory, one.disk, joules)
 
-    def of_scores(self, run: str, one: Training, name: str) -> float | None:
+    def scoring_seconds(self, run: str, one: Training, name: str) -> float | None:
         if not name.startswith("decode@"):
-            return self.least(name)
+            return self.independent_of_corpus(name)
         config = section(self.params, "models", self.params["runs"][run]["model"], "decoding", DecodingConfig)
-        return self.of_decoding(one, one.corpus.evaluated, config.beam)
+        return self.decoding_seconds(one, one.corpus.evaluated, config.beam)
 
-    def of_augmentation(self, back: str, name: str) -> float | None:
+    def augmentation_seconds(self, back: str, name: str) -> float | None:
         if not name.startswith("back_translate@"):
-            return self.least(name)
-        chosen = back_translation(self.params, back)
-        choice = decoder(self.params, back)
-        beam = choice.config.beam if "beam" in choice.own.USES else 1
-        return self.of_decoding(training(self.params, chosen.run), chosen.monolingual.first, beam)
+            return self.independent_of_corpus(name)
+        settings, decoding = back_translation(self.params, back), decoder(self.params, back)
+        beam = decoding.config.beam if "beam" in decoding.own.USES else 1
+        return self.decoding_seconds(training(self.params, settings.run), settings.monolingual.first, beam)
 
-    def of_decoding(self, one: Training, sentences: int | None, beam: int) -> float | None:
+    def decoding_seconds(self, one: Training, sentences: int | None, beam: int) -> float | None:
         if self.speed is None or sentences is None:
             return None
-        return START + sentences * one.corpus.target * beam * PER_PIECE * self.speed.at(one).seconds_per_token
+        return START + sentences * one.corpus.target * beam * DECODED_PER_TRAINED * self.speed.at(one).seconds_per_token
 
 
 def total(values: list[float | None]) -> float | None:
-    """The sum of the values that are not None; None if all are."""
+    """The sum of the known values, or None if no value is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -253,7 +255,7 @@ def main(arguments: argparse.Namespace) -> None:
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     if arguments.study:
         print("Stages outside the present selection count as stages that would run, even if DVC has their results.")
-    print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date, in DVC's cache.")
+    print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date.")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """Write the scores of a run, a decoding, a value or a search to one small file, which every later report shows.
 
-    python -m pipeline.commands.record NAME --scores scores --times work/times --results results   (make record RUN=...)
+    python -m pipeline.commands.record NAME   (make record RUN=...)
 
 Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist.
 Writes their contents to results/RUN.json or, below results/, to decodings/NAME.json, values/NAME.json or
-searches/NAME.json. The loss curves of a run are written with fewer points. For a decoding, facts are computed from the
-sets; for a run, the statistics of each sentence from which BLEU is computed, for paired tests. The file holds no text of
-the corpus, so it can be committed whatever the licence of the corpus.
+searches/NAME.json. The loss curves of a run are written with fewer points. For a decoding, the file also holds facts such
+as its length ratio and p-value, which are computed from the evaluation sets. For a run, it also holds the BLEU statistics
+of each sentence of dev, which paired tests need. The file holds no text of the corpus, so it can be committed whatever the
+licence of the corpus.
 """
 
 import argparse
@@ -66,7 +67,9 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
 
 
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
-    """The content of results/decodings/NAME.json: the names of the decoding, model and set, scores, times and facts."""
+    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set, and its scores, times
+    and facts.
+    """
     folder = scores / "decodings" / name
     parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
     parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])

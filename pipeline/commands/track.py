@@ -1,4 +1,4 @@
-"""Mirror the score files of all runs and searches in MLflow, for example into a new store.
+"""Copy the scores of all runs and searches to MLflow, for example to fill a new store.
 
 python -m pipeline.commands.track [--scores scores]
 """
@@ -24,10 +24,11 @@ def main(arguments: argparse.Namespace) -> None:
     for folder in folders:
         if error := attempt(mirror_run, folder.name, folder, sources):
             raise UserError(f"{folder}: {error}")
-    for path in sorted(arguments.scores.glob("searches/*.json")):
+    searches = sorted(arguments.scores.glob("searches/*.json"))
+    for path in searches:
         if error := attempt(mirror_search, path, set(), True):
             raise UserError(f"{path}: {error}")
-    print(f"{len(folders)} runs of {arguments.scores} are mirrored in {shown_uri()}")
+    print(f"{len(folders)} runs and {len(searches)} searches from {arguments.scores}/ are now in {shown_uri()}")
 
 
 if __name__ == "__main__":

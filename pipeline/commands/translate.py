@@ -67,7 +67,7 @@ def fitting(
         longest = len(pieces) if fits else max(map(len, translator.encode(sentences)))
         if longest > translator.longest:
             what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
-            remedy = "break it into sentences" if split else "--split splits it at sentence ends"
+            remedy = "shorten or divide this sentence" if split else "--split splits it at sentence ends"
             return parts, UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
         parts.append(sentences)
     return parts, None

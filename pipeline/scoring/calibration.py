@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 INTERVALS = 10  # intervals of the value in the reliability curve
-FEWEST = 30  # a length or an interval with fewer prefixes is left out of the result
+FEWEST = 30  # an interval with fewer prefixes is left out; lengths are listed up to the first with fewer
 
 
 def calibration(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) -> dict[str, Any]:

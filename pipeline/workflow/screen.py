@@ -66,6 +66,7 @@ class Screen(logging.Handler):
         self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.running: dict[int, Running] = {}
         self.total = self.done = 0
+        self.stopping = False
         self.started, self.drawn = time.monotonic(), False
         self.ticker: threading.Thread | None = None
 
@@ -85,7 +86,7 @@ class Screen(logging.Handler):
         names = [f"{kinds.count(kind)} {kind}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
         self.total = len(stages)
         self.say(f"{self.total} {'stage' if self.total == 1 else 'stages'} to do: {', '.join(names)}")
-        self.say(f"What they print is in {LOGS}/. Stopped and started again, the workflow goes on where it was.")
+        self.say(f"What they print is in {LOGS}/. After a stop, the same command continues.")
 
     def begun(self, record: Any) -> None:
         if record.rule_name != ALL:
@@ -109,7 +110,7 @@ class Screen(logging.Handler):
     def broken(self, record: Any) -> None:
         job = self.running.pop(record.jobid, None)
         if job:
-            said = f"{job.stage} failed after {duration(job.seconds)}."
+            said = f"{job.stage} {'stopped' if self.stopping else 'failed'} after {duration(job.seconds)}."
             if record.rule_msg:  # a message of the executor, for example of sbatch
                 said = f"{said}\n{record.rule_msg.strip()}"
             path, lines = LOGS / f"{job.stage}.log", list[str]()
@@ -125,6 +126,7 @@ class Screen(logging.Handler):
             self.say("Nothing to do: every stage is up to date.")
             self.results()
         elif text.startswith("Terminating processes on user request"):
+            self.stopping = True
             self.say("Stopping what is running. A training saves its state first.")
         elif record.levelno >= logging.WARNING and text and not any(implied in text for implied in IMPLIED):
             self.say(text)
