@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from pipeline.corpora.archives import Unpacked, members, unpacked
-from pipeline.corpora.segments import parquet_pairs, sgm_segments, text
+from pipeline.corpora.segments import parquet_pairs, sgm_segments, text, without_mark
 from transformer.config.reading import UserError
 
 PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}
@@ -241,6 +241,20 @@ def test_only_sgm_is_more_than_bytes():
     data = b"\xff<seg>\r\n\x00&amp;"
     assert b"".join(text(Unpacked(io.BytesIO(data), "", ""), "corpus.sgm.en")) == data
     assert b"".join(text(Unpacked(io.BytesIO(b"<seg>&amp;</seg>"), "", ""), "ref.de.sgm.gz")) == b"&\n"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([b"\xef\xbb\xbfa\n", b"\xef\xbb\xbfb\n"], b"a\n\xef\xbb\xbfb\n"),
+        ([b"\xef", b"\xbb\xbf", b"a"], b"a"),
+        ([b"\xef\xbb"], b"\xef\xbb"),
+        ([b"\xef\xbb\xbf"], b""),
+        ([], b""),
+    ],
+)
+def test_a_byte_order_mark_at_the_start_is_left_out(chunks, expected):
+    assert b"".join(without_mark(chunks)) == expected
 
 
 STRING = pyarrow.string()

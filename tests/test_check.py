@@ -484,6 +484,8 @@ def test_a_study_selects_its_sets_and_decodings(text, tmp_path):
     [
         ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
         ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is not a mapping"),
+        ("", "mine:", "studies.yaml: mine: None is not a mapping"),
+        ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is not a mapping"),
         ("", "a: {b: c", "studies.yaml cannot be read"),
         ("", "[]", "studies.yaml is not a mapping\n"),
         ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not a valid name"),

@@ -217,7 +217,7 @@ def test_a_model_card_says_what_the_model_is(project, tmp_path):
     for name, cell in score.items():
         signature = cell["signature"].replace("|", r"\|")
         assert f"| {name} | {cell['score']:.2f} | {cell['low']:.2f} to {cell['high']:.2f} | `{signature}` |" in card
-    assert "language: [en, de]" in card and f"# {RUN} (en to de)" in card and "Licence: MIT." in card
+    assert 'language: ["en", "de"]' in card and f"# {RUN} (en to de)" in card and "Licence: MIT." in card
     assert "| `steps` | 60 |" in card and "| `averaged_steps` | 40, 45, 50, 55, 60 |" in card
     commit = project.run("git", "rev-parse", "HEAD").strip()
     assert f"Exported with the code of commit `{commit}`." in card and "Trained with the code of commit" in card

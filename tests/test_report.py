@@ -40,7 +40,7 @@ from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.headlines import headlines
 from pipeline.reporting.lines import looks, short, spread
 from pipeline.reporting.page import page
-from pipeline.reporting.published import TABLE2, TABLE3
+from pipeline.reporting.published import BASE, TABLE2, TABLE3
 from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.settings.digest import digest
@@ -397,6 +397,18 @@ def recorded(params: dict, run: str, folder: Path) -> Path:
         write_set(folder, "dev", ["Der Stern"], params["runs"][run]["corpus"])
     write_json(path, record.record(params, run, folder / "scores", folder / "times", folder / "sets"))
     return path
+
+
+def test_a_run_that_params_yaml_has_changed_since_its_training_is_not_recorded(project, tmp_path):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    params["runs"]["demo-tiny"] |= {"dropout": 0.3}
+    with pytest.raises(UserError, match=r"demo-tiny cannot be recorded: params\.yaml has changed .* \(dropout\)"):
+        recorded(params, "demo-tiny", tmp_path)
+    del params["runs"]["demo-tiny"]["dropout"]
+    write_json(tmp_path / "scores/corpora/demo/binarise.json", {"languages": ["en", "de"], "data_sum": "d1" * 32})
+    with pytest.raises(UserError, match=r"\(corpus\)"):
+        recorded(params, "demo-tiny", tmp_path)
 
 
 def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, tmp_path):
@@ -892,10 +904,49 @@ def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
         "fast": ("Xiong et al. 2020", "holds"),
         "pre-fast": ("Xiong et al. 2020", "differs"),
     }  # nothing is claimed about pre-norm alone
-    assert (
-        next(row for row in table if row["run"] == "pre-fast")["our change"]
-        == "norm post → pre, schedule warmup → no_warmup"
-    )
+    changes = {row["run"]: row["our change"] for row in table}
+    assert changes["pre-fast"] == changes["fast"] == "schedule warmup → no_warmup", "pre-fast is compared with pre"
+    without = [run for run in known(claimed, tmp_path) if run.name != "pre"]
+    compared = comparison(studies(claimed, without), Bootstrap(tmp_path / "sets", scoring(claimed)))
+    assert "pre-fast" not in [row["run"] for row in rows_of(claims.table(compared))]
+
+
+@pytest.mark.parametrize(
+    ("setting", "old", "new", "sign"),
+    [
+        ("h", 8, 1, -1),
+        ("h", 8, 32, -1),
+        ("h", 8, 16, None),  # as good as the base, in the paper
+        ("d_k", 64, 16, -1),
+        ("d_k", 64, 128, None),
+        ("N", 6, 8, 1),
+        ("N", 6, 2, -1),
+        ("dropout", 0.1, 0.0, -1),
+        ("dropout", 0.0, 0.1, 1),
+        ("dropout", 0.1, 0.3, None),
+        ("label_smoothing", 0.0, 0.1, 1),
+        ("attention", "scaled_dot_product", "dot_product", -1),
+        ("attention", "scaled_dot_product", "additive", None),
+        ("positions", "sinusoidal", "learned", 0),
+        ("schedule", "warmup", "no_warmup", -1),
+    ],
+)
+def test_a_claim_predicts_only_the_changes_that_it_is_about(setting, old, new, sign):
+    before, after = {**BASE, setting: old}, {**BASE, setting: new}
+    claim = claims.claim_about(after, before)
+    assert claim.setting == setting and claim.bleu(new, old) == sign
+
+
+def test_a_change_stands_only_beside_a_row_with_the_same_direction():
+    rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
+
+    def row_of(setting: str, old: float, new: float) -> object:
+        number = deltas.nearest({**BASE, setting: new}, {**BASE, setting: old}, rows)
+        return None if number is None else rows[number].settings[setting]
+
+    assert row_of("d_k", 128, 64) == 32 and row_of("d_k", 32, 64) is None
+    assert row_of("dropout", 0.15, 0.3) == 0.2 and row_of("dropout", 0.15, 0.1) is None
+    assert row_of("dropout", 0.3, 0.2) is None and row_of("dropout", 0.3, 0.0) == 0.0
 
 
 def test_the_difference_is_that_of_the_bleu_of_resampled_sentences(claimed, tmp_path):

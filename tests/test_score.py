@@ -249,6 +249,13 @@ def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, argu
         compare.main(compare.parser().parse_args(arguments))
 
 
+def test_without_resamples_no_test_is_made(tmp_path, monkeypatch):
+    params_file(tmp_path, bootstrap=0)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"base\.scoring\.bootstrap: 0 is not possible here"):
+        compare.main(compare.parser().parse_args(["one", "two"]))
+
+
 def test_the_test_set_is_that_of_the_run(tmp_path):
     params_file(tmp_path)
     params = load(tmp_path / "params.yaml")

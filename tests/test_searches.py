@@ -102,6 +102,8 @@ def test_a_valid_search_is_accepted(params):
         ({"space": {"h": [2, 3], "d_model": [64]}}, "d_model: 64 is not possible; a multiple of h (3)"),
         ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the budget"),
         ({"space": {"seed": [1, 2]}}, "seed is not possible in a space"),
+        ({"space": {"model": ["tiny", "small"]}}, "model is not possible in a space: all trials have the model of"),
+        ({"space": {"data": [{"corpus": "demo", "h": 2}]}}, "space.data: corpus is not possible in a space"),
         ({"space": {"width": [{"h": 2}, {"h": 2, "N": 3}]}}, "space.width: either values, or mappings of the same"),
         ({"space": {"width": [{"h": 2}, 4]}}, "space.width: either values, or mappings of the same"),
         ({"space": {"width": [{"h": 2}], "h": [2]}}, "searches.small.space: h is in both width and h"),
@@ -438,6 +440,13 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     assert load() == before
     best.main(argparse.Namespace(name="small", select=True))
     assert load() == before | {"runs": before["runs"] | {"small-best": result()["best"]["run"]}}
+    with_best = Path("params.yaml").read_text()
+    (line,) = set(with_best.splitlines()) - set((ROOT / "params.yaml").read_text().splitlines())
+    assert with_best.replace(f"{line}\n", "") == (ROOT / "params.yaml").read_text(), (
+        "comments and every other line stay"
+    )
+    best.main(argparse.Namespace(name="small", select=True))
+    assert load()["runs"]["small-best"] == result()["best"]["run"]
     with pytest.raises(UserError, match=r"none: neither scores/searches/none\.json nor results/searches/none\.json"):
         best.best_run("none")
 

@@ -90,7 +90,10 @@ def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
     if anew and not unfinished:
         raise UserError(f"{WORK / run} holds no unfinished training")
     if unfinished:
-        print(f"{WORK / run}: the unfinished training", "is removed" if anew else "resumes with the current code")
+        outcome = "is removed" if anew else "resumes with the current code"
+        if dry_run:
+            outcome = "would be removed" if anew else "would resume with the current code"
+        print(f"{WORK / run}: the unfinished training", outcome)
         if not dry_run:
             with workspace.lock(run):
                 workspace.release(run) if anew else workspace.adopt(run)

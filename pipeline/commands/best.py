@@ -7,11 +7,13 @@ Reads scores/searches/NAME.json or, without it, the record results/searches/NAME
 """
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
-from pipeline.commands.study import with_blocks
+from pipeline.commands.study import BLOCK, with_blocks
 from pipeline.settings import params
+from pipeline.settings.check import check
 from pipeline.settings.score_files import mapping, within
 from pipeline.settings.searches import line
 from pipeline.workflow import stage
@@ -30,6 +32,23 @@ def best_run(name: str) -> dict[str, Any]:
     raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` creates the first")
 
 
+def with_run(text: str, name: str, run: dict[str, Any]) -> str:
+    """Return the text of params.yaml with this entry of `runs`. Raises UserError if the result is invalid.
+
+    A new entry becomes the last line of the block. An entry with the same name is replaced, and the block is then written
+    anew, without its comments.
+    """
+    runs = params.parse(text)["runs"]
+    found = re.search(BLOCK.format(key="runs"), text, re.MULTILINE)
+    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)", found[0])  # not {...}
+    if name in runs or not found or not first:
+        return with_blocks(text, {"runs": {**runs, name: run}})
+    end = found.start() + len(found[0].rstrip())
+    text = f"{text[:end]}\n{first[1]}{line(name, run)}{text[end:]}"
+    check(params.parse(text))
+    return text
+
+
 def main(arguments: argparse.Namespace) -> None:
     run, added = best_run(arguments.name), f"{arguments.name}-best"
     print(line(added, run))
@@ -37,7 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
         path = params.PARAMS
         text = path.read_bytes().decode("utf-8")
         with atomic(path) as file:
-            file.write(with_blocks(text, {"runs": {**params.parse(text)["runs"], added: run}}).encode("utf-8"))
+            file.write(with_run(text, added, run).encode("utf-8"))
         print(f"{path}: {added} is added to runs; `snakemake --cores all` trains it")
 
 

@@ -78,6 +78,10 @@ def main(arguments: argparse.Namespace) -> None:
     if systems[0] == systems[1]:
         raise UserError(f"{systems[0]} is compared with itself; two systems are expected")
     name, settings = common_set(params, systems), scoring(params)
+    if not settings.bootstrap:
+        raise UserError(
+            "params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected"
+        )
     test = EvaluationSet.open(Path("data/sets") / name)
     target = test.languages[1]
     if arguments.metric not in measures(target):

@@ -112,10 +112,11 @@ def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
     kept = content(KEPT) or {}
     if key not in kept:
         print(f"Measuring how fast this machine ({made_on['hardware']}) trains, about half a minute.", flush=True)
-        found = measured(trainings, device)
-        kept[key] = found and [asdict(point) for point in found.points]
+        if not (found := measured(trainings, device)):
+            return None  # not kept, because the free memory may be larger the next time
+        kept[key] = [asdict(point) for point in found.points]
         write_json(KEPT, kept)
-    return kept[key] and Speed([Point(**point) for point in kept[key]])
+    return Speed([Point(**point) for point in kept[key]])
 
 
 @dataclass(frozen=True)

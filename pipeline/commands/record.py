@@ -19,7 +19,10 @@ from typing import Any
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import decoder_facts, decodings, differences, evidence
 from pipeline.reporting.decoder_facts import Facts
+from pipeline.reporting.evidence import Evidence
 from pipeline.settings.params import load
+from pipeline.settings.score_files import within
+from pipeline.settings.selection import run_settings
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
@@ -60,10 +63,26 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
         missing.append(translation)
     if missing:
         raise UserError(f"{run} cannot be recorded without {', '.join(map(str, missing))}; build the run first")
+    require_same_run(params, known, scores)
     dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
     counts = differences.recorded(differences.statistics(translation, dev))
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
     return {**head, **known.parts, "curve": thinned_curve(known.curve), "statistics": counts}
+
+
+def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -> None:
+    """Raise UserError if params.yaml states another run than the one that was trained, whose scores would be recorded."""
+    _, model, training = run_settings(params, known.run)
+    now = vars(model) | vars(training)
+    changed = [key for key, value in known.settings.items() if now[key] != value]
+    data_sum = within(evidence.read(scores / "corpora" / known.corpus / "binarise.json"), "data_sum")
+    if data_sum not in (None, known.at("training", "data_sum")):
+        changed.insert(0, "corpus")
+    if changed:
+        raise UserError(
+            f"{known.run} cannot be recorded: params.yaml has changed since its training ({', '.join(changed)}); "
+            "restore the settings, or train it again"
+        )
 
 
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:

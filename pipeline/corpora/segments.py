@@ -1,8 +1,9 @@
 """Reads segments from the .sgm files of WMT's test sets and the parquet files of the Hugging Face hub, one per line."""
 
+import codecs
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pipeline.corpora.archives import Unpacked, refuse_bomb
@@ -13,10 +14,27 @@ BATCH = 10_000  # pairs in memory at a time
 
 
 def text(stream: Unpacked, name: str) -> Iterator[bytes]:
-    """Return the text of a file or member `name`: the segments of an .sgm file, or the unchanged bytes of other files."""
+    """Return the text of a file or member `name`: the segments of an .sgm file, or the bytes of other files.
+
+    A UTF-8 byte order mark at the start of a file is left out, because it would be part of the first sentence.
+    """
     if re.search(r"\.sgm(\.gz|\.xz)?$", name):
         return sgm_segments(stream)
-    return iter(stream)
+    return without_mark(stream)
+
+
+def without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes without a byte order mark at their start, however they are divided."""
+    start: bytes | None = b""
+    for chunk in chunks:
+        if start is not None:
+            start += chunk
+            if len(start) < len(codecs.BOM_UTF8):
+                continue
+            chunk, start = start.removeprefix(codecs.BOM_UTF8), None
+        yield chunk
+    if start:
+        yield start
 
 
 def sgm_segments(stream: Unpacked) -> Iterator[bytes]:

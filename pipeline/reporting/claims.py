@@ -1,6 +1,6 @@
 """Claims of the paper and of Xiong et al. 2020 about changes of the base model, and what our runs found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from pipeline.reporting.variations import stated
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim about a change of the base model.
+    """A claim about a change of one setting. With `norm`, it is about models with this norm only.
 
     `bleu(new, old)` returns the sign of the difference in BLEU that the claim predicts for a change from `old` to `new`: 0
     if it predicts no difference, None if it says nothing about this change.
@@ -20,41 +20,63 @@ class Claim:
 
     source: str
     text: str
+    setting: str
     bleu: Callable[[Any, Any], int | None]
+    norm: str | None = None
 
 
-def worse(new: Any, old: Any) -> int:
-    return -1
+def number_of_heads(new: int, old: int) -> int | None:
+    """In Table 3, 1 head and 32 heads, four times those of the base, are worse; 4 and 16 heads are not clearly so."""
+    return -1 if new == 1 < old or new >= 4 * old else None
 
 
-def no_change(new: Any, old: Any) -> int:
-    return 0
-
-
-def with_size(new: Any, old: Any) -> int:
-    return 1 if new > old else -1
-
-
-def worse_if_smaller(new: Any, old: Any) -> int | None:
+def smaller_is_worse(new: int, old: int) -> int | None:
     return -1 if new < old else None
 
 
-BIGGER = Claim("Table 3, C", "bigger models are better", with_size)
+def bigger_is_better(new: int, old: int) -> int:
+    return 1 if new > old else -1
 
-# The keys are the settings that differ from the base. d_k and d_v are left out if another setting differs as well.
-CLAIMS = {
-    ("h",): Claim("Table 3, A", "a single head is worse than several, and so are too many heads", worse),
-    ("d_k",): Claim("Table 3, B", "a smaller key size hurts", worse_if_smaller),
-    ("N",): BIGGER,
-    ("d_model",): BIGGER,
-    ("d_ff",): BIGGER,
-    ("dropout",): Claim("Table 3, D", "dropout helps against over-fitting", worse),
-    ("label_smoothing",): Claim("5.4", "label smoothing improves BLEU", worse),
-    ("positions",): Claim("Table 3, E", "learned positions give nearly identical results", no_change),
-    ("attention",): Claim("3.2.1", "dot products that are not scaled are worse where d_k is large", worse),
-    ("schedule",): Claim("Xiong et al. 2020", "post-norm, the paper's, needs the warm-up", worse),
-    ("norm", "schedule"): Claim("Xiong et al. 2020", "pre-norm does not need the warm-up", no_change),
-}
+
+def on_is_better(new: float, old: float) -> int | None:
+    """For a setting that 0 turns off. A change from one positive value to another is not the subject of a claim."""
+    return -1 if new == 0 < old else 1 if old == 0 < new else None
+
+
+def no_difference(new: str, old: str) -> int:
+    return 0
+
+
+def unscaled_is_worse(new: str, old: str) -> int | None:
+    return -1 if (new, old) == ("dot_product", "scaled_dot_product") else None
+
+
+def needs_warmup(new: str, old: str) -> int | None:
+    return -1 if (new, old) == ("no_warmup", "warmup") else None
+
+
+CLAIMS = (
+    Claim("Table 3, A", "a single head is worse than several, and so are too many heads", "h", number_of_heads),
+    Claim("Table 3, B", "a smaller key size hurts", "d_k", smaller_is_worse),
+    *(
+        Claim("Table 3, C", "bigger models are better", setting, bigger_is_better)
+        for setting in ("N", "d_model", "d_ff")
+    ),
+    Claim("Table 3, D", "dropout helps against over-fitting", "dropout", on_is_better),
+    Claim("5.4", "label smoothing improves BLEU", "label_smoothing", on_is_better),
+    Claim("Table 3, E", "learned positions give nearly identical results", "positions", no_difference),
+    Claim("3.2.1", "dot products that are not scaled are worse where d_k is large", "attention", unscaled_is_worse),
+    Claim("Xiong et al. 2020", "post-norm, the paper's, needs the warm-up", "schedule", needs_warmup, norm="post"),
+    Claim("Xiong et al. 2020", "pre-norm does not need the warm-up", "schedule", no_difference, norm="pre"),
+)
+
+
+def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
+    """The claim about the setting that changes from `old` to `new`. d_k and d_v may change with another setting."""
+    changed = differing(new, old)
+    settings = [key for key in changed if key not in ("d_k", "d_v")] or changed[:1]
+    about = [claim for claim in CLAIMS if [claim.setting] == settings and claim.norm in (None, new["norm"])]
+    return about[0] if about else None
 
 
 def table(compared: Comparison) -> Table | None:
@@ -65,10 +87,9 @@ def table(compared: Comparison) -> Table | None:
     columns += [Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
     rows = []
     for own in compared.ours:
-        new, old = stated(own.run), stated(compared.study.base)
-        changed = differing(new, old)
-        claim = CLAIMS.get(tuple(key for key in changed if key not in ("d_k", "d_v")) or (changed[0],))
-        predicted = claim.bleu(new[changed[0]], old[changed[0]]) if claim else None
+        new, old = stated(own.run), stated(own.base)
+        claim = claim_about(new, old)
+        predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
         if claim and predicted is not None:
             result = verdict(predicted, own.bleu, compared.seeds)
             rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from pipeline.reporting.differences import OF_TABLE3, Bootstrap
-from pipeline.reporting.evidence import Evidence, Mean, Score, over_seeds
+from pipeline.reporting.evidence import Evidence, Mean, Score, alike, over_seeds
 from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.published import BASE, TABLE3, Table3Row
 from pipeline.reporting.studies import Study
@@ -17,13 +17,14 @@ from pipeline.reporting.variations import SETTINGS, stated
 
 @dataclass(frozen=True)
 class Own:
-    """The differences of one of our runs from the mean over the seeds of its study's base.
+    """The differences of one of our runs from the run with which it is compared: from its mean, if it has several seeds.
 
-    `bleu` is in points of BLEU as the paper computes it, with the 95% interval of the difference where it is known.
-    `perplexity` is in per cent of the base's perplexity.
+    `base` is the first seed of that run, in most cases the base of the study. `bleu` is in points of BLEU as the paper
+    computes it, with the 95% interval of the difference where it is known. `perplexity` is in per cent of the base's.
     """
 
     run: Evidence
+    base: Evidence
     change: str
     bleu: Score
     perplexity: float | None
@@ -97,7 +98,8 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
     if study is None or not matched(found):
         return Comparison(None, None, tuple(Delta(row, ()) for row in rows))
     runs = {run.name: run for run in study.runs}
-    ours = [(number, own(runs[name], study, bootstrap, number is not None)) for name, number in found.items()]
+    pairs = [(number, runs[name], compared_with(runs[name], study)) for name, number in found.items()]
+    ours = [(number, own(run, bases, bootstrap, number is not None)) for number, run, bases in pairs if bases]
     deltas = (Delta(row, tuple(each for place, each in ours if place == number)) for number, row in enumerate(rows))
     others = tuple(each for place, each in ours if place is None)
     return Comparison(study, over_seeds(study.bases, *OF_TABLE3), tuple(deltas), others)
@@ -116,6 +118,18 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> dict[str, int | None]:
     return {run.name: nearest(stated(run), base, rows) for run in scored if stated(run) != base}
 
 
+def compared_with(run: Evidence, study: Study) -> list[Evidence]:
+    """The base with its seeds. A run whose schedule is not its only change is compared with that of another schedule.
+
+    So pre-norm without the warm-up is compared with pre-norm, not with post-norm. Empty if there is no such run.
+    """
+    changed = differing(stated(run), stated(study.base))
+    if "schedule" not in changed or len(changed) == 1:
+        return study.bases
+    scored = [each for each in study.runs if each.settings and each.measure(*OF_TABLE3)]
+    return next((same for same in alike(scored) if differing(stated(same[0]), stated(run)) == ["schedule"]), [])
+
+
 def rank(study: Study, found: Mapping[str, int | None]) -> tuple[bool, bool, int]:
     rows = len(set(matched(found)))
     return rows > 0 and on(study.corpus, EN_DE), rows > 0 and len(study.bases) > 1, rows
@@ -125,33 +139,39 @@ def matched(found: Mapping[str, int | None]) -> list[int]:
     return [number for number in found.values() if number is not None]
 
 
-def own(run: Evidence, study: Study, bootstrap: Bootstrap | None, in_table3: bool) -> Own:
-    bleu = bootstrap.difference(run, study.bases) if bootstrap else None
+def own(run: Evidence, bases: Sequence[Evidence], bootstrap: Bootstrap | None, in_table3: bool) -> Own:
+    bleu = bootstrap.difference(run, bases) if bootstrap else None
     if bleu is None:
-        scores = [measured.score for each in (run, *study.bases) if (measured := each.measure(*OF_TABLE3))]
+        scores = [measured.score for each in (run, *bases) if (measured := each.measure(*OF_TABLE3))]
         bleu = Score(scores[0] - mean(scores[1:]), None, None, "")
-    known = [each.at("translations", "dev", "last", "perplexity") for each in (run, *study.bases)]
+    known = [each.at("translations", "dev", "last", "perplexity") for each in (run, *bases)]
     perplexity = 100 * (known[0] / mean(known[1:]) - 1) if all(known) else None
-    return Own(run, described(stated(run), stated(study.base), in_table3), bleu, perplexity)
+    return Own(run, bases[0], described(stated(run), stated(bases[0]), in_table3), bleu, perplexity)
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
     """Return the index in `rows` of the row with the nearest change of the same settings, or None.
 
-    A row with an equal new value is the nearest one. Otherwise, rows are compared by the factor of the change.
+    The change has the direction of the row's. A row with an equal new value is the nearest one. Otherwise, rows are
+    compared by the factor of the change.
     """
     changed = differing(settings, base)
     distances = {}
     for number, row in enumerate(rows):
         if changed and changed == differing(row.settings, BASE):
             key = changed[0]  # in Table 3, the other settings of a row change with the first one
-            if settings[key] == row.settings[key]:
-                distances[number] = 0.0
-                continue
             values = settings[key], base[key], row.settings[key], BASE[key]
-            if all(isinstance(value, (int, float)) and value > 0 for value in values):
-                ours, our_base, paper, paper_base = map(math.log, values)
-                distances[number] = abs(ours - our_base - (paper - paper_base))
+            if not all(isinstance(value, (int, float)) for value in values):
+                if values[0] == values[2]:
+                    distances[number] = 0.0
+                continue
+            ours, our_base, paper, paper_base = values
+            if (ours - our_base) * (paper - paper_base) <= 0:
+                continue
+            if ours == paper:
+                distances[number] = 0.0
+            elif min(values) > 0:
+                distances[number] = abs(math.log(ours / our_base) - math.log(paper / paper_base))
     return min(distances, key=distances.__getitem__, default=None)
 
 

@@ -73,7 +73,7 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
             f"{agreeing} of {changes}",
             "changes of the model move BLEU in the direction of the paper's Table 3",
         )
-        note = f"Small models on {study.corpus}; {compared.sample()}. {study.caveat()}".strip()
+        note = f"Models on {study.corpus}; {compared.sample()}. {study.caveat()}".strip()
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"{seeds}Published: {study.claim()}"

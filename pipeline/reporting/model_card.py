@@ -4,6 +4,7 @@ The scores of a model folder models/RUN/average are in the score files of the ru
 shown only if they belong to weights with the same averaged steps and the same settings of the model.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def card(folder: Path, description: Mapping[str, Any], kind: str) -> str:
 def head(text: TextConfig | None, known: Evidence | None) -> str:
     name, front = known.run if known else "A Transformer", ["pipeline_tag: translation"]
     if text:
-        front.insert(0, f"language: [{', '.join(text.languages)}]")
+        front.insert(0, f"language: {json.dumps(text.languages)}")
         name += f" ({text.languages[0]} to {text.languages[1]})"
     kind = "A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762)"
     return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])

@@ -29,9 +29,18 @@ def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
     if "studies" in params:
         raise UserError(f"params.yaml: studies: unknown block; studies are in {STUDIES}, move yours there")
     try:
-        return {**params, "studies": load(path)}
+        studies = load(path)
     except UserError as error:  # it names params.yaml; to change params.py would make every training stale
         raise UserError(str(error).replace(str(PARAMS), str(path)).partition("; its blocks are")[0]) from None
+    for name, value in studies.items():
+        require_mapping(value, f"{path}: {name}")
+        require_mapping(value.get("runs", {}), f"{path}: {name}.runs")
+    return {**params, "studies": studies}
+
+
+def require_mapping(value: Any, where: str) -> None:
+    if not isinstance(value, Mapping):
+        raise UserError(f"{where}: {shown(value)} is not a mapping")
 
 
 def study(params: Mapping, name: str) -> dict:
@@ -40,13 +49,11 @@ def study(params: Mapping, name: str) -> dict:
     if name not in studies:
         raise UserError(unknown(name, list(studies), str(STUDIES)).replace(f"{STUDIES}.", f"{STUDIES}: ", 1))
     chosen = studies[name]
-    if not isinstance(chosen, Mapping):
-        raise UserError(f"{where}: {shown(chosen)} is not a mapping")
+    require_mapping(chosen, where)
     require_known(chosen, list(STUDY), params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}
     for key, block in blocks.items():
-        if not isinstance(block, Mapping):
-            raise UserError(f"{where}.{key}: {shown(block)} is not a mapping")
+        require_mapping(block, f"{where}.{key}")
     return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
 
 

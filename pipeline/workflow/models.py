@@ -1,10 +1,12 @@
 """The trained model that a command names: a run of params.yaml, or a model folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
+from pipeline.settings.selection import run_settings
 from pipeline.workflow.hardware import device_type
 from transformer.checkpoint import WEIGHTS
 from transformer.config.decoding import DecodingConfig
@@ -22,7 +24,9 @@ def folder_of(name: str) -> Path:
     """Return the model folder. Raises UserError if there is no such run or folder, and for a run without a model."""
     if is_folder(name):
         return Path(name)
-    runs, folder = load()["runs"], Path("models", name, "average")
+    runs, folder = load().get("runs"), Path("models", name, "average")
+    if not isinstance(runs, Mapping):
+        raise UserError(f"{name!r} is not a model folder, and params.yaml has no mapping `runs`")
     if name not in runs:
         raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder")
     if not is_folder(str(folder)):
@@ -37,6 +41,7 @@ def settings_of(name: str) -> dict[str, Any]:
     if is_folder(name):
         return {}
     params = load()
+    run_settings(params, name)  # raises UserError for an invalid entry
     config = section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
     return {"device": device_type(machine(params)), **vars(config)}
 
