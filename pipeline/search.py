@@ -10,6 +10,7 @@ raised, only the additional trials run. In MLflow, the run of a trial is nested 
 """
 
 import argparse
+import gc
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,10 +32,10 @@ from pipeline.training.trials import Trial, Trials
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
-from transformer.binarised import describe
+from transformer.binarised import describe, open_binarised
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.files import write_json
+from transformer.files import sha256, write_json
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import step_files
 from transformer.training import Trainer
@@ -63,11 +64,8 @@ class Searcher:
             for trial in self.trials.remaining():
                 bar.update(trial.number - bar.n)
                 folder = self.place / f"trial-{trial.number}"
-                try:
-                    done = self.attempt(trial, folder)
-                except UserError as error:  # divergence, lack of memory, or sampled settings that do not suit the data
-                    trial.prune(str(error).partition(";")[0])
-                    done = True
+                done = self.attempt(trial, folder)
+                gc.collect()  # a training is in reference cycles, and would stay in memory during the next ones
                 self.write()
                 if not done:
                     return False
@@ -76,15 +74,28 @@ class Searcher:
         return True
 
     def attempt(self, trial: Trial, folder: Path) -> bool:
-        """Train a trial in its folder, and tell Optuna how it ended. Returns False if the trial was interrupted."""
-        model, config = trial_settings(self.params, self.name, self.search, trial.settings)
-        training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
+        """Train a trial in its folder, and tell Optuna how it ended. Returns False if the trial was interrupted.
+
+        A trial that cannot be trained is pruned: it diverges, memory runs out, or its settings do not suit the data. Raises
+        UserError if its saved state is damaged.
+        """
+        training: Trainer | None = None
+        resumed = (folder / workspace.STATE).exists()
         try:
+            model, config = trial_settings(self.params, self.name, self.search, trial.settings)
+            training = train.trainer(model, config, self.arguments, folder, self.options, SINGLE_PROCESS)
             return self.follow(trial, training, folder)
+        except UserError as error:
+            if resumed and not training:  # its settings suited the data when the state was saved
+                raise
+            trial.prune(str(error).partition(";")[0])
+            return True
         finally:
-            training.coming.close()
-            if training.device.type == "cuda":
-                torch.compiler.reset()  # the shapes of earlier trials would use up torch's limit of compiled variants
+            if training:
+                training.coming.close()
+                training.batches.orders.close()
+                if training.device.type == "cuda":
+                    torch.compiler.reset()  # the shapes of earlier trials would use up torch's limit of compiled variants
 
     def follow(self, trial: Trial, training: Trainer, folder: Path) -> bool:
         state, config = training.state, self.search.config
@@ -178,7 +189,10 @@ def main(arguments: argparse.Namespace) -> int:
     key = key_of(params, name, chosen, describe(arguments.data)["sum"])
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
-        made_on = hardware.hardware(hardware.torch_device(options, 1))  # refuses a missing GPU before the first trial
+        # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
+        made_on = hardware.hardware(hardware.torch_device(options, 1))
+        for part in ("train", "dev"):
+            open_binarised(arguments.data, part, vocabulary_sha256=sha256(arguments.vocabulary))
         others(place)
         trials = Trials(place / "trials.db", chosen)
         stop = train.Interruption(options.time_limit_minutes)

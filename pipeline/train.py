@@ -152,10 +152,16 @@ def follow(training: Trainer, stop: Interruption) -> bool:
 
 
 def publish(training: Trainer, binarised: dict, out: Path) -> None:
-    """Write the checkpoints and the model's settings to the folder `out`, atomically."""
-    config = training.state.model.config
+    """Write the last `keep` checkpoints and the model's settings to the folder `out`, atomically.
+
+    Raises UserError if there is no checkpoint, so that an earlier model in `out` is not lost.
+    """
+    config, checkpoints = training.state.model.config, training.store.weights()
+    if not checkpoints:
+        place = training.store.state.parent
+        raise UserError(f"{place} holds the last state of a training without its checkpoints; remove it to train again")
     with atomic_folder(out) as folder:
-        for _, path in training.store.weights():
+        for _, path in checkpoints[-training.config.keep :]:
             shutil.copyfile(path, folder / path.name)
         write_settings(folder, config, binarised["vocabulary_size"], binarised["vocabulary_sha256"])
 
@@ -180,7 +186,10 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised["sum"]))
         write_times(arguments.times, summary, outcome.timing(training, started, earlier_code))
-        workspace.release(run)
+        workspace.remove(place)
+        if others := workspace.unfinished(run):
+            remedy = f"`python -m pipeline.commands.adopt {run} --anew` removes them"
+            tell(f"{workspace.WORK / run} still holds {len(others)} unfinished trainings with other settings; {remedy}")
     return 0
 
 

@@ -270,7 +270,13 @@ def test_a_signal_saves_says_so_and_is_resumed(project, number):
     _, output = process.communicate()
     assert process.returncode == 75, output
     assert f"stopped by {number.name} at step" in output
-    assert "resuming at step" in finished(project, TRAIN)
+    other = project.root / "work" / RUN / "other" / "state.safetensors"
+    other.parent.mkdir()
+    other.touch()
+    output = finished(project, TRAIN)
+    assert "resuming at step" in output and "still holds 1 unfinished trainings with other settings" in output
+    assert list((project.root / "work" / RUN).glob("*/*")) == [other], "a training of days may go on later"
+    shutil.rmtree(other.parent)
     assert content(project, TRAIN) == before
 
 

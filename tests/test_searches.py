@@ -263,11 +263,11 @@ class Folder:
             text=True,
         )
 
-    def run(self, **environment: str) -> str:
+    def run(self, status: int = 0, **environment: str) -> str:
         """Run the search. Returns what it prints."""
         process = self.start(**environment)
         said = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == 0, said
+        assert process.returncode == status, said
         return said
 
     def states(self, trial: int) -> list[Path]:
@@ -313,6 +313,11 @@ def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_
         time.sleep(0.002)
     process.kill()
     assert process.wait() == -signal.SIGKILL and folder.states(1) and not folder.out.exists()
+    (state,) = folder.states(1)
+    saved = state.read_bytes()
+    state.write_bytes(saved[:-10])
+    assert state.name in folder.run(status=1) and state.read_bytes() == saved[:-10], "not a fault of the settings"
+    state.write_bytes(saved)
     said = folder.run()
     assert "trial 0:" not in said and "trial 1: complete" in said and "trial 2: complete" in said
     assert folder.out.read_bytes() == searched.out.read_bytes()
@@ -321,6 +326,18 @@ def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_
     assert "trial 2:" not in said and "trial 3: complete" in said and "tracking: " in said
     first, longer = (json.loads(path.read_text())["trials"] for path in (searched.out, folder.out))
     assert longer[:3] == first and len(longer) == 4
+
+
+@pytest.mark.slow
+def test_damaged_data_end_a_search_before_its_first_trial(corpus, tmp_path):
+    folder = Folder(corpus, tmp_path)
+    path = folder.root / "data/demo/binarised/train.target.ids.npy"
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.unlink()
+    path.write_bytes(damaged)
+    assert "train.target.ids.npy is not the file that binarise wrote" in folder.run(status=1)
+    assert not list(folder.root.glob("work/searches/small/*/trials.db"))
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def note(stage: PipelineStage, changes: list[Change]) -> None:
 
 def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
     require_name(run, "RUN")
-    unfinished = list((WORK / run).glob("*/state.safetensors"))
+    unfinished = workspace.unfinished(run)
     if anew and not unfinished:
         raise UserError(f"{WORK / run} holds no unfinished training")
     if unfinished:

@@ -16,6 +16,7 @@ from transformer.config.reading import UserError, convert
 from transformer.files import read_json, write_json
 
 WORK = Path("work")
+STATE = "state.safetensors"  # as in transformer/store.py
 
 
 def code_digest(modules: list[str]) -> str:
@@ -53,7 +54,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
     """
     place = folder(run, key)
     history = history_of(place) if (place / "code.json").exists() else []
-    if (place / "state.safetensors").exists() and history and history[-1] not in (code, "adopt"):
+    if (place / STATE).exists() and history and history[-1] not in (code, "adopt"):
         raise UserError(
             f"{place} holds a state that another version of the code saved: `python -m pipeline.commands.adopt {run}` "
             f"resumes it with the current code, `python -m pipeline.commands.adopt {run} --anew` removes it"
@@ -71,16 +72,26 @@ def history_of(place: Path) -> list[str]:
 
 def adopt(run: str) -> None:
     """Let the next start resume the run's unfinished trainings, whatever code made them."""
-    for state in (WORK / run).glob("*/state.safetensors"):
-        write_json(state.parent / "code.json", [*history_of(state.parent), "adopt"])
+    for place in unfinished(run):
+        write_json(place / "code.json", [*history_of(place), "adopt"])
+
+
+def unfinished(run: str) -> list[Path]:
+    """The folders of the run's trainings that have saved a state."""
+    return sorted(state.parent for state in (WORK / run).glob(f"*/{STATE}"))
+
+
+def remove(place: Path) -> None:
+    """Remove the folder of a training.
+
+    The state is removed first. After a kill, a state without its weights would be resumed as a finished training.
+    """
+    (place / STATE).unlink(missing_ok=True)
+    shutil.rmtree(place)
 
 
 def release(run: str) -> None:
-    """Remove the folders of all trainings of the run.
-
-    `train` calls this after it has published a training, so that a later start does not resume a finished training.
-    `adopt --anew` calls it to remove all unfinished trainings of the run.
-    """
+    """Remove the folders of all trainings of the run, for `adopt --anew`."""
     for path in (WORK / run).iterdir():
         if path.is_dir():
-            shutil.rmtree(path)
+            remove(path)
