@@ -64,8 +64,9 @@ page: $(INSTALLED)  ## RUN=... serves a page that translates and shows the searc
 check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check
 
+# One process more than there are CPUs, because tests of kills, servers and locks wait a third of the time.
 test: $(INSTALLED)  ## all tests, a file a process
-	python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+	python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
 quick: $(INSTALLED)  ## the tests that are not slow: most of them, in a minute
 	python -m pytest -q -m "not slow" -n auto

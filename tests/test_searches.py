@@ -326,6 +326,9 @@ def test_a_killed_search_goes_on_without_finished_trials_and_ends_with_the_same_
     assert "trial 2:" not in said and "trial 3: complete" in said and "tracking: " in said
     first, longer = (json.loads(path.read_text())["trials"] for path in (searched.out, folder.out))
     assert longer[:3] == first and len(longer) == 4
+    write_params(folder.root, trials=3)
+    assert "trial 3:" not in folder.run()
+    assert folder.out.read_bytes() == searched.out.read_bytes(), "a trial too many does not count"
 
 
 @pytest.mark.slow
@@ -435,9 +438,9 @@ def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path)
 def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     assert "search@small" in plan.selected(params)
     planner = plan.Planner(params, {"search@small"}, {}, None, None)
-    assert planner.least("search@small") is None, "steps take a time that depends on the model"
+    assert planner.independent_of_corpus("search@small") is None, "steps take a time that depends on the model"
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
-    assert planner.least("search@small") == pytest.approx(3 * 5 * 60, abs=60)
+    assert planner.independent_of_corpus("search@small") == pytest.approx(3 * 5 * 60, abs=60)
 
 
 def test_a_damaged_result_is_named(params, tmp_path):

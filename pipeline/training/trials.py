@@ -46,7 +46,7 @@ class Trials:
 
     def remaining(self) -> Iterator["Trial"]:
         """Yield the trials to be run. If a trial was running when the last process ended, it is the first."""
-        running = self.study.get_trials(states=(TrialState.RUNNING,))
+        running = [trial for trial in self.counted() if trial.state is TrialState.RUNNING]
         while running or len(self.study.trials) < self.search.config.trials:
             number = running[0].number if running else len(self.study.trials)
             self.study.sampler = optuna.samplers.TPESampler(seed=seed_of(self.search.config.seed, number))
@@ -58,21 +58,29 @@ class Trials:
             yield Trial(asked, settings, self.sign)
             running = []
 
+    def counted(self) -> list[FrozenTrial]:
+        """Return the first `trials` trials. The study has more if `trials` was lowered."""
+        return self.study.get_trials(deepcopy=False)[: self.search.config.trials]
+
+    def completed(self) -> list[FrozenTrial]:
+        return [trial for trial in self.counted() if trial.state is TrialState.COMPLETE]
+
     def records(self) -> list[dict[str, Any]]:
         """Return the trials as search.json holds them."""
-        return [record(trial) for trial in self.study.get_trials(deepcopy=False)]
+        return [record(trial) for trial in self.counted()]
 
     def best(self) -> FrozenTrial | None:
-        completed = self.study.get_trials(states=(TrialState.COMPLETE,))
-        return min(completed, key=lambda trial: self.sign * (trial.value or 0.0), default=None)
+        return min(self.completed(), key=lambda trial: self.sign * (trial.value or 0.0), default=None)
 
     def importance(self) -> dict[str, float]:
         """Return the importance of each dimension by PED-ANOVA, or {} unless two completed trials differ in value."""
-        completed = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        completed = self.completed()
         if len({trial.value for trial in completed}) < 2:
             return {}
+        counted = optuna.create_study(direction=self.study.direction)
+        counted.add_trials(completed)
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        found = optuna.importance.get_param_importances(self.study, evaluator=evaluator)
+        found = optuna.importance.get_param_importances(counted, evaluator=evaluator)
         return {name: round(value, 6) for name, value in found.items() if math.isfinite(value)}
 
 
