@@ -35,6 +35,7 @@ from transformer.config.training import TrainingConfig
 from transformer.files import write_json
 
 STAGE = "train@demo-tiny"
+SELECTED = "  demo-tiny: {corpus: demo, model: tiny}\n\n"  # the line of `runs` in params.yaml
 
 
 @pytest.fixture
@@ -276,6 +277,14 @@ def test_a_plan_has_what_is_stale_and_nothing_is_measured_twice(project, monkeyp
     written = (project.root / "work/speed.json").stat().st_mtime_ns
     planned(project, monkeypatch, capsys)
     assert (project.root / "work/speed.json").stat().st_mtime_ns == written
+
+
+def test_a_stage_of_a_study_is_done_only_if_the_selection_has_the_same_run(project, monkeypatch, capsys):
+    assert set(planned(project, monkeypatch, capsys, "demo")) == {""}, "nothing to do"
+    project.edit("params.yaml", SELECTED, SELECTED.replace("tiny}", "tiny, h: 1, d_k: 128, d_v: 128}"))
+    project.snakemake()
+    rows = planned(project, monkeypatch, capsys, "demo")
+    assert {"train@demo-tiny", "scores of demo-tiny", "report"} < set(rows) and "data of demo" not in rows
 
 
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])

@@ -9,6 +9,8 @@ unknown value, such as the time of a download or the energy of a CPU.
 """
 
 import argparse
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -27,7 +29,7 @@ from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
-from pipeline.settings.studies import study, with_studies
+from pipeline.settings.studies import STUDY, study, with_studies
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration
@@ -225,6 +227,28 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     return by_corpus | by_run | more | {"layer_costs", "report"}
 
 
+def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a stage is the same in two selections, apart from the code and the blocks that a study does not select."""
+    kind, _, key = name.partition("@")
+    if kind in DATA or kind == "layer_costs":
+        return True
+    whole = {"report": STUDY, "reverse_score": ["decodings"]}.get(kind, [])  # blocks that the stage reads as a whole
+    return all(before[block] == now[block] for block in whole) and definition(before, key) == definition(now, key)
+
+
+def definition(params: Mapping[str, Any], name: str) -> dict[tuple[str, str], Any]:
+    """The entries called `name`, and the entries that these name, such as the model of a decoding."""
+    found: dict[tuple[str, str], Any] = {}
+    names = [name]
+    while names:
+        one = names.pop()
+        for block in STUDY:
+            if one in params[block] and (block, one) not in found:
+                found[block, one] = params[block][one]
+                names += re.findall(r"[\w.-]+", json.dumps(found[block, one]))
+    return found
+
+
 def table(jobs: list[Job]) -> list[str]:
     columns = [field.name for field in fields(Job)[1:] if field.name != "at_least"]
     whole = {key: total([getattr(job, key) for job in jobs]) for key in columns}
@@ -237,12 +261,14 @@ def table(jobs: list[Job]) -> list[str]:
 def main(arguments: argparse.Namespace) -> None:
     from dvc.exceptions import DvcException
 
-    params = load()
+    selection = params = load()
     if arguments.study:
         params = {**params, **study(with_studies(params), arguments.study)}
         check(params)
     try:
-        done = {state.stage for state in states() if state.kind == "done"}
+        done = {
+            state.stage for state in states() if state.kind == "done" and same_stage(state.stage, selection, params)
+        }
     except DvcException as error:
         raise UserError(str(error)) from None
     stages = selected(params)
@@ -255,7 +281,9 @@ def main(arguments: argparse.Namespace) -> None:
     known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     if arguments.study:
-        print("Stages outside the present selection count as stages that would run, even if DVC has their results.")
+        print(
+            "Stages that the present selection does not have count as stages that would run, even if DVC has their results."
+        )
     print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date.")
 
 
