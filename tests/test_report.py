@@ -864,8 +864,8 @@ CLAIMED = {  # the settings, and the worsened sentences in the translation of th
     "first": ({"seed": 1}, 5),
     "second": ({"seed": 2}, 6),
     "third": ({"seed": 3}, 7),
-    "heads": ({"h": 1, "d_k": 128, "d_v": 128}, 2),
-    "wide": ({"d_ff": 2048}, 2),
+    "heads": ({"h": 1, "d_k": 128, "d_v": 128}, 3),
+    "wide": ({"d_ff": 2048}, 3),
     "deep": ({"N": 4}, 30),
     "dropout": ({"dropout": 0.0}, 5),
     "learned": ({"positions": "learned"}, 6),
@@ -906,6 +906,10 @@ def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
     }  # nothing is claimed about pre-norm alone
     changes = {row["run"]: row["our change"] for row in table}
     assert changes["pre-fast"] == changes["fast"] == "schedule warmup → no_warmup", "pre-fast is compared with pre"
+    worse = tmp_path / "scores/deep/translations/dev.last.txt"
+    worse.write_text("\n".join(worsened(1)).replace("Mann", "Kind").replace("Garten", "Haus") + "\n", encoding="utf-8")
+    compared = comparison(studies(claimed, known(claimed, tmp_path)), Bootstrap(tmp_path / "sets", scoring(claimed)))
+    assert {row["run"]: row["found"] for row in rows_of(claims.table(compared))}["deep"] == "the training failed"
     without = [run for run in known(claimed, tmp_path) if run.name != "pre"]
     compared = comparison(studies(claimed, without), Bootstrap(tmp_path / "sets", scoring(claimed)))
     assert "pre-fast" not in [row["run"] for row in rows_of(claims.table(compared))]

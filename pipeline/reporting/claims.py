@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.reporting.deltas import Comparison, differing, note
+from pipeline.reporting.deltas import FAILED, Comparison, differing, note
 from pipeline.reporting.evidence import Mean, Score
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
@@ -91,11 +91,15 @@ def table(compared: Comparison) -> Table | None:
         claim = claim_about(new, old)
         predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
         if claim and predicted is not None:
-            result = verdict(predicted, own.bleu, compared.seeds)
+            failed = (
+                own.bleu.score < -FAILED and claim.setting != "schedule"
+            )  # which is about whether a training succeeds
+            result = "the training failed" if failed else verdict(predicted, own.bleu, compared.seeds)
             rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])
     says = (
         "A claim is decided if the interval does not contain 0 and the difference is larger than the distance of any seed "
-        "of the base from their mean."
+        f"of the base from their mean. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and "
+        "decides nothing about the setting."
     )
     title = f"Published claims, tested by {compared.study.name}"
     return Table("claims", title, columns, rows, [f"{note(compared)} {says}"]) if rows else None

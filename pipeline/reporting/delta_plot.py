@@ -1,10 +1,10 @@
 """Bar plots of the differences of Table 3's rows from the base model, with the paper's bar and ours in each row."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from pipeline.reporting.deltas import Comparison, Delta, Own
+from pipeline.reporting.deltas import FAILED, Comparison, Delta, Own
 from pipeline.reporting.evidence import Score
 from pipeline.reporting.lines import COLOURS, INK
 from pipeline.reporting.paper_tables import EN_DE, on
@@ -12,6 +12,7 @@ from pipeline.reporting.plots import Figure, axes, svg
 
 PAPER, OURS = "#7d8694", COLOURS[0]
 HEIGHT = 0.3  # of a row, of the paper's bar
+CUT = {"bleu": FAILED, "perplexity": 100.0}  # BLEU or per cent; a longer bar of ours is cut
 OFFSET = 0.17  # of a row, by which the paper's bar lies above the row's middle and ours below it
 
 
@@ -40,13 +41,20 @@ def figure(
     every = [(*bar, own, of_ours(own)) for number, runs in rows for bar, own in zip(bars(number, len(runs)), runs)]
     ours = [(place, height, own, value) for place, height, own, value in every if value is not None]
     plot.barh([place - OFFSET for place in range(len(published))], published, height=HEIGHT, color=PAPER)
-    extents = [value for *_, value in ours]
-    above.barh([place for place, *_ in ours], extents, height=[height for _, height, *_ in ours], color=OURS)
+    above.barh(
+        [place for place, *_ in ours],
+        [value for *_, value in ours],
+        height=[height for _, height, *_ in ours],
+        color=OURS,
+    )
+    whole = [bar for bar in ours if abs(bar[-1]) <= CUT[name]]
+    extents = [value for *_, value in whole]
     if name == "bleu":
-        extents += intervals(above, compared, [(place, own.bleu) for place, _, own, _ in ours])
+        extents += intervals(above, compared, [(place, own.bleu) for place, _, own, _ in whole])
     same = compared.study is not None and on(compared.study.corpus, EN_DE)
     limits(plot, above, published, extents, same)
-    labels(plot, compared.deltas)
+    cut = {own.run.name: f" ({value:+.0f}, cut)" for _, _, own, value in ours if abs(value) > CUT[name]}
+    labels(plot, compared.deltas, cut)
     plot.set_xlabel(f"the paper, WMT14 ({unit})", color=PAPER)
     above.set_xlabel(f"ours, {compared.study.name} ({unit})" if compared.study else "ours: none yet", color=OURS)
     above.grid(False)
@@ -91,8 +99,11 @@ def limits(plot: Axes, above: Axes, published: Sequence[float], ours: Sequence[f
         axis.set_xlim(-unit * left, unit * right)
 
 
-def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
-    """Label each row with the paper's change on the left and ours on the right, and draw a rule between groups."""
+def labels(plot: Axes, deltas: Sequence[Delta], cut: Mapping[str, str]) -> None:
+    """Label each row with the paper's change on the left and ours on the right, and draw a rule between groups.
+
+    `cut` has what is added for runs, by name, whose bars are cut.
+    """
     plot.set_yticks(range(len(deltas)), [f"{delta.row.group}  {delta.change}" for delta in deltas])
     plot.set_ylim(len(deltas) - 0.5, -0.5)
     plot.grid(False, axis="y")
@@ -101,7 +112,7 @@ def labels(plot: Axes, deltas: Sequence[Delta]) -> None:
     for place, delta in enumerate(deltas):
         if place and deltas[place - 1].row.group != delta.row.group:
             plot.axhline(place - 0.5, color="#8a919c", linewidth=0.6)
-        text = ", ".join(own.change for own in delta.ours)
+        text = ", ".join(own.change + cut.get(own.run.name, "") for own in delta.ours)
         plot.annotate(text, (1.02, place), xycoords=("axes fraction", "data"), color=OURS, fontsize=9, va="center")
 
 

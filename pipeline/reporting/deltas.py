@@ -14,6 +14,8 @@ from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
 
+FAILED = 10.0  # BLEU below the base; a run that is worse has not learnt to translate
+
 
 @dataclass(frozen=True)
 class Own:
