@@ -1,5 +1,4 @@
-"""Systems that translate with the weights of our model: ours, Hugging Face's `generate`, called in
-three ways, and CTranslate2.
+"""Systems that translate with our weights: ours, Hugging Face's `generate` called in three ways, and CTranslate2.
 
 Each function takes the precision to compute in: float32 or bfloat16, for CTranslate2 also int8. It imports its library
 when called, and raises ImportError if the library is not installed.

@@ -191,8 +191,9 @@ def main(arguments: argparse.Namespace) -> int:
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
         made_on = hardware.hardware(hardware.torch_device(options, 1))
+        vocabulary = sha256(arguments.vocabulary)
         for part in ("train", "dev"):
-            open_binarised(arguments.data, part, vocabulary_sha256=sha256(arguments.vocabulary))
+            open_binarised(arguments.data, part, vocabulary_sha256=vocabulary)
         others(place)
         trials = Trials(place / "trials.db", chosen)
         stop = train.Interruption(options.time_limit_minutes)

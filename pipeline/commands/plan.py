@@ -59,9 +59,8 @@ OWN = {"layer_costs": 40.0, "average": 3.0, "flops": 4.0, "score": 6.0, "report"
 # Seconds per pair. docs/benchmarks.md has the sum for normalise, binarise and the sampling in learn_bpe.
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
 GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
-DECODED_PER_TRAINED = (
-    0.7  # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
-)
+# (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
+DECODED_PER_TRAINED = 0.7
 HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
 
 

@@ -86,9 +86,7 @@ def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -
 
 
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
-    """The content of results/decodings/NAME.json: the names of the decoding, its model and its set, and its scores, times
-    and facts.
-    """
+    """The content of results/decodings/NAME.json: the decoding, its model, its set, its scores, its times and its facts."""
     folder = scores / "decodings" / name
     parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
     parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])

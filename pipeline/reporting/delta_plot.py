@@ -47,13 +47,13 @@ def figure(
         height=[height for _, height, *_ in ours],
         color=OURS,
     )
-    whole = [bar for bar in ours if abs(bar[-1]) <= CUT[name]]
+    cut = {own.run.name: f" ({value:+.0f}, cut)" for *_, own, value in ours if abs(value) > CUT[name]}
+    whole = [(place, own, value) for place, _, own, value in ours if own.run.name not in cut]
     extents = [value for *_, value in whole]
     if name == "bleu":
-        extents += intervals(above, compared, [(place, own.bleu) for place, _, own, _ in whole])
+        extents += intervals(above, compared, [(place, own.bleu) for place, own, _ in whole])
     same = compared.study is not None and on(compared.study.corpus, EN_DE)
     limits(plot, above, published, extents, same)
-    cut = {own.run.name: f" ({value:+.0f}, cut)" for _, _, own, value in ours if abs(value) > CUT[name]}
     labels(plot, compared.deltas, cut)
     plot.set_xlabel(f"the paper, WMT14 ({unit})", color=PAPER)
     above.set_xlabel(f"ours, {compared.study.name} ({unit})" if compared.study else "ours: none yet", color=OURS)
@@ -102,7 +102,7 @@ def limits(plot: Axes, above: Axes, published: Sequence[float], ours: Sequence[f
 def labels(plot: Axes, deltas: Sequence[Delta], cut: Mapping[str, str]) -> None:
     """Label each row with the paper's change on the left and ours on the right, and draw a rule between groups.
 
-    `cut` has what is added for runs, by name, whose bars are cut.
+    `cut` maps the name of each run whose bar is cut to the text that follows its label.
     """
     plot.set_yticks(range(len(deltas)), [f"{delta.row.group}  {delta.change}" for delta in deltas])
     plot.set_ylim(len(deltas) - 0.5, -0.5)

@@ -321,13 +321,6 @@ def check_search(params: Mapping, name: str) -> None:
             f"params.yaml: searches.{name}.corpus: {shown(corpus)} is the corpus of no run; those of `runs` are "
             f"{', '.join(known)}"
         )
-    for dimension in search(params, name).space:
-        for key in ("corpus", "model"):
-            if key in dimension.samples()[0]:
-                raise UserError(
-                    f"params.yaml: searches.{name}.space.{dimension.name}: {key} is not possible in a space: all trials "
-                    f"have the {key} of the search"
-                )
 
 
 def check_study(params: Mapping, name: str) -> None:

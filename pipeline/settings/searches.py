@@ -12,7 +12,12 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, read, require, require_seed, shown
 from transformer.config.training import TrainingConfig
 
-NOT_SEARCHED = {"steps": "it is the budget of a trial", "seed": "a setting is not chosen by luck"}
+NOT_SEARCHED = {
+    "steps": "it is the budget of a trial",
+    "seed": "a setting is not chosen by luck",
+    "corpus": "all trials have the corpus of the search",
+    "model": "all trials have the model of the search",
+}
 DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml states the number exactly
 
 
