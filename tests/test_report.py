@@ -44,6 +44,7 @@ from pipeline.reporting.published import BASE, TABLE2, TABLE3
 from pipeline.reporting.studies import studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.settings.digest import digest
+from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import write_times
@@ -84,7 +85,7 @@ def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> No
     (scores / run / "training.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
     write_translations(scores / run / "translations", model.N, model.h)
     write_all_times(scores, run)
-    write_json(scores / "corpora" / corpus / "binarise.json", {"languages": params["corpora"][corpus]["languages"]})
+    write_json(scores / "corpora" / corpus / "binarise.json", {"languages": languages(params, corpus)})
 
 
 def write_all_times(scores: Path, run: str, seconds: float = 5025.2, commit: str = COMMIT) -> None:
@@ -315,6 +316,41 @@ def test_a_run_that_helps_a_study_of_another_corpus_counts_there_and_has_its_cor
     }
     cards = {each.study: each.progress for each in headlines(params, kept, comparison(kept))}
     assert (cards["multi30k-decoding"], cards["multi30k-reverse"]) == ("3 of 3", "1 of 1")
+
+
+def test_runs_with_the_same_test_set_and_other_training_text_are_one_study(project, tmp_path):
+    whole = project("multi30k-back-translation")
+    whole["back_translations"] = whole["studies"]["multi30k-back-translation"]["back_translations"]
+    for bleu, run in enumerate(whole["runs"], 30):
+        write_scores(whole, run, tmp_path / "scores", bleu)
+        recorded(whole, run, tmp_path)
+    shutil.rmtree(tmp_path / "scores")
+    params = {**whole, "runs": {}, "back_translations": {}}
+    found = {study.name: study for study in studies(params, known(params, tmp_path))}
+    assert set(found) == {"multi30k-back-translation", "multi30k-back-translation-multi30k-half-reverse"}
+    table = run_tables.study_table(found["multi30k-back-translation"])
+    assert [(row["run"], row["corpus"]) for row in rows_of(table)] == [
+        ("multi30k-claims-seed1 (recorded)", "multi30k"),
+        ("multi30k-half-bt-sampled (recorded)", "multi30k-half-bt-sampled"),
+        ("multi30k-half-bt (recorded)", "multi30k-half-bt"),
+        ("multi30k-half (recorded)", "multi30k-half"),
+    ]
+    assert table.title == "multi30k-back-translation" and "different vocabularies" in " ".join(table.notes)
+
+
+def test_a_run_stands_in_each_study_that_has_runs_of_its_own(project, tmp_path):
+    params = project("multi30k-claims")
+    other = params["studies"]["multi30k-back-translation"]
+    params["runs"], params["back_translations"] = params["runs"] | other["runs"], other["back_translations"]
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    found = {study.name: {run.run for run in study.runs} for study in studies(params, known(params, tmp_path))}
+    assert set(found) == {
+        "multi30k-claims",
+        "multi30k-back-translation",
+        "multi30k-back-translation-multi30k-half-reverse",
+    }
+    assert all("multi30k-claims-seed1" in found[name] for name in ("multi30k-claims", "multi30k-back-translation"))
 
 
 def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):

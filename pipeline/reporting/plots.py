@@ -118,8 +118,9 @@ def dev_losses(study: Study) -> Figure:
     styles, names = looks(study, runs), short([run.run for run in runs])
     draw(plot, [Line(name, *values(run, "dev_loss"), *look) for run, look, name in zip(runs, styles, names)])
     plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
-    alt = f"Dev loss on {study.corpus} against steps of {len(runs)} runs: {', '.join(run.name for run in runs)}."
-    caption = f"{study.name}: dev loss on {study.corpus}. {study.claim()}".strip()
+    on = f" on {study.corpus}" if len(study.corpora) == 1 else ""
+    alt = f"Dev loss{on} against steps of {len(runs)} runs: {', '.join(run.name for run in runs)}."
+    caption = f"{study.name}: dev loss{on}. {study.claim() or study.caveat()}".strip()
     return Figure(f"study-{study.name}", "studies", svg(canvas), caption, alt)
 
 

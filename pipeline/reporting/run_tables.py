@@ -110,6 +110,7 @@ def study_table(study: Study) -> Table:
     columns = [Column("run", "run"), Column("test sacreBLEU", "score", drawn=True)]
     columns += [Column(labels.get(key, key), "given") for key in varied]
     columns += [Column("dev sacreBLEU, last", "score", drawn=True), Column("dev PPL, last", "number")]
+    columns += [Column("corpus")] * (len(study.corpora) > 1)
     columns += [Column("model")] * (len(models) > 1) + [Column("parameters", "count")] * (len(sizes) > 1)
     columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
     rows = []
@@ -121,9 +122,11 @@ def study_table(study: Study) -> Table:
             run.measure("bleu-13a", "dev", "last"),
         ]
         cells += [run.at("translations", "dev", "last", "perplexity")]
+        cells += [run.corpus] * (len(study.corpora) > 1)
         cells += [run.model] * (len(models) > 1) + [size(run)] * (len(sizes) > 1)
         rows.append([*cells, run.at("timing", "seconds"), run.at("timing", "hardware")])
-    table = Table(f"study-{study.name}", f"{study.name}, on {study.corpus}", columns, rows, study_notes(study, sizes))
+    title = study.name if len(study.corpora) > 1 else f"{study.name}, on {study.corpus}"
+    table = Table(f"study-{study.name}", title, columns, rows, study_notes(study, sizes))
     hardware = table.values("hardware")
     if len(hardware) > 1:
         return table

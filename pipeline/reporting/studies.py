@@ -1,4 +1,7 @@
-"""Studies: groups of runs that are compared. The studies of selected runs come first, then those of recorded runs."""
+"""Studies: groups of runs that are compared. The studies of selected runs come first, then those of recorded runs.
+
+The runs of a study have the same dev and test sets. They may have different training text.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +31,10 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class Study:
-    """Runs on one corpus. A `recorded` study has the runs of results/, and selected runs in place of missing records."""
+    """Runs with the same dev and test sets. `corpus` is one of their corpora.
+
+    A `recorded` study has the runs of results/, and selected runs in place of missing records.
+    """
 
     name: str
     corpus: str
@@ -45,6 +51,10 @@ class Study:
         """The base, and the runs that differ from it in the seed only."""
         return next((same for same in alike(self.runs) if self.base in same), [self.base])
 
+    @property
+    def corpora(self) -> list[str]:
+        return list(dict.fromkeys(run.corpus for run in self.runs))
+
     def varied(self) -> list[str]:
         """The settings in which its runs differ."""
         known = [run.settings for run in self.runs if run.settings]
@@ -57,6 +67,8 @@ class Study:
 
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
+        if len(self.corpora) > 1:
+            return "Perplexities of models with different vocabularies cannot be compared."
         sums = {run.at("training", "data_sum") for run in self.runs} - {None}
         return "Not all runs were trained on the same data, which also moves their scores." if len(sums) > 1 else ""
 
@@ -78,9 +90,9 @@ def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]
     for name, corpus, runs in grouped(params, recorded):
         others = catalogue(params).get(name, ())
         names = {run.run for run in runs}
-        lent = [
-            run for run in own if run.run in others and run.run not in names and run.corpus == corpus and run.scores
-        ]
+        text = evaluated_on(params, corpus)
+        missing = [run for run in own if run.run in others and run.run not in names and run.scores]
+        lent = [run for run in missing if evaluated_on(params, run.corpus) == text]
         found.append(Study(f"{name}-recorded" if name in taken else name, corpus, (*lent, *runs), recorded=True))
     return found
 
@@ -90,31 +102,47 @@ def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
     return {name: list(entries.get("runs", ())) for name, entries in params.get("studies", {}).items()}
 
 
-def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-    """Return (name, corpus, runs) of each study. A run is only in the study that has most of the runs left on its corpus.
+def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
+    """Return what identifies the dev and test sets of a corpus or back-translation. They may be those of other corpora."""
+    made = [params, *params.get("studies", {}).values()]
+    back_translations = {name: back for of in made for name, back in (of.get("back_translations") or {}).items()}
+    entry = params["corpora"].get(back_translations.get(corpus, {}).get("corpus", corpus))
+    if entry is None:
+        return corpus
+    return repr((entry["languages"], *(entry.get("download", {}).get(name, corpus) for name in ("dev", "test"))))
 
-    If a run is in no study of params.yaml, all runs on its corpus form the study `selection`. A study on several corpora
-    is divided into `STUDY-CORPUS`. A study only on a corpus other than that of its first run is named after the corpus.
+
+def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
+    """Return (name, corpus, runs) of each study. Studies are taken in the order of their runs that no study has yet.
+
+    If a run is in no study of params.yaml, all runs with its dev and test sets form the study `selection`. A study with
+    several dev and test sets is divided: the part of its first run keeps the name, the others are `STUDY-CORPUS`. A part
+    without the first run's part is named after its corpus.
     """
     known = catalogue(params)
-    others = {run.corpus for run in runs if not any(run.run in members for members in known.values())}
+    texts: dict[Any, list[Evidence]] = {}
+    for run in runs:
+        texts.setdefault(evaluated_on(params, run.corpus), []).append(run)
     chosen: list[tuple[str, str, list[Evidence]]] = []
-    for corpus in dict.fromkeys(run.corpus for run in runs):
-        left = [run for run in runs if run.corpus == corpus]
-        if corpus in others:
-            chosen.append(("selection", corpus, left))
+    for same in texts.values():
+        if not all(any(run.run in members for members in known.values()) for run in same):
+            chosen.append(("selection", same[0].corpus, same))
             continue
+        left = same
         while left:
             name = max(known, key=lambda name: (sum(run.run in known[name] for run in left), -len(known[name])))
-            chosen.append((name, corpus, [run for run in left if run.run in known[name]]))
+            members = [run for run in same if run.run in known[name]]
+            chosen.append((name, members[0].corpus, members))
             left = [run for run in left if run.run not in known[name]]
     of_name = Counter(name for name, *_ in chosen)
 
     def shown(name: str, corpus: str) -> str:
+        main = next(iter(params["studies"][name]["runs"].values()))["corpus"] if name in known else None
+        if main and evaluated_on(params, corpus) == evaluated_on(params, main):
+            return name
         if of_name[name] > 1:
             return f"{name}-{corpus}"
-        main = next(iter(params["studies"][name]["runs"].values()))["corpus"] if name in known else corpus
-        return name if corpus == main else corpus
+        return corpus if main else name
 
     found = [(shown(name, corpus), corpus, tuple(members)) for name, corpus, members in chosen]
     order = [run.run for run in runs]
