@@ -92,7 +92,7 @@ def table(compared: Comparison) -> Table | None:
         predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
         if claim and predicted is not None:
             # The claims about the schedule are about whether a training succeeds.
-            failed = own.bleu.score < -FAILED and claim.setting != "schedule"
+            failed = own.failed and claim.setting != "schedule"
             result = "the training failed" if failed else verdict(predicted, own.bleu, compared.seeds)
             rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])
     says = (

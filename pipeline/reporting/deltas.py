@@ -31,6 +31,10 @@ class Own:
     bleu: Score
     perplexity: float | None
 
+    @property
+    def failed(self) -> bool:
+        return self.bleu.score < -FAILED
+
 
 @dataclass(frozen=True)
 class Delta:
@@ -77,9 +81,11 @@ class Comparison:
     def agreeing(self) -> tuple[int, int]:
         """The number of our changes that move BLEU in the paper's direction, and the number of changes compared.
 
-        Changes that leave the paper's BLEU as it is are not compared, because they have no direction.
+        Changes that leave the paper's BLEU as it is are not compared, because they have no direction. Neither are our
+        failed trainings, which say nothing about their setting.
         """
-        signs = [delta.bleu * own.bleu.score > 0 for delta in self.deltas for own in delta.ours if delta.bleu]
+        pairs = [(delta, own) for delta in self.deltas for own in delta.ours if delta.bleu and not own.failed]
+        signs = [delta.bleu * own.bleu.score > 0 for delta, own in pairs]
         return sum(signs), len(signs)
 
     def sample(self) -> str:
