@@ -26,7 +26,7 @@ import numpy as np
 from pipeline.commands.export import write_ctranslate2
 from pipeline.corpora.evaluation import read_lines
 from pipeline.serving.application import application
-from pipeline.serving.batching import Engine, TranslatorEngine
+from pipeline.serving.batching import TranslatorEngine
 from pipeline.serving.limits import LIMITS
 from pipeline.serving.running import listening, serve
 from pipeline.workflow import stage
@@ -77,7 +77,7 @@ SYSTEMS = ("ours", "CTranslate2")  # ours translates a batch with only threads /
 def run_server(system: str, folder: Path, precision: str, threads: int, port: Connection) -> None:
     """Serve in this process, and send the port's number through `port`."""
     translator = Translator.load(folder, "cpu", precision, threads=threads)
-    engine: Engine = TranslatorEngine(translator) if system == "ours" else CTranslate2Engine(translator, folder)
+    engine = TranslatorEngine(translator) if system == "ours" else CTranslate2Engine(translator, folder)
     engine.translations(["a"], 1)
     listener = listening("127.0.0.1", 0)
     port.send(listener.getsockname()[1])

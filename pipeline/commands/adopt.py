@@ -11,8 +11,6 @@ If RUN has an unfinished training, the next start resumes it with the current co
 """
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from dvc.exceptions import DvcException
@@ -30,15 +28,6 @@ from transformer.config.reading import UserError, unknown
 from transformer.files import write_json
 
 ADOPTED = WORK / "adopted.json"
-
-
-@contextmanager
-def locked_repo() -> Iterator[Repo]:
-    try:
-        with Repo(_wait_for_lock=True) as repo, lock_repo(repo):
-            yield repo
-    except DvcException as error:
-        raise UserError(str(error)) from None
 
 
 def named(repo: Repo, name: str) -> list[PipelineStage]:
@@ -100,7 +89,7 @@ def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
 
 
 def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
-    with locked_repo() as repo:
+    with Repo(_wait_for_lock=True) as repo, lock_repo(repo):
         found = adoptable(named(repo, name))
         for stage, changes in found.items():
             print(f"{stage.name}: stale only because of code", "" if changes else " (comments, layout, names)", sep="")
@@ -127,7 +116,10 @@ def main(arguments: argparse.Namespace) -> None:
     if not key:
         adopt_unfinished(run, arguments.dry_run, arguments.anew)
     if not arguments.anew:
-        adopt_finished(arguments.name, arguments.dry_run, arguments.accept_code_changes)
+        try:
+            adopt_finished(arguments.name, arguments.dry_run, arguments.accept_code_changes)
+        except DvcException as error:
+            raise UserError(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.files import write_json
 
@@ -258,18 +257,11 @@ def table(jobs: list[Job]) -> list[str]:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    from dvc.exceptions import DvcException
-
     selection = params = load()
     if arguments.study:
         params = {**params, **study(with_studies(params), arguments.study)}
         check(params)
-    try:
-        done = {
-            state.stage for state in states() if state.kind == "done" and same_stage(state.stage, selection, params)
-        }
-    except DvcException as error:
-        raise UserError(str(error)) from None
+    done = {state.stage for state in states() if state.kind == "done" and same_stage(state.stage, selection, params)}
     stages = selected(params)
     todo = stages - done
     if not todo:

@@ -35,20 +35,24 @@ class State:
 
 
 def states() -> list[State]:
-    """Return the states of all stages, in the order in which they run."""
+    """Return the states of all stages, in the order in which they run. Raises UserError if DVC cannot read the project."""
     import networkx
     from dvc.dependency import param
+    from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
     from pipeline.workflow.rwlock import writing
 
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
-    with Repo() as repo:
-        graph, written = repo.index.graph, writing()
-        found: dict[str, State] = {}
-        for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
-            before = [found[other.name] for other in graph.successors(one)]
-            found[one.name] = state_of(one, before, written)
+    found: dict[str, State] = {}
+    try:
+        with Repo() as repo:
+            graph, written = repo.index.graph, writing()
+            for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
+                before = [found[other.name] for other in graph.successors(one)]
+                found[one.name] = state_of(one, before, written)
+    except DvcException as error:
+        raise UserError(str(error)) from None
     return list(found.values())
 
 
@@ -108,12 +112,7 @@ def lines(found: list[State]) -> list[str]:
 
 
 def main(_: argparse.Namespace) -> None:
-    from dvc.exceptions import DvcException
-
-    try:
-        print("\n".join(lines(states())))
-    except DvcException as error:
-        raise UserError(str(error)) from None
+    print("\n".join(lines(states())))
     scored = sorted((one for one in results(load()) if one.bleu is not None), key=lambda one: -(one.bleu or 0))
     if scored:
         print("", *table(scored), sep="\n")

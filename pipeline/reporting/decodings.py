@@ -109,7 +109,7 @@ def tables(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> list[Tab
         kept = "-recorded" if group[0].recorded else ""
         name = f"decodings-{model.replace('/', '-')}-{chosen}{kept}"
         title = f"Decodings of {chosen} by {model}"
-        found.append(dataclasses.replace(whole, name=name, title=title).without("model", "set").without_empty_columns())
+        found.append(dataclasses.replace(whole, name=name, title=title).without("model", "set").without_empty())
     return found
 
 

@@ -64,6 +64,9 @@ class Scores:
     metrics: dict[str, Score]
 
 
+ALL_SCORES = dict[str, dict[str, Scores]] | None  # by set and weights
+
+
 @dataclass(frozen=True)
 class Evidence:
     """One run. `differences` are the settings of its entry in `runs`, without the corpus and the model."""
@@ -198,10 +201,6 @@ def settings_of(training: dict | None, where: str) -> dict[str, Any]:
     return vars(model) | vars(read_saved(TrainingConfig, of["training"], f"{where}: settings.training"))
 
 
-def scores_of(value: Any, where: str) -> dict[str, dict[str, Scores]]:
-    return convert(dict[str, dict[str, Scores]], value, where) if value is not None else {}
-
-
 def selected(params: Mapping, scores: Path, times: Path) -> list[Evidence]:
     """Return the runs of params.yaml, in its order, with the score files and times that exist."""
     return [of_run(params, run, scores, times) for run in params["runs"]]
@@ -225,7 +224,7 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
         recorded=False,
         parts=parts,
         cost=cost_of(parts, params, str(times / run / TIMES["timing"][0])),
-        scores=scores_of(parts["score"], str(folder / PARTS["score"])),
+        scores=convert(ALL_SCORES, parts["score"], str(folder / PARTS["score"])) or {},
         curve=read_curve(folder / CURVE),
         translation=translated if (translated := translations / TRANSLATION).exists() else None,
         dev_translation=translated if (translated := translations / DEV_TRANSLATION).exists() else None,
@@ -261,7 +260,7 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         recorded=True,
         parts=parts,
         cost=cost_of(parts, params, f"{path}: timing"),
-        scores=scores_of(parts["score"], f"{path}: score"),
+        scores=convert(ALL_SCORES, parts["score"], f"{path}: score") or {},
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
         samples=[],
         translation=None,

@@ -136,7 +136,7 @@ SECTIONS = """
   {%- for table in tables -%}
     {%- if table.has_papers and not table.has_ours -%}
       <details id="{{ table.name }}"><summary>{{ table.title }} <span class="tag">published only: no run of ours fills a row</span>
-      </summary>{{ box(table.without_empty_columns(), slugs) }}</details>
+      </summary>{{ box(table.without_empty(), slugs) }}</details>
     {%- else -%}<h3 id="{{ table.name }}">{{ table.title }}</h3>{{ box(table, slugs) }}
     {%- endif -%}
   {%- endfor -%}

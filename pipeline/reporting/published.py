@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-PAPER = "Vaswani et al., Attention Is All You Need, 2017"
-
 
 @dataclass(frozen=True)
 class Table1Row:

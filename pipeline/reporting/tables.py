@@ -49,19 +49,13 @@ class Column:
         if self.kind == "power":
             return re.sub(r"e\+?0*(\d+)$", r"e\1", f"{value:.1e}")
         if self.kind == "score":
-            return self.show_score(value)
+            between = interval(value, self.places)
+            return f"{value.score:.{self.places}f}" + (f" ({between})" if between else "")
         if self.kind == "duration":
             return duration(value)
-        return shortened(value) if self.kind == "hash" else str(value)
-
-    def show_score(self, value: Score) -> str:
-        between = interval(value, self.places)
-        return f"{value.score:.{self.places}f}" + (f" ({between})" if between else "")
-
-
-def shortened(digest: str) -> str:
-    """The first digits of a hash; a suffix such as -edited stays."""
-    return re.sub(r"^([0-9a-f]{10})[0-9a-f]*", r"\1", digest)
+        if self.kind == "hash":  # its first digits; a suffix such as -edited stays
+            return re.sub(r"^([0-9a-f]{10})[0-9a-f]*", r"\1", value)
+        return str(value)
 
 
 def interval(value: Score, places: int) -> str:
@@ -99,14 +93,10 @@ class Table:
         rows = [[row[place] for place in kept] for row in self.rows]
         return dataclasses.replace(self, columns=[self.columns[place] for place in kept], rows=rows)
 
-    def without_empty_columns(self) -> "Table":
-        """The table without the columns in which no row has a value."""
-        return self.without(*(column.label for column in self.columns if not self.values(column.label) - {None, ""}))
-
-    def without_empty(self, label: str) -> "Table":
-        """The table without this column if the column is empty."""
-        (place,) = [place for place, column in enumerate(self.columns) if column.label == label]
-        return self if any(row[place] for row in self.rows) else self.without(label)
+    def without_empty(self, *labels: str) -> "Table":
+        """The table without those of these columns (default: all) in which no row has a value."""
+        among = labels or [column.label for column in self.columns]
+        return self.without(*(label for label in among if not self.values(label) - {None, ""}))
 
     def reproducible(self) -> "Table":
         """The table without measured columns and notes, which is equal whenever the results are equal."""

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from pipeline.serving.batching import Batcher, Engine, QueueFull
+from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
 from pipeline.serving.bounds import BoundedBody, refusal
 from pipeline.serving.limits import Limits
 from pipeline.serving.viewing import Viewer
@@ -59,7 +59,7 @@ class Search(BaseModel):
     prefix: list[int] = []
 
 
-def application(engine: Engine, viewer: Viewer | None, limits: Limits) -> FastAPI:
+def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits) -> FastAPI:
     """The server. Without a `viewer`, it has no page, no /model and no /trace."""
 
     @asynccontextmanager
@@ -90,7 +90,7 @@ async def refused(_: Request, error: Any) -> Response:
     return refusal(error.status_code, error.detail, error.headers)
 
 
-def add_translation(app: FastAPI, engine: Engine, limits: Limits) -> None:
+def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> None:
     @app.get("/health")
     async def health() -> dict[str, Any]:
         return {"status": "ok", "waiting": len(app.state.batcher.jobs)}
@@ -106,12 +106,8 @@ def add_translation(app: FastAPI, engine: Engine, limits: Limits) -> None:
         require_short(lengths, min(limits.pieces, engine.longest))
         results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best))
         answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
-        return {"translations": [{**best, **more(found, body)} for found in answers for best in found[:1]]}
-
-
-def more(hypotheses: list[dict[str, Any]], body: Translate) -> dict[str, Any]:
-    """All hypotheses of a text, if the request asks for `n_best`."""
-    return {"n_best": hypotheses} if "n_best" in body.model_fields_set else {}
+        asked = "n_best" in body.model_fields_set
+        return {"translations": [{**found[0], **({"n_best": found} if asked else {})} for found in answers if found]}
 
 
 def require_short(lengths: list[int], most: int) -> None:

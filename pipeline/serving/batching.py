@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from transformer.translator import Hypothesis, Translator
 
@@ -13,32 +13,23 @@ GATHER = 0.01  # the worker waits at most so many seconds for as many texts as t
 log = logging.getLogger(__name__)
 
 
-class Engine(Protocol):
-    """Translates texts. `translations` is called by the worker thread only, `lengths` by any thread."""
-
-    longest: int  # pieces that a batch has room for, padding included
-    beam: int  # the largest number of hypotheses of a text
-
-    def lengths(self, texts: list[str]) -> list[int]:
-        """The number of pieces of each text."""
-        ...
-
-    def translations(self, texts: list[str], n_best: int) -> list[list[Hypothesis]]:
-        """The `n_best` hypotheses of each text, best first."""
-        ...
-
-
 class TranslatorEngine:
-    """A Translator as an engine."""
+    """Translates texts. `translations` is called by the worker thread only, `lengths` by any thread.
+
+    `longest` is the number of pieces that a batch has room for, padding included. `beam` is the largest number of
+    hypotheses of a text.
+    """
 
     def __init__(self, translator: Translator) -> None:
         self.translator = translator
         self.longest, self.beam = translator.longest, translator.config.beam
 
     def lengths(self, texts: list[str]) -> list[int]:
+        """The number of pieces of each text."""
         return [len(ids) for ids in self.translator.encode(self.translator.normalise(texts))]
 
     def translations(self, texts: list[str], n_best: int) -> list[list[Hypothesis]]:
+        """The `n_best` hypotheses of each text, best first."""
         return self.translator(texts, n_best=n_best)
 
 
@@ -59,7 +50,7 @@ class Job:
 class Batcher:
     """The queue and its worker."""
 
-    def __init__(self, engine: Engine, waiting: int) -> None:
+    def __init__(self, engine: TranslatorEngine, waiting: int) -> None:
         """`waiting` is the largest number of texts in the queue."""
         self.engine, self.most, self.last = engine, waiting, 1
         self.jobs: deque[Job] = deque()

@@ -33,25 +33,7 @@ from transformer.config.vocabulary import VocabularyConfig
 
 OF_CORPUS = {"normalise": NormaliseConfig, "vocabulary": VocabularyConfig}
 OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": AveragingConfig, "decoding": DecodingConfig}
-BLOCKS = (
-    "runs",
-    "corpora_in_use",
-    "sets",
-    "ensembles",
-    "values",
-    "reverse_values",
-    "decodings",
-    "reverse_scores",
-    "back_translations",
-    "searches",
-    "machine",
-    "base",
-    "corpora",
-    "models",
-    "hardware",
-    "peak_tflops",
-    "layer_costs",
-)
+BLOCKS = (*STUDY, "corpora_in_use", "machine", "base", "corpora", "models", "hardware", "peak_tflops", "layer_costs")
 
 TAKEN = {
     "corpora": "scores/corpora holds the corpora's own",
@@ -78,6 +60,14 @@ def check(params: Mapping[str, Any]) -> None:
         check_corpus(params, name)
     for name in names(params, "models"):
         check_model(params, name)
+    check_selection(params)
+    for name in params.get("studies", {}):
+        require_name(name, str(STUDIES))
+        check_study(params, name)
+
+
+def check_selection(params: Mapping[str, Any]) -> None:
+    """Check the blocks that a study can select, and `corpora_in_use`."""
     back_translations = list(names(params, "back_translations"))
     check_runs(params)
     for name in back_translations:
@@ -96,9 +86,6 @@ def check(params: Mapping[str, Any]) -> None:
         check_reverse_score(params, name)
     for name in names(params, "searches"):
         check_search(params, name)
-    for name in params.get("studies", {}):
-        require_name(name, str(STUDIES))
-        check_study(params, name)
 
 
 def exactly(values: Mapping, valid: Collection[str], where: str) -> None:
@@ -326,24 +313,7 @@ def check_search(params: Mapping, name: str) -> None:
 def check_study(params: Mapping, name: str) -> None:
     """Check a study as if it were selected."""
     try:
-        chosen = study(params, name)
-        selected = {**params, **chosen}
-        check_runs(selected)
-        for back in names(selected, "back_translations"):
-            check_back_translation(selected, back)
-        for set_name in names(selected, "sets"):
-            check_set(selected, set_name)
-        for member in names(selected, "ensembles"):
-            ensemble(selected, member)
-        for block in BLOCKS_OF_VALUES:
-            for value in names(selected, block):
-                check_value(selected, block, value)
-        for decoding in names(selected, "decodings"):
-            check_decoding(selected, decoding)
-        for score in names(selected, "reverse_scores"):
-            check_reverse_score(selected, score)
-        for search_name in names(selected, "searches"):
-            check_search(selected, search_name)
+        check_selection({**params, **study(params, name)})
     except UserError as error:
         said = re.sub(rf"params\.yaml: ({'|'.join(STUDY)})\b", rf"{STUDIES}: {name}.\1", str(error), count=1)
         raise UserError(said) from None

@@ -55,13 +55,6 @@ def place_of(stage: str) -> Place | None:
         return None
 
 
-class Nowhere(io.TextIOBase):
-    """A file that discards what is written to it."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-
 class Progress(tqdm):
     """A bar that is drawn on a terminal only and writes the stage's progress file. The arguments are those of tqdm."""
 
@@ -69,7 +62,7 @@ class Progress(tqdm):
         stage = os.environ.get("DVC_STAGE")
         self.place = PLACES / f"{stage}.json" if stage else None
         self.drawn = sys.stderr.isatty()
-        options |= {"mininterval": 1.0, "file": None if self.drawn else Nowhere()}
+        options |= {"mininterval": 1.0, "file": None if self.drawn else io.StringIO()}
         super().__init__(*arguments, **options)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
