@@ -73,9 +73,9 @@ sentencepiece.SentencePieceTrainer.Train(
     byte_fallback=True, character_coverage=0.9999, normalization_rule_name="identity", num_threads=int(sys.argv[2]))
 """
 STAGES = {
-    "normalise": ["--raw", "raw", "--out", "normalised", "--report", "normalise.json"],
-    "learn_bpe": ["--text", "normalised", "--out", "vocabulary.model"],
-    "binarise": ["--text", "normalised", "--vocabulary", "vocabulary.model", "--out", "data", "--report", "data.json"],
+    "normalise": "--raw raw --test raw --text text.json --sets sets --out normalised --report normalise.json",
+    "learn_bpe": "--text normalised --out vocabulary.model",
+    "binarise": "--text normalised --vocabulary vocabulary.model --out data --report data.json",
 }
 
 
@@ -121,7 +121,7 @@ def measure(paths: list[Path], pairs: int, arguments: argparse.Namespace, peer: 
         vocabulary = write_params(folder / PARAMS, arguments.threads, arguments.deduplicate)
         python, size, sample = [sys.executable, "-c"], str(vocabulary["pieces"]), str(vocabulary["sample_pairs"])
         for stage, options in STAGES.items():
-            result[stage], _ = measured([sys.executable, "-m", f"pipeline.{stage}", "bench", *options], folder)
+            result[stage], _ = measured([sys.executable, "-m", f"pipeline.{stage}", "bench", *options.split()], folder)
             if stage == "learn_bpe":
                 result["sampling"], _ = measured([*python, SAMPLE, sample], folder)
             if stage == "learn_bpe" and peer:

@@ -4,6 +4,7 @@ import argparse
 import gzip
 import json
 import re
+import sys
 from datetime import date
 from itertools import islice
 
@@ -13,7 +14,7 @@ from tqdm import tqdm
 
 from benchmarks import decoding, epoch, learning, record
 from benchmarks.corpus import extended
-from benchmarks.text import OURS, Cost, growth
+from benchmarks.text import OURS, STAGES, Cost, growth, measured
 from pipeline.binarise import binarise_set
 from tests import pages
 from transformer.binarised import write_description
@@ -43,6 +44,13 @@ def test_growth_fits_the_line_through_the_times():
     assert "as pairs^1.000" in said and "EN-DE 0.8 minutes" in said
 
 
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_has_the_options_that_benchmarks_text_gives_it(name, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        measured([sys.executable, "-m", f"pipeline.{name}", "bench", *STAGES[name].split()], tmp_path)
+    assert "params.yaml" in ended.value.code and "usage:" not in ended.value.code  # the folder is empty
+
+
 @pytest.fixture
 def corpus(tmp_path):
     """A folder with a vocabulary, text.en, text.de, and `binarised`, which has both texts as train and dev."""
@@ -67,6 +75,11 @@ def output_of(benchmark, capsys, *words) -> str:
 
 @pytest.mark.slow
 def test_an_epoch_is_timed_for_every_system(corpus, monkeypatch, capsys):
+    params = epoch.load()
+    tiny = params["models"]["tiny"]
+    tiny["model"] = {"N": 1, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8}
+    tiny["training"] |= {"batch_tokens": 300, "micro_batch_tokens": 300}
+    monkeypatch.setattr(epoch, "load", lambda: params)
     monkeypatch.setattr(epoch, "WARM_UP", 1)
     said = output_of(epoch, capsys, corpus / "binarised", "--batches", 1, "--turn", 1, "--threads", 1)
     rows = re.findall(r"^\| ([^|]+) \| (\w+) \| (\w+) \| [\d,]+ \| \d+\.\d\d \(", said, re.MULTILINE)
