@@ -6,6 +6,7 @@ does not matter which tool ran a stage, or whether a pull, a checkout or an edit
 """
 
 import fcntl
+import functools
 import os
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from pipeline.workflow.screen import LOGS, take_over
 if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
     take_over(logger, lambda: show_results())  # before the imports below, which take a second
 
+from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
 from snakemake.scheduling.job_scheduler import JobScheduler
@@ -74,6 +76,7 @@ try:
             print("snakemake: dvc.lock was written in part; the last whole one was put back", file=sys.stderr)
         graph = repo.index.graph
         if workflow.is_main_process:
+            param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
             stale = repo.status()
             judge({stage.addressing for stage in graph}, stale)
             dear = costly(graph, stale)

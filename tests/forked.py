@@ -88,6 +88,7 @@ def serve(place: Path) -> None:
     sys.path[0] = str(place)  # not this folder: a module of the tests must not hide one of a package
     for name in IMPORTED.split():
         importlib.import_module(name)
+    read_lock_fast()
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system removes a fork that has ended
     with socket.socket(socket.AF_UNIX) as listening:
@@ -102,6 +103,16 @@ def serve(place: Path) -> None:
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     answer(connection, place)
                     os._exit(0)
+
+
+def read_lock_fast() -> None:
+    """Let DVC read dvc.lock, which has no comments, with its fast parser. It saves a second in each stage that runs."""
+    from dvc.utils.serialize import _yaml
+
+    with_comments = _yaml.parse_yaml_for_update
+    _yaml.parse_yaml_for_update = lambda text, path: (
+        _yaml.parse_yaml(text, path) if str(path).endswith("dvc.lock") else with_comments(text, path)
+    )
 
 
 def answer(connection: socket.socket, place: Path) -> None:
@@ -128,7 +139,8 @@ def status_of(module: str, arguments: list[str], folder: str, environment: dict[
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv, sys.path[0] = [module, *arguments], folder
+    sys.argv = [module, *arguments]
+    sys.path[:1] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.orig_argv = [sys.executable, "-m", module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ CHANGE_NO_RESULT = {
 }
 
 
+@functools.cache
 def imports(path: Path, root: Path = ROOT) -> set[str]:
     """The modules of the project that a file imports anywhere, as paths from the root. Empty modules are omitted."""
     found: set[str] = set()

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Self
 
@@ -70,11 +69,12 @@ class Project:
     def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
         """Run a command, which must exit with `status`. Returns its output, including standard error.
 
-        In tests, DVC and Snakemake are forks (tests/forked.py).
+        In tests, DVC, Snakemake and the modules of `pipeline` are forks (tests/forked.py).
         """
         command = self.command(*arguments, **environment)
-        if self.forked and arguments[0] in ("dvc", "snakemake"):
-            ended, printed = forked.run(arguments[0], arguments[1:], command["cwd"], command["env"])
+        words = arguments[2:] if arguments[:2] == ("python", "-m") else arguments
+        if self.forked and (words[0] in ("dvc", "snakemake") or words[0].startswith("pipeline.")):
+            ended, printed = forked.run(words[0], words[1:], command["cwd"], command["env"])
         else:
             done = subprocess.run(**command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
             # concurrent writes of a progress bar and a line can split a character
@@ -101,6 +101,8 @@ def kill(command: dict, moment: float) -> None:
         process = subprocess.Popen(
             **command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        time.sleep(moment)
-        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            process.wait(moment)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
         status, moment = process.wait(), 0.7 * moment

@@ -4,9 +4,12 @@ The copy has the files that the workflow reads. A stub stage writes a digest of 
 of its outputs, all as dvc.yaml declares them. It appends its name to work/ran.
 """
 
+import functools
 import shutil
 from pathlib import Path
 
+import pytest
+from dvc.dependency import param
 from dvc.repo import Repo
 
 from tests.imports import STAGES
@@ -96,7 +99,8 @@ class StubProject(Project):
 
     def stale(self) -> set[str]:
         """The stages that `dvc status` lists. DVC runs in this process, which saves a process."""
-        with Repo(str(self.root)) as repo:
+        with pytest.MonkeyPatch.context() as patch, Repo(str(self.root)) as repo:
+            patch.setattr(param, "load_path", functools.cache(param.load_path))  # as the Snakefile does
             return {name.rpartition(":")[2] for name in repo.status()}  # names are relative to this process's folder
 
     def planned(self, *targets: str) -> list[str]:

@@ -122,7 +122,7 @@ def test_a_module_that_is_renamed_passes_without_a_word(project):
 
 def test_code_that_is_not_in_git_is_named(project):
     append(project, MODEL, "\n# never committed\n")
-    project.snakemake()
+    project.run("dvc", "repro", "--single-item", TRAIN)
     project.run("git", "checkout", "--quiet", MODEL)
     append(project, MODEL, "\n# and a comment\n")
     shutil.rmtree(project.root / ".dvc/cache/runs")

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import random
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from dvc.dependency import param
 from dvc.repo import Repo
 from ruamel.yaml import YAML
 
@@ -29,6 +29,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.corpora.monolingual import normalise, write_raw
 from pipeline.corpora.transfer import PATIENT
+from pipeline.costs import speed
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
@@ -36,7 +37,7 @@ from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load, parse
 from pipeline.settings.selection import run_settings
-from tests import in_process
+from tests import forked, in_process
 from tests.imports import ROOT
 from tests.pages import edges
 from tests.projects import kill
@@ -631,17 +632,12 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monk
     assert common_set(load(), ["forward", "augmented"]) == "own-test", "the same text under two names"
     with pytest.raises(UserError, match="translations of two sets"):
         common_set(load(), ["forward", "reverse"])
+    monkeypatch.setattr(speed, "SECONDS", 0.1)
+    monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
     for command in ("plan", "status"):
-        done = subprocess.run(
-            [sys.executable, "-m", f"pipeline.commands.{command}"],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-        assert "own-bt" in done.stdout
-        assert command == "status" or "reverse_score@own" in done.stdout
+        status, out, errors = in_process.started([f"pipeline.commands.{command}"])
+        assert status == 0 and "own-bt" in out, errors
+        assert command == "status" or "reverse_score@own" in out
 
 
 @pytest.mark.slow
@@ -649,8 +645,10 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monk
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
     folder, stages = made
     before = {name: content for name, content in contents(folder).items() if not name.startswith("work/")}
-    start = {"args": [sys.executable, "-m", *stages[f"{kind}@own-bt"]], "cwd": folder}
-    start["env"] = {**os.environ, "PYTHONPATH": str(ROOT)}
+    module, *arguments = stages[f"{kind}@own-bt"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    start = {"args": [sys.executable, "-m", module, *arguments], "cwd": folder, "env": environment}
     kill(start, random.Random(kind).uniform(3, 6))
-    subprocess.run(**start, check=True, capture_output=True)
+    status, said = forked.run(module, arguments, folder, environment)
+    assert status == 0, said
     assert {name: content for name, content in contents(folder).items() if not name.startswith("work/")} == before

@@ -561,7 +561,7 @@ def test_an_edit_and_a_deletion_of_own_text_are_noticed_by_both_tools(built, tmp
         assert "download@demo" in project.planned()
         project.run("dvc", "repro", "--single-item", "download@demo")
         assert project.ran() == ["download@demo"]
-        assert "download@demo" not in project.planned()
+        assert "download@demo" not in project.stale()
     elsewhere.unlink()
     for tool in (("dvc", "repro"), ("snakemake", "--dry-run")):
         assert "text/my.en" in project.run(*tool, status=255 if tool[0] == "dvc" else 1)

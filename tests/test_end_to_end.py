@@ -51,9 +51,7 @@ def project(tmp_path_factory):
 
 def finished(project: Project, stage: str) -> str:
     """Run the stage's command, which must succeed. Returns what it prints."""
-    done = subprocess.run(**command(project, stage), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    return project.run(*command(project, stage)["args"])
 
 
 def wait_for(pattern: str, folder: Path, process: subprocess.Popen) -> None:
@@ -180,11 +178,10 @@ def test_every_decoder_was_tried():
 
 def test_the_shell_translates_the_test_set_to_the_same_bytes(project):
     expected = (project.root / f"scores/{RUN}/translations/test.average.txt").read_bytes()
-    for form in ("raw", "normalised"):
-        with open(project.root / f"data/sets/demo-test/{form}.en") as text:
-            command = project.command("python", "-m", "pipeline.commands.translate", RUN)
-            done = subprocess.run(**command, stdin=text, capture_output=True, check=True)
-        assert done.stdout == expected and done.stderr == b"", form
+    text = b"".join((project.root / f"data/sets/demo-test/{form}.en").read_bytes() for form in ("raw", "normalised"))
+    command = project.command("python", "-m", "pipeline.commands.translate", RUN)
+    done = subprocess.run(**command, input=text, capture_output=True, check=True)
+    assert done.stdout == 2 * expected and done.stderr == b""
 
 
 def test_the_server_translates_the_test_set_to_the_same_text(project):
@@ -329,9 +326,8 @@ def test_a_state_of_other_code_is_neither_adopted_nor_lost_in_silence(project):
     text = code.read_text()
     code.write_text(text + "\n# an edit\n")
     try:
-        refused = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False)
-        assert refused.returncode == 1
-        assert "adopt" in refused.stderr and "anew" in refused.stderr and "Traceback" not in refused.stderr
+        refused = project.run(*command(project, TRAIN)["args"], status=1)
+        assert "adopt" in refused and "anew" in refused and "Traceback" not in refused
         project.run("python", "-m", "pipeline.commands.adopt", RUN)
         assert "resuming at step" in finished(project, TRAIN)
     finally:
@@ -344,6 +340,5 @@ def test_a_state_of_other_code_is_neither_adopted_nor_lost_in_silence(project):
 def test_a_second_trainer_is_refused(project, monkeypatch):
     monkeypatch.chdir(project.root)
     with workspace.lock(RUN):
-        second = subprocess.run(**command(project, TRAIN), capture_output=True, text=True, check=False)
-    assert second.returncode == 1
-    assert "another process" in second.stderr and "Traceback" not in second.stderr
+        second = project.run(*command(project, TRAIN)["args"], status=1)
+    assert "another process" in second and "Traceback" not in second

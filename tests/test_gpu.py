@@ -59,8 +59,11 @@ def texts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(texts, tmp_path_factory):
     out = tmp_path_factory.mktemp("gpu") / "data"
+    params = prepare.load()
+    params["models"]["tiny"]["model"] = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "DEV", 40)
+        patch.setattr(prepare, "load", lambda: params)
         prepare.main(prepare.options().parse_args([*texts, "--out", str(out), "--pairs", "300", "--pieces", "300"]))
     return out
 

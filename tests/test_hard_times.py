@@ -191,10 +191,10 @@ def test_a_signal_to_snakemake_waits_for_no_lock_of_the_code_that_it_interrupts(
 
 
 def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(project):
-    project.edit("params.yaml", "    nfc: true ", "    nfc: false ")
+    project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
     assert "clock skew" in project.run("snakemake", "--cores", "2", status=1, STUB_CLOCK="back")
     ran = [*project.ran(), *project.snakemake()]
-    assert ran[0] == "normalise@demo" and ran[-1] == "report" and len(ran) == len(set(ran)) == 9
+    assert ran == ["decode@demo-tiny", "score@demo-tiny", "report"]
     assert project.planned() == [] and project.repro() == []
 
 

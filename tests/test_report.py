@@ -33,6 +33,8 @@ from pipeline.reporting import (
     pairs,
     paper_tables,
     run_tables,
+    searches,
+    values,
 )
 from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.deltas import comparison
@@ -41,7 +43,7 @@ from pipeline.reporting.headlines import headlines
 from pipeline.reporting.lines import looks, short, spread
 from pipeline.reporting.page import page
 from pipeline.reporting.published import BASE, TABLE2, TABLE3
-from pipeline.reporting.studies import studies
+from pipeline.reporting.studies import is_control, studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
 from pipeline.settings.digest import digest
 from pipeline.settings.params import languages
@@ -576,6 +578,17 @@ def test_the_records_in_git_load_with_an_estimate_or_the_reason_for_none(params)
     records = evidence.records(params, ROOT / "results")
     assert records and all(run.cost.reason or run.cost.flops for run in records)
     assert all(row["total"] > 1e12 for row in rows_of(cost_tables.operations(records)))
+
+
+@pytest.mark.slow
+def test_every_record_in_git_is_on_the_page(params):
+    folder = ROOT / "results"
+    runs, decoded = evidence.records(params, folder), decodings.records(folder)
+    searched = report.Searched(values.records(folder))
+    files = report.report({**params, "runs": {}}, runs, (), decoded, None, searched, searches.records(folder))
+    text = Page(files["index.html"]).text.replace("\N{NON-BREAKING HYPHEN}", "-")
+    assert [path.stem for path in folder.rglob("*.json") if path.stem not in text] == []
+    assert [run.name for run in runs if f"Loss of {run.name}" not in files["index.html"] and not is_control(run)] == []
 
 
 MISSING = "nothing at all"

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from pipeline.settings.params import load
 from pipeline.settings.searches import search
 from pipeline.tracking.searches import mirror_search
 from pipeline.training.trials import STARTUP, Trials
-from tests import in_process
+from tests import forked, in_process
 from tests.browser import pictures
 from tests.imports import ROOT
 from transformer.config.decoding import DecodingConfig
@@ -241,6 +242,7 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"}
 DATA = ("--data", "data/demo/binarised", "--vocabulary", "data/demo/vocabulary.model")
 ARGUMENTS = ("small", *DATA, "--dev", "data/sets/demo-dev", "--out", "scores/searches/small.json")
 ARGUMENTS += ("--times", "work/times/searches/small.json")
@@ -254,20 +256,18 @@ class Folder:
         self.root, self.out = root, root / "scores/searches/small.json"
         write_params(root, **search_settings)
 
-    def start(self, **environment: str) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-m", "pipeline.search", *ARGUMENTS],
-            cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off", **environment},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self) -> subprocess.Popen:
+        command = [sys.executable, "-m", "pipeline.search", *ARGUMENTS]
+        return subprocess.Popen(command, cwd=self.root, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
 
     def run(self, status: int = 0, **environment: str) -> str:
         """Run the search. Returns what it prints."""
-        process = self.start(**environment)
-        said = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == status, said
+        return self.stage("search", ARGUMENTS, status, **environment)
+
+    def stage(self, name: str, arguments: Sequence[str], status: int = 0, **environment: str) -> str:
+        """Run the command of a stage, which must exit with `status`. Returns what it prints."""
+        ended, said = forked.run(f"pipeline.{name}", arguments, self.root, {**ENVIRONMENT, **environment})
+        assert ended == status, said
         return said
 
     def states(self, trial: int) -> list[Path]:
@@ -299,9 +299,7 @@ def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeyp
     with open("params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
     outputs = ("--out", "models/best", "--scores", "scores/best", "--times", "work/times/best.json")
-    arguments = [sys.executable, "-m", "pipeline.train", BEST, *DATA, *outputs]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(arguments, env=environment, check=True, capture_output=True, timeout=PATIENCE)
+    searched.stage("train", [BEST, *DATA, *outputs])
     assert json.loads(Path("scores/best/training.json").read_text())["dev_loss"] == min(values)
 
 
@@ -380,9 +378,7 @@ def test_a_trial_of_minutes_ends_in_time_and_its_dev_bleu_is_that_of_its_weights
     with open(folder.root / "params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
     outputs = ("--out", "models/run", "--scores", "scores/run", "--times", "work/times/run.json")
-    arguments = [sys.executable, "-m", "pipeline.train", "run", *DATA, *outputs]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(arguments, cwd=folder.root, env=environment, check=True, capture_output=True, timeout=PATIENCE)
+    folder.stage("train", ["run", *DATA, *outputs])
     monkeypatch.chdir(folder.root)
     decoding = read(DecodingConfig, {**params["base"]["decoding"], "extra_length": 5, "threads": 1}, "test")
     weights = step_files(Path("models/run"))[-1][1]

@@ -167,13 +167,13 @@ def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training
 @pytest.mark.slow
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
     """benchmarks/long_run.py measures memory too, over more steps."""
-    config = training_settings(steps=300, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3, patience=1000)
+    config = training_settings(steps=90, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3, patience=1000)
     trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
     trainer.save_every_seconds = -1
     seen = []
 
     def stop():
-        if trainer.state.step in (30, 299):
+        if trainer.state.step in (30, 89):
             seen.append((len(os.listdir("/proc/self/fd")), len(files(tmp_path))))
         return False
 

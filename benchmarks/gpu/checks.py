@@ -97,14 +97,16 @@ def packed_equals_padded(bench: Bench) -> str:
 
 
 def compiled_equals_eager(bench: Bench) -> str:
-    """Compiled layers give the same loss and gradients on packed and padded rows."""
+    """Compiled layers give the same loss and gradients on packed and padded rows.
+
+    A CPU, which compiles for ten seconds a case, checks padded rows in float32 and packed rows in bfloat16 only.
+    """
     eager, compiled = (bench.network(checked(bench)) for _ in range(2))
     bench.compile(compiled)
-    said = []
-    for precision in NEAR:
-        for batch in layouts(bench)[:2]:
-            said.append(compared(measured(compiled, batch, precision), measured(eager, batch, precision), precision))
-    return "; ".join(said)
+    cases = [(precision, batch) for precision in NEAR for batch in layouts(bench)[:2]]
+    if bench.device.type == "cpu":
+        cases = [cases[0], cases[3]]
+    return "; ".join(compared(measured(compiled, batch, of), measured(eager, batch, of), of) for of, batch in cases)
 
 
 def resumed_equals_uninterrupted(bench: Bench) -> str:
