@@ -120,7 +120,7 @@ def differences(path: Path, _: str) -> str:
     rows = []
     for row in rows_of(path):
         if row["run"]:
-            paper, ours = (f"{float(row[f'PPL %, {whose}']):+.0f}%" for whose in ("paper", "ours"))
+            paper, ours = (f"{round(float(row[f'PPL %, {whose}'])):+}%" for whose in ("paper", "ours"))
             bleu = [f"{float(row['BLEU, paper']):+.1f}", difference(row, "BLEU, ours")]
             rows.append([row["the paper's change"], *bleu, paper, ours, row["our change"]])
     return table(columns, rows)

@@ -918,6 +918,7 @@ CLAIMED = {  # the settings, and the worsened sentences in the translation of th
     "deep": ({"N": 4}, 30),
     "dropout": ({"dropout": 0.0}, 5),
     "learned": ({"positions": "learned"}, 6),
+    "unscaled": ({"attention": "dot_product"}, 30),
     "fast": ({"schedule": "no_warmup"}, 1),
     "pre-fast": ({"norm": "pre", "schedule": "no_warmup"}, 2),
     "pre": ({"norm": "pre"}, 6),
@@ -950,15 +951,18 @@ def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
         "deep": ("Table 3, C", "holds"),
         "dropout": ("Table 3, D", "not decided"),  # it is the base's first seed again
         "learned": ("Table 3, E", "no difference found"),
+        "unscaled": ("3.2.1", "contradicted"),
         "fast": ("Xiong et al. 2020", "holds"),
         "pre-fast": ("Xiong et al. 2020", "differs"),
     }  # nothing is claimed about pre-norm alone
     changes = {row["run"]: row["our change"] for row in table}
     assert changes["pre-fast"] == changes["fast"] == "schedule warmup → no_warmup", "pre-fast is compared with pre"
-    worse, agreeing = tmp_path / "scores/deep/translations/dev.last.txt", compared.agreeing
-    worse.write_text("\n".join(worsened(1)).replace("Mann", "Kind").replace("Garten", "Haus") + "\n", encoding="utf-8")
+    agreeing, worse = compared.agreeing, "\n".join(worsened(1)).replace("Mann", "Kind").replace("Garten", "Haus") + "\n"
+    for run in ("deep", "unscaled"):
+        (tmp_path / f"scores/{run}/translations/dev.last.txt").write_text(worse, encoding="utf-8")
     compared = comparison(studies(claimed, known(claimed, tmp_path)), Bootstrap(tmp_path / "sets", scoring(claimed)))
-    assert {row["run"]: row["found"] for row in rows_of(claims.table(compared))}["deep"] == "the training failed"
+    result = {row["run"]: row["found"] for row in rows_of(claims.table(compared))}
+    assert (result["deep"], result["unscaled"]) == ("the training failed", "holds"), "scaling is for the training"
     assert (agreeing[1], compared.agreeing[1]) == (5, 4), "deep is no longer counted"
     without = [run for run in known(claimed, tmp_path) if run.name != "pre"]
     compared = comparison(studies(claimed, without), Bootstrap(tmp_path / "sets", scoring(claimed)))

@@ -71,6 +71,9 @@ CLAIMS = (
 )
 
 
+OF_TRAINING = ("schedule", "attention")  # the claims about these settings are about whether a training succeeds
+
+
 def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
     """The claim about the setting that changes from `old` to `new`. d_k and d_v may change with another setting."""
     changed = differing(new, old)
@@ -91,8 +94,7 @@ def table(compared: Comparison) -> Table | None:
         claim = claim_about(new, old)
         predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
         if claim and predicted is not None:
-            # The claims about the schedule are about whether a training succeeds.
-            failed = own.failed and claim.setting != "schedule"
+            failed = own.failed and claim.setting not in OF_TRAINING
             result = "the training failed" if failed else verdict(predicted, own.bleu, compared.seeds)
             rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])
     says = (
