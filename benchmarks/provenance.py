@@ -12,7 +12,7 @@ MEASURED = ("transformer/**/*.py", "benchmarks/gpu/*.py", "benchmarks/profile.py
 
 
 class Table(TypedDict):
-    """All cells are strings. A value that was not measured is a dash, or an empty string in tables of benchmarks.text."""
+    """All cells are strings. A value that was not measured is a dash."""
 
     columns: list[str]
     rows: list[list[str]]

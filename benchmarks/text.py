@@ -148,7 +148,7 @@ def encoding_row(pairs: int, result: Result) -> list[str]:
 
 def memory_row(pairs: int, result: Result, disk: float) -> list[str]:
     """A row of the table with the header MEMORY."""
-    peaks = [f"{result[key].peak:.0f}" if key in result else "" for key in (*OURS, "learn_bpe", "lists", "arrays")]
+    peaks = [f"{result[key].peak:.0f}" if key in result else "–" for key in (*OURS, "learn_bpe", "lists", "arrays")]
     return [f"{pairs:,}", *peaks, f"{disk:.1f} GB"]
 
 
@@ -157,7 +157,7 @@ def learning_row(pairs: int, result: Result) -> list[str]:
     ours, theirs = result["learn_bpe"], result.get("training")
     cells = [f"{pairs:,}", f"{ours.seconds:.1f} s"]
     if theirs is None:
-        return [*cells, "", "", f"{ours.peak:.0f}"]
+        return [*cells, "–", "–", f"{ours.peak:.0f}"]
     ratio = f"{ours.seconds / theirs.seconds:.2f}"
     return [*cells, f"{theirs.seconds:.1f} s", ratio, f"{ours.peak:.0f}", f"{theirs.peak:.0f}"]
 
@@ -179,7 +179,7 @@ def growth(results: dict[int, Result]) -> str:
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    full = [header, ["---"] * len(header), *(row + [""] * (len(header) - len(row)) for row in rows)]
+    full = [header, ["---"] * len(header), *(row + ["–"] * (len(header) - len(row)) for row in rows)]
     return "\n".join("| " + " | ".join(row) + " |" for row in full)
 
 
