@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.reporting.evidence import Evidence, alike
 from pipeline.reporting.published import BASE
+from pipeline.settings.params import text_corpus
 
 # What the literature says about the settings that a study varies. The first entry that contains all of them is used.
 CLAIMS = (
@@ -104,9 +105,9 @@ def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
     """Return what identifies the dev and test sets of a corpus or back-translation. They may be those of other corpora."""
-    made = [params, *params.get("studies", {}).values()]
-    back_translations = {name: back for of in made for name, back in (of.get("back_translations") or {}).items()}
-    entry = params["corpora"].get(back_translations.get(corpus, {}).get("corpus", corpus))
+    made = [*params.get("studies", {}).values(), params]  # the selection takes precedence
+    back_translations = {name: back for of in made for name, back in of.get("back_translations", {}).items()}
+    entry = params["corpora"].get(text_corpus({"back_translations": back_translations}, corpus))
     if entry is None:
         return corpus
     return repr((entry["languages"], *(entry.get("download", {}).get(name, corpus) for name in ("dev", "test"))))
