@@ -74,7 +74,7 @@ def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -
     """Raise UserError if params.yaml states another run than the one that was trained, whose scores would be recorded."""
     _, model, training = run_settings(params, known.run)
     now = vars(model) | vars(training)
-    changed = [key for key, value in known.settings.items() if now[key] != value]
+    changed = [key for key, value in now.items() if known.settings[key] != value]
     data_sum = within(evidence.read(scores / "corpora" / known.corpus / "binarise.json"), "data_sum")
     if data_sum not in (None, known.at("training", "data_sum")):
         changed.insert(0, "corpus")

@@ -1,4 +1,4 @@
-"""Claims of the paper and of Xiong et al. 2020 about changes of the base model, and what our runs found."""
+"""Claims of the paper and of later papers about changes of the base model, and what our runs found."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,6 +68,9 @@ CLAIMS = (
     Claim("3.2.1", "dot products that are not scaled are worse where d_k is large", "attention", unscaled_is_worse),
     Claim("Xiong et al. 2020", "post-norm, the paper's, needs the warm-up", "schedule", needs_warmup, norm="post"),
     Claim("Xiong et al. 2020", "pre-norm does not need the warm-up", "schedule", no_difference, norm="pre"),
+    Claim("L. Wu et al. 2021", "R-Drop improves BLEU", "r_drop", on_is_better),
+    Claim("Provilkov et al. 2020", "BPE-dropout improves BLEU", "bpe_dropout", on_is_better),
+    Claim("Loshchilov and Hutter 2019", "decoupled weight decay generalises better", "weight_decay", on_is_better),
 )
 
 

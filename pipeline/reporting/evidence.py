@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.settings.digest import digest
+from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import read_times
@@ -75,7 +76,7 @@ class Evidence:
     corpus: str
     model: str
     differences: dict[str, Any]
-    settings: dict[str, Any]  # of model and training: of the finished training, else of params.yaml
+    settings: dict[str, Any]  # of model and training: of the finished training, else of params.yaml; with bpe_dropout
     recorded: bool
     parts: dict[str, dict | None]
     cost: Cost
@@ -192,13 +193,30 @@ def checked(part: str, value: Any, where: str) -> dict | None:
     return value
 
 
-def settings_of(training: dict | None, where: str) -> dict[str, Any]:
-    """The settings of the model and of the training; {} without a training."""
+def text_entry(params: Mapping, corpus: str) -> Mapping | None:
+    """Return the entry of `corpora` with the text of a run, or None if params.yaml does not have it.
+
+    For a back-translation, which need not be selected, this is the entry with its real pairs.
+    """
+    made = [*params.get("studies", {}).values(), params]  # the selection takes precedence
+    back_translations = {name: back for of in made for name, back in of.get("back_translations", {}).items()}
+    return params["corpora"].get(text_corpus({"back_translations": back_translations}, corpus))
+
+
+def bpe_dropout(params: Mapping, corpus: str) -> float:
+    """Return `bpe_dropout` of a corpus in params.yaml. A training does not record it."""
+    own = (text_entry(params, corpus) or {}).get("vocabulary", {})
+    return {**params["base"]["vocabulary"], **own}.get("bpe_dropout", 0.0)
+
+
+def settings_of(params: Mapping, corpus: str, training: dict | None, where: str) -> dict[str, Any]:
+    """The settings of the model and of the training, and bpe_dropout of the corpus; {} without a training."""
     if not training:
         return {}
     of = training["settings"]
-    model = read_saved(ModelConfig, of["model"], f"{where}: settings.model")
-    return vars(model) | vars(read_saved(TrainingConfig, of["training"], f"{where}: settings.training"))
+    model = vars(read_saved(ModelConfig, of["model"], f"{where}: settings.model"))
+    settings = vars(read_saved(TrainingConfig, of["training"], f"{where}: settings.training"))
+    return model | settings | {"bpe_dropout": bpe_dropout(params, corpus)}
 
 
 def selected(params: Mapping, scores: Path, times: Path) -> list[Evidence]:
@@ -208,7 +226,8 @@ def selected(params: Mapping, scores: Path, times: Path) -> list[Evidence]:
 
 def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
     """Return a run of params.yaml with the score files and times that exist."""
-    folder, (corpus, *now) = scores / run, run_settings(params, run)
+    folder, (corpus, *own) = scores / run, run_settings(params, run)
+    now = vars(own[0]) | vars(own[1]) | {"bpe_dropout": bpe_dropout(params, corpus)}
     entries, translations = dict(params["runs"][run]), folder / "translations"
     parts = {part: checked(part, read(folder / file), str(folder / file)) for part, file in PARTS.items()}
     for part, (file, made) in TIMES.items():
@@ -220,7 +239,7 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
         corpus=corpus,
         model=entries["model"],
         differences={key: value for key, value in entries.items() if key not in ("corpus", "model")},
-        settings=settings_of(parts["training"], str(folder / PARTS["training"])) or vars(now[0]) | vars(now[1]),
+        settings=settings_of(params, corpus, parts["training"], str(folder / PARTS["training"])) or now,
         recorded=False,
         parts=parts,
         cost=cost_of(parts, params, str(times / run / TIMES["timing"][0])),
@@ -256,7 +275,7 @@ def of_record(params: Mapping, path: Path) -> Evidence:
     return Evidence(
         **strings,
         differences=dict(mapping(record.get("differences"), f"{path}: differences")),
-        settings=settings_of(parts["training"], f"{path}: training"),
+        settings=settings_of(params, strings["corpus"], parts["training"], f"{path}: training"),
         recorded=True,
         parts=parts,
         cost=cost_of(parts, params, f"{path}: timing"),

@@ -99,6 +99,7 @@ BASE = MappingProxyType(
         "label_smoothing": 0.1,
         "r_drop": 0.0,
         "weight_decay": 0.0,
+        "bpe_dropout": 0.0,
         "schedule": "warmup",
         "warmup": 4000,
         "lr_scale": 1.0,

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.reporting.evidence import Evidence, alike
+from pipeline.reporting.evidence import Evidence, alike, text_entry
 from pipeline.reporting.published import BASE
-from pipeline.settings.params import text_corpus
 
 # What the literature says about the settings that a study varies. The first entry that contains all of them is used.
 CLAIMS = (
@@ -69,7 +68,7 @@ class Study:
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
         if len(self.corpora) > 1:
-            return "Perplexities of models with different vocabularies cannot be compared."
+            return "Perplexities can be compared only between models with equal vocabularies."
         sums = {run.at("training", "data_sum") for run in self.runs} - {None}
         return "Not all runs were trained on the same data, which also moves their scores." if len(sums) > 1 else ""
 
@@ -105,9 +104,7 @@ def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
     """Return what identifies the dev and test sets of a corpus or back-translation. They may be those of other corpora."""
-    made = [*params.get("studies", {}).values(), params]  # the selection takes precedence
-    back_translations = {name: back for of in made for name, back in of.get("back_translations", {}).items()}
-    entry = params["corpora"].get(text_corpus({"back_translations": back_translations}, corpus))
+    entry = text_entry(params, corpus)
     if entry is None:
         return corpus
     return repr((entry["languages"], *(entry.get("download", {}).get(name, corpus) for name in ("dev", "test"))))
