@@ -245,7 +245,7 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
     answer = run_python("-m", "pipeline.commands.track")
-    assert answer.stdout == f"1 runs and 0 searches from scores/ are now in sqlite:///{project}/rebuilt.db\n"
+    assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has the runs (1) and searches (0) of scores/\n"
     assert not answer.stderr
     assert content() == mirrored_live
 

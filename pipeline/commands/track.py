@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
     for path in searches:
         if error := attempt(mirror_search, path, set(), True):
             raise UserError(f"{path}: {error}")
-    print(f"{len(folders)} runs and {len(searches)} searches from {arguments.scores}/ are now in {shown_uri()}")
+    print(f"{shown_uri()} now has the runs ({len(folders)}) and searches ({len(searches)}) of {arguments.scores}/")
 
 
 if __name__ == "__main__":
