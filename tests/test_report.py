@@ -979,6 +979,7 @@ def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
         "fast": ("Xiong et al. 2020", "holds"),
         "pre-fast": ("Xiong et al. 2020", "differs"),
     }  # nothing is claimed about pre-norm alone
+    assert "pre-fast is compared with pre." in claims.table(compared).notes[0]
     changes = {row["run"]: row["our change"] for row in table}
     assert changes["pre-fast"] == changes["fast"] == "schedule warmup → no_warmup", "pre-fast is compared with pre"
     agreeing, worse = compared.agreeing, "\n".join(worsened(1)).replace("Mann", "Kind").replace("Garten", "Haus") + "\n"

@@ -103,8 +103,12 @@ def table(compared: Comparison) -> Table | None:
     says = (
         "A claim is decided if the interval does not contain 0 and the difference is larger than the distance of any seed "
         f"of the base from their mean. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and "
-        "decides nothing about the setting."
+        "decides nothing about the setting. The claims on the schedule and on scaling are about whether a training "
+        "succeeds, so a failed training decides them."
     )
+    for own in compared.ours:
+        if own.base not in compared.study.bases:
+            says += f" {own.run.name} is compared with {own.base.name}."
     title = f"Published claims, tested by {compared.study.name}"
     return Table("claims", title, columns, rows, [f"{note(compared)} {says}"]) if rows else None
 
