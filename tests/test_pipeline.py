@@ -313,8 +313,8 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         ("  K80: 2.8\n", "  K80: 2.8\n  A100: 19.5\n", {"report"}),
         ("models:\n", "models:\n  new: {model: {}, training: {}, averaging: {}, decoding: {}}\n", set()),
         (
-            "  multi30k:\n",
-            "  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n  multi30k:\n",
+            "\ncorpora:\n",
+            "\ncorpora:\n  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n",
             set(),
         ),
     ],

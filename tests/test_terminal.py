@@ -175,7 +175,7 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
         "stale    flops@demo-tiny: scores/demo-tiny/flops.json is deleted",
         "waiting  report: for score@demo-tiny, flops@demo-tiny",
     ]
-    with at_work(project, "snakemake", "--cores", "2"):
+    with at_work(project, "snakemake", "--cores", "2", "score@demo-tiny"):  # no other stage ends when it is killed
         place = {
             "pid": 1,
             "when": time.time(),
@@ -189,6 +189,9 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
         (project.root / "work/progress/score@demo-tiny.json").write_text(json.dumps({**place, "note": ""}))
         assert "running  score@demo-tiny: test, sentence 3 of 10, 1 min 5 s left" in status(project)
     assert not [line for line in status(project) if line.startswith("running")], "the killed processes are gone"
+    (project.root / "dvc.lock").write_text("schema: '2.0'\nstages:\n  report", encoding="utf-8")
+    printed = project.run("python", "-m", "pipeline.commands.status", status=1)
+    assert printed.startswith("status: dvc.lock is incomplete: ") and printed.count("\n") == 1
 
 
 def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):

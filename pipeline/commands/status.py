@@ -7,6 +7,7 @@ Reads DVC's index and dvc.lock without DVC's locks, so it also works while stage
 
 import argparse
 import functools
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.settings.params import load
 from pipeline.workflow import stage
+from pipeline.workflow.lock_file import LOCK, whole
 from pipeline.workflow.progress import place_of
 from pipeline.workflow.results import results, table
 from transformer.config.reading import UserError
@@ -35,7 +37,10 @@ class State:
 
 
 def states() -> list[State]:
-    """Return the states of all stages, in the order in which they run. Raises UserError if DVC cannot read the project."""
+    """Return the states of all stages, in the order in which they run. Raises UserError if DVC cannot read the project.
+
+    DVC writes dvc.lock non-atomically, so an incomplete dvc.lock is read again for two seconds.
+    """
     import networkx
     from dvc.dependency import param
     from dvc.exceptions import DvcException
@@ -44,6 +49,11 @@ def states() -> list[State]:
     from pipeline.workflow.rwlock import writing
 
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
+    deadline = time.monotonic() + 2
+    while LOCK.exists() and not whole(LOCK.read_bytes()):
+        if time.monotonic() > deadline:
+            raise UserError(f"{LOCK} is incomplete: a process was killed while DVC wrote it; `snakemake` restores it")
+        time.sleep(0.1)
     found: dict[str, State] = {}
     try:
         with Repo() as repo:
