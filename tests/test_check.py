@@ -240,6 +240,7 @@ def test_every_key_of_base_must_be_there(params):
             "1200 steps or, if patience ends the training, the steps up to 120",
         ),
         ("models.tiny.training.checkpoint_every", 400, "the 3 checkpoints that 1200 steps write"),
+        ("models.tiny.training.checkpoint_every", 500, "the 3 checkpoints that 1200 steps write"),
         ("studies.demo.runs.demo-tiny.h", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 128"),
         ("studies.demo.runs", {}, "studies.yaml: demo.runs is empty"),
         ("studies.demo.runz", {}, "studies.yaml: demo.runz: unknown key; did you mean 'runs'?"),

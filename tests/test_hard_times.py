@@ -1,5 +1,6 @@
 """A lost cache, a read-only folder, two tools at once, a clock set back: one line reports each, and nothing is lost."""
 
+import argparse
 import ctypes
 import json
 import os
@@ -14,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from ruamel.yaml import YAML
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from pipeline.workflow import rwlock
+from pipeline.workflow import rwlock, stage
 from pipeline.workflow.lock_file import KEPT, LOCK, keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
@@ -227,3 +230,13 @@ def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_pat
     assert done.returncode == 1
     assert done.stderr.startswith("report: [Errno 13] Permission denied: 'reports/") and done.stderr.count("\n") == 1
     assert [path.read_text() for path in (tmp_path / "reports").iterdir()] == ["the old report"]
+
+
+def test_a_stage_without_memory_ends_in_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["train"])
+    for allocate in (torch.empty, np.ones):
+        with pytest.raises(SystemExit) as ended:
+            stage.run(lambda _, allocate=allocate: allocate(10**15), argparse.ArgumentParser("train"), checked=False)
+        assert ended.value.code == 1 and capsys.readouterr().err.startswith(
+            "train: out of memory; take a smaller model"
+        )

@@ -342,15 +342,20 @@ def test_damaged_data_end_a_search_before_its_first_trial(corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_trial_with_a_refused_whole_number_is_pruned_and_the_search_goes_on(corpus, tmp_path):
-    folder = Folder(corpus, tmp_path, steps=2, space={"d_model": {"low": 32, "high": 36, "scale": "linear"}})
+def test_a_trial_of_a_refused_or_too_large_model_is_pruned_and_the_search_goes_on(corpus, tmp_path):
+    space = {"d_model": {"low": 32, "high": 36, "scale": "linear"}, "d_ff": [64, 2**31 - 1]}  # 275 GB
+    folder = Folder(corpus, tmp_path, steps=2, trials=4, seed=3, space=space)
     folder.run()
     trials = json.loads(folder.out.read_text())["trials"]
     odd = {trial["trial"]: trial["settings"]["d_model"] % 2 == 1 for trial in trials}
     assert set(odd.values()) == {False, True}, "another seed is needed, to have valid and refused trials"
+    huge = {trial["trial"]: trial["settings"]["d_ff"] > 64 and not odd[trial["trial"]] for trial in trials}
+    assert set(huge.values()) == {False, True}, "another seed is needed, to have small and large models"
     for trial in trials:
-        assert trial["state"] == ("pruned" if odd[trial["trial"]] else "complete")
-        assert ("searches.small.space.d_model" in trial["why"]) == odd[trial["trial"]]
+        number = trial["trial"]
+        assert trial["state"] == ("pruned" if odd[number] or huge[number] else "complete")
+        assert ("searches.small.space.d_model" in trial["why"]) == odd[number]
+        assert ("out of memory in making the model" in trial["why"]) == huge[number]
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def check_runs(params: Mapping) -> None:
         _, _, training = run_settings(params, name)
         model = params["runs"][name]["model"]
         wanted = section(params, "models", model, "averaging", AveragingConfig).checkpoints
-        written, why = training.steps // training.checkpoint_every, ""
+        written, why = math.ceil(training.steps / training.checkpoint_every), ""
         if training.patience:  # the training ends at the earliest step if the first dev loss is the lowest
             earliest = training.evaluate_every * (training.patience + 1)
             first = training.steps % training.checkpoint_every or training.checkpoint_every

@@ -1,6 +1,7 @@
 """The trials of a search for settings: Optuna's study in an SQLite file. A killed search continues its study.
 
-The samples of trial n depend on the seed, on n and on the earlier trials. They do not depend on the number of starts.
+The samples of trial n depend on the seed, on n and on the earlier trials. They do not depend on the number of starts,
+unless a process is killed between two samples of one trial.
 Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
 median of the completed trials at the same fraction of the budget, or if its training failed (UserError).
 """

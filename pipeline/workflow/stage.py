@@ -1,4 +1,7 @@
-"""The command line of stages and commands. UserError, OSError and interrupts end in one line and a status, no traceback."""
+"""The command line of stages and commands.
+
+UserError, OSError, a lack of memory and interrupts end in one line and a status, no traceback.
+"""
 
 import argparse
 import os
@@ -32,6 +35,14 @@ def run(
         status = main(arguments)
     except (UserError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        status = 1
+    except (RuntimeError, MemoryError) as error:
+        from transformer.memory import out_of_memory  # imports torch, which most commands do not need
+
+        if not out_of_memory(error):
+            raise
+        remedy = "take a smaller model or smaller batches, or a larger machine"
+        print(f"{parser.prog}: out of memory; {remedy}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:  # a training handles the signal itself and saves its state
         print(f"{parser.prog}: interrupted; nothing was published, run the same command again", file=sys.stderr)
