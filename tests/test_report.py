@@ -338,6 +338,9 @@ def test_runs_with_the_same_test_set_and_other_training_text_are_one_study(proje
         ("multi30k-half (recorded)", "multi30k-half"),
     ]
     assert table.title == "multi30k-back-translation" and "equal vocabularies" in " ".join(table.notes)
+    first = headlines(params, list(found.values()), comparison([]))[0]
+    assert (first.figure, first.note) == ("30.0 to 34.0", "One seed a run.")
+    assert first.says == "BLEU on the same test set, from multi30k-half to multi30k-claims-seed1"
 
 
 def test_a_run_stands_in_each_study_that_has_runs_of_its_own(project, tmp_path):

@@ -77,6 +77,11 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"{seeds}Published: {study.claim()}"
+    elif len({run.corpus for run in scored}) > 1:  # the study compares training texts, as for back-translation
+        low, high = scored[-1], scored[0]
+        scores = [run.measure("bleu-13a") for run in (low, high)]
+        figure = " to ".join(f"{score.score:.1f}" for score in scores if score)
+        says, note = f"BLEU on the same test set, from {low.run} to {high.run}", seeds.strip()
     return Headline(study.name, trained, runs, figure, says, note, origin="recorded" if study.recorded else "selected")
 
 
