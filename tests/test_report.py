@@ -1051,18 +1051,18 @@ def test_the_difference_is_that_of_the_bleu_of_resampled_sentences(claimed, tmp_
 
     drawn = np.random.default_rng(7).choice(60, size=(40, 60), replace=True)
     ordered = sorted(map(difference, drawn))
-    found = bootstrap.difference(runs["heads"], bases)
+    found = bootstrap.difference([runs["heads"]], bases)
     expected = (difference(range(60)), ordered[1], ordered[-2])
     assert (found.score, found.low, found.high) == pytest.approx(expected)
 
-    before = bootstrap.difference(runs["heads"], bases[:1])
+    before = bootstrap.difference([runs["heads"]], bases[:1])
     for run in ("first", "heads"):
         recorded(claimed, run, tmp_path)
     kept = {run.run: run for run in evidence.records(claimed, tmp_path / "results")}
     shutil.rmtree(tmp_path / "sets")
     of_records = Bootstrap(tmp_path / "sets", settings)
-    assert of_records.difference(kept["heads"], [kept["first"]]) == before
-    assert of_records.difference(kept["heads"], bases) is None, "the second base has neither a record nor a dev set"
+    assert of_records.difference([kept["heads"]], [kept["first"]]) == before
+    assert of_records.difference([kept["heads"]], bases) is None, "the second base has neither a record nor a dev set"
 
 
 def test_a_change_from_zero_has_no_factor_and_is_in_no_row(project, tmp_path):
@@ -1092,16 +1092,17 @@ def test_the_paper_s_corpus_is_compared_before_a_study_with_more_rows(project, p
     assert [own.run.name for own in compared.ours] == ["wmt14-en-de-N2"]
 
 
-def test_a_base_of_several_seeds_is_compared_before_a_study_with_more_rows(project, params, tmp_path):
+def test_seeds_are_compared_by_their_mean_and_before_a_study_with_more_rows(project, params, tmp_path):
     claims_of = params["studies"]["multi30k-claims"]["runs"]
-    names = ("multi30k-claims-seed1", "multi30k-claims-seed2", "multi30k-claims-h1")
+    names = [f"multi30k-claims-{of}" for of in ("seed1", "seed2", "h1", "weight-decay", "weight-decay-seed2")]
     runs = {**params["studies"]["demo-table3"]["runs"], **{name: claims_of[name] for name in names}}
     selected = project(runs)
-    for run, bleu in zip(reversed(runs), (20, 33, 30, *(10,) * 8)):
+    for run, bleu in zip(reversed(runs), (35, 34, 20, 33, 30, *(10,) * 8)):
         write_scores(selected, run, tmp_path / "scores", bleu)
     compared = comparison(studies(selected, known(selected, tmp_path)))
-    (own,) = compared.ours
-    assert (own.run.name, own.bleu.score) == (names[2], -11.5), "against the mean of both seeds"
+    heads, decay = compared.ours
+    assert (heads.run.name, heads.bleu.score) == (names[2], -11.5), "against the mean of both seeds"
+    assert (decay.run.name, decay.bleu.score) == (names[3], 3.0) and decay.change.endswith(", 2 seeds")
     assert (compared.seeds.score, compared.seeds.low, compared.seeds.high) == (33.5, 32, 35)
 
 

@@ -19,10 +19,10 @@ FAILED = 10.0  # BLEU below the base; a run that is worse has not learnt to tran
 
 @dataclass(frozen=True)
 class Own:
-    """The differences of one of our runs from the run with which it is compared: from its mean, if it has several seeds.
+    """The differences of one of our runs from the run with which it is compared. Several seeds are compared by their mean.
 
-    `base` is the first seed of that run, in most cases the base of the study. `bleu` is in points of BLEU as the paper
-    computes it, with the 95% interval of the difference where it is known. `perplexity` is in per cent of the base's.
+    `run` and `base` are the first seeds; `base` is in most cases the base of the study. `bleu` is in points of BLEU as the
+    paper computes it, with the 95% interval of the difference where it is known. `perplexity` is in per cent of the base's.
     """
 
     run: Evidence
@@ -91,7 +91,7 @@ class Comparison:
     def sample(self) -> str:
         """Return a text that names the number of seeds and the base."""
         base = self.seeds or (self.study and self.study.base.name)
-        return f"one seed a run; base: {base}" if base else "no run of ours"
+        return f"one seed a change unless stated; base: {base}" if base else "no run of ours"
 
 
 def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> Comparison:
@@ -102,28 +102,28 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
     """
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
     of_study = [(study, rows_of(study, rows)) for study in studies]
-    study, found = max(of_study, key=lambda of: rank(*of), default=(None, {}))
+    study, found = max(of_study, key=lambda of: rank(*of), default=(None, []))
     if study is None or not matched(found):
         return Comparison(None, None, tuple(Delta(row, ()) for row in rows))
-    runs = {run.name: run for run in study.runs}
-    pairs = [(number, runs[name], compared_with(runs[name], study)) for name, number in found.items()]
-    ours = [(number, own(run, bases, bootstrap, number is not None)) for number, run, bases in pairs if bases]
+    pairs = [(number, runs, compared_with(runs[0], study)) for runs, number in found]
+    ours = [(number, own(runs, bases, bootstrap, number is not None)) for number, runs, bases in pairs if bases]
     deltas = (Delta(row, tuple(each for place, each in ours if place == number)) for number, row in enumerate(rows))
     others = tuple(each for place, each in ours if place is None)
     return Comparison(study, over_seeds(study.bases, *OF_TABLE3), tuple(deltas), others)
 
 
-def rows_of(study: Study, rows: Sequence[Table3Row]) -> dict[str, int | None]:
-    """Map the name of each scored run that changes a setting to the index in `rows` of the row with the nearest change.
+def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence], int | None]]:
+    """Return the scored seeds of each change of a setting, with the index in `rows` of the row with the nearest change.
 
     The index is None if no row has such a change. The result is empty if a seed of the base has no score.
     """
     bases = study.bases
     if not study.base.settings or not all(base.measure(*OF_TABLE3) for base in bases):
-        return {}
+        return []
     base = stated(study.base)
     scored = [run for run in study.runs if run.settings and run.measure(*OF_TABLE3) and run not in bases]
-    return {run.name: nearest(stated(run), base, rows) for run in scored if stated(run) != base}
+    changes = [(runs, stated(runs[0])) for runs in alike(scored)]
+    return [(runs, nearest(settings, base, rows)) for runs, settings in changes if settings != base]
 
 
 def compared_with(run: Evidence, study: Study) -> list[Evidence]:
@@ -138,23 +138,25 @@ def compared_with(run: Evidence, study: Study) -> list[Evidence]:
     return next((same for same in alike(scored) if differing(stated(same[0]), stated(run)) == ["schedule"]), [])
 
 
-def rank(study: Study, found: Mapping[str, int | None]) -> tuple[bool, bool, int]:
+def rank(study: Study, found: Sequence[tuple[list[Evidence], int | None]]) -> tuple[bool, bool, int]:
     rows = len(set(matched(found)))
     return rows > 0 and on(study.corpus, EN_DE), rows > 0 and len(study.bases) > 1, rows
 
 
-def matched(found: Mapping[str, int | None]) -> list[int]:
-    return [number for number in found.values() if number is not None]
+def matched(found: Sequence[tuple[list[Evidence], int | None]]) -> list[int]:
+    return [number for _, number in found if number is not None]
 
 
-def own(run: Evidence, bases: Sequence[Evidence], bootstrap: Bootstrap | None, in_table3: bool) -> Own:
-    bleu = bootstrap.difference(run, bases) if bootstrap else None
+def own(runs: Sequence[Evidence], bases: Sequence[Evidence], bootstrap: Bootstrap | None, in_table3: bool) -> Own:
+    bleu = bootstrap.difference(runs, bases) if bootstrap else None
     if bleu is None:
-        scores = [measured.score for each in (run, *bases) if (measured := each.measure(*OF_TABLE3))]
-        bleu = Score(scores[0] - mean(scores[1:]), None, None, "")
-    known = [each.at("translations", "dev", "last", "perplexity") for each in (run, *bases)]
-    perplexity = 100 * (known[0] / mean(known[1:]) - 1) if all(known) else None
-    return Own(run, bases[0], described(stated(run), stated(bases[0]), in_table3), bleu, perplexity)
+        ours, others = ([score.score for run in part if (score := run.measure(*OF_TABLE3))] for part in (runs, bases))
+        bleu = Score(mean(ours) - mean(others), None, None, "")
+    known = [run.at("translations", "dev", "last", "perplexity") for run in (*runs, *bases)]
+    perplexity = 100 * (mean(known[: len(runs)]) / mean(known[len(runs) :]) - 1) if all(known) else None
+    change = described(stated(runs[0]), stated(bases[0]), in_table3)
+    seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
+    return Own(runs[0], bases[0], f"{change}{seeds}", bleu, perplexity)
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:

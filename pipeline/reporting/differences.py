@@ -47,21 +47,22 @@ class Bootstrap:
         self.sets, self.settings = sets, settings
         self.known: dict[str, Resampled | None] = {}  # by the name of the run
 
-    def difference(self, run: Evidence, bases: Sequence[Evidence]) -> Score | None:
-        """BLEU of the run minus the mean BLEU of `bases`, with its 95% interval.
+    def difference(self, runs: Sequence[Evidence], bases: Sequence[Evidence]) -> Score | None:
+        """Mean BLEU of `runs` minus mean BLEU of `bases`, with its 95% interval.
 
         Returns None if a run has no statistics, or if the lengths of the references differ, because the runs then have
         different dev sets.
         """
         if not self.settings.bootstrap:
             return None
-        own, *others = (self.resampled(each) for each in (run, *bases))
-        if own is None:
+        found = [one for each in (*runs, *bases) if (one := self.resampled(each))]
+        same = [one for one in found if np.array_equal(one.lengths, found[0].lengths)]
+        if len(same) < len(runs) + len(bases):
             return None
-        same = [other for other in others if other and np.array_equal(other.lengths, own.lengths)]
-        if len(same) < len(others):
-            return None
-        differences = own.scores - np.mean([other.scores for other in same], axis=0)
+        ours, others = (
+            np.mean([one.scores for one in part], axis=0) for part in (same[: len(runs)], same[len(runs) :])
+        )
+        differences = ours - others
         return Score(differences[0], *interval(differences[1:]), signature="")
 
     def resampled(self, run: Evidence) -> Resampled | None:
