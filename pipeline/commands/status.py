@@ -39,7 +39,7 @@ class State:
 def states() -> list[State]:
     """Return the states of all stages, in the order in which they run. Raises UserError if DVC cannot read the project.
 
-    DVC writes dvc.lock non-atomically, so an incomplete dvc.lock is read again for two seconds.
+    DVC writes dvc.lock non-atomically, so an incomplete dvc.lock is read again for five seconds.
     """
     import networkx
     from dvc.dependency import param
@@ -49,10 +49,10 @@ def states() -> list[State]:
     from pipeline.workflow.rwlock import writing
 
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 5
     while LOCK.exists() and not whole(LOCK.read_bytes()):
         if time.monotonic() > deadline:
-            raise UserError(f"{LOCK} is incomplete: a process was killed while DVC wrote it; `snakemake` restores it")
+            raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/reliability.md")
         time.sleep(0.1)
     found: dict[str, State] = {}
     try:

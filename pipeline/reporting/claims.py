@@ -91,7 +91,7 @@ def table(compared: Comparison) -> Table | None:
         return None
     columns = [Column("claim"), Column("difference, BLEU", "score"), Column("found"), Column("our change")]
     columns += [Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
-    rows = []
+    rows, others = [], ""
     for own in compared.ours:
         new, old = stated(own.run), stated(own.base)
         claim = claim_about(new, old)
@@ -100,17 +100,16 @@ def table(compared: Comparison) -> Table | None:
             failed = own.failed and claim.setting not in OF_TRAINING
             result = "the training failed" if failed else verdict(predicted, own.bleu, compared.seeds)
             rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])
+            if own.base not in compared.study.bases:
+                others += f" {own.run.name} is compared with {own.base.name}."
     says = (
         "A claim is decided if the interval does not contain 0 and the difference is larger than the distance of any seed "
         f"of the base from their mean. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and "
         "decides nothing about the setting. The claims on the schedule and on scaling are about whether a training "
         "succeeds, so a failed training decides them."
     )
-    for own in compared.ours:
-        if own.base not in compared.study.bases:
-            says += f" {own.run.name} is compared with {own.base.name}."
     title = f"Published claims, tested by {compared.study.name}"
-    return Table("claims", title, columns, rows, [f"{note(compared)} {says}"]) if rows else None
+    return Table("claims", title, columns, rows, [f"{note(compared)} {says}{others}"]) if rows else None
 
 
 def verdict(predicted: int, difference: Score, seeds: Mean | None) -> str | None:

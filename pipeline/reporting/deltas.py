@@ -123,7 +123,12 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence
     base = stated(study.base)
     scored = [run for run in study.runs if run.settings and run.measure(*OF_TABLE3) and run not in bases]
     changes = [(runs, stated(runs[0])) for runs in alike(scored)]
-    return [(runs, nearest(settings, base, rows)) for runs, settings in changes if settings != base]
+    return [
+        (runs, nearest(settings, base, rows))
+        for runs, settings in changes
+        if settings != base  # a run on another corpus may differ by its text, too
+        and (runs[0].corpus == study.base.corpus or differing(settings, base) == ["bpe_dropout"])
+    ]
 
 
 def compared_with(run: Evidence, study: Study) -> list[Evidence]:

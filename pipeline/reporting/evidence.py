@@ -199,7 +199,7 @@ def text_entry(params: Mapping, corpus: str) -> Mapping | None:
     For a back-translation, which need not be selected, this is the entry with its real pairs.
     """
     made = [*params.get("studies", {}).values(), params]  # the selection takes precedence
-    back_translations = {name: back for of in made for name, back in of.get("back_translations", {}).items()}
+    back_translations = {name: back for of in made for name, back in (of.get("back_translations") or {}).items()}
     return params["corpora"].get(text_corpus({"back_translations": back_translations}, corpus))
 
 

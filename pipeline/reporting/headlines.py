@@ -50,7 +50,7 @@ ASKS = {  # the topics of studies of params.yaml; a study that is not listed is 
     "paper": "the paper: Tables 2 and 3 on WMT14",
     "multi30k-claims": "published claims on Multi30k: Table 3 in small, warm-up, pre-norm, scaling, regularisation",
     "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
-    "multi30k-records": "the first entry of the table of records",
+    "multi30k-records": "three seeds of the first entry of docs/records.md",
     "multi30k-decoding": "all decoders on one model",
     "multi30k-published": "the published setting of Multi30k",
     "multi30k-search": "a search for settings, and its best trial beside the default",
@@ -77,11 +77,10 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"{seeds}Published: {study.claim()}"
-    elif len({run.corpus for run in scored}) > 1:  # the study compares training texts, as for back-translation
-        low, high = scored[-1], scored[0]
-        scores = [run.measure("bleu-13a") for run in (low, high)]
-        figure = " to ".join(f"{score.score:.1f}" for score in scores if score)
-        says, note = f"BLEU on the same test set, from {low.run} to {high.run}", seeds.strip()
+    elif len({run.corpus for run in scored if run.measure("bleu-13a")}) > 1:  # training texts, as for back-translation
+        high, *_, low = ((run.run, score.score) for run in scored if (score := run.measure("bleu-13a")))
+        figure, note = f"{low[1]:.1f} to {high[1]:.1f}", seeds.strip()
+        says = f"BLEU on the same test set, from {low[0]} to {high[0]}"
     return Headline(study.name, trained, runs, figure, says, note, origin="recorded" if study.recorded else "selected")
 
 

@@ -43,8 +43,12 @@ class Study:
 
     @property
     def base(self) -> Evidence:
-        """The run with the fewest settings of its own, besides the seed. The others are compared with it."""
-        return min(self.runs, key=lambda run: len(run.differences.keys() - {"seed"}))
+        """The run with the fewest settings of its own, besides the seed. The others are compared with it.
+
+        Of several, it is the first one on the corpus of most runs.
+        """
+        runs_on = Counter(run.corpus for run in self.runs)
+        return min(self.runs, key=lambda run: (len(run.differences.keys() - {"seed"}), -runs_on[run.corpus]))
 
     @property
     def bases(self) -> list[Evidence]:
