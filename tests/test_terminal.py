@@ -61,7 +61,13 @@ def test_a_failure_shows_the_path_and_the_end_of_its_log_and_nothing_of_snakemak
 def test_a_stage_that_the_user_stops_has_not_failed(project):
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
     command = project.command("snakemake", "--cores", "2", STUB_HANGS="score")
-    process = subprocess.Popen(**command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        **command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores SIGINT
+    )
     try:
         deadline = time.monotonic() + 120
         while not project.ran():
