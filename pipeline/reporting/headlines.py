@@ -50,7 +50,7 @@ ASKS = {  # the topics of studies of params.yaml; a study that is not listed is 
     "paper": "the paper: Tables 2 and 3 on WMT14",
     "multi30k-claims": "published claims on Multi30k: Table 3 in small, warm-up, pre-norm, scaling, regularisation",
     "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
-    "multi30k-records": "three seeds of the first entry of docs/records.md",
+    "multi30k-records": "three seeds of each entry of docs/records.md",
     "multi30k-decoding": "all decoders on one model",
     "multi30k-published": "the published setting of Multi30k",
     "multi30k-search": "a search for settings, and its best trial beside the default",
