@@ -10,7 +10,7 @@ With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sa
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -47,18 +47,16 @@ def sampled(
 def binarise_set(
     paths: list[Path], name: str, words: WordTable, config: VocabularyConfig, out: Path, bar: tqdm
 ) -> dict[str, int]:
-    """Write both sides of a set and return its counts.
-
-    With BPE-dropout, the training set is written in `config.segmentations` segmentations.
-    """
+    """Write both sides of a set and return its counts. With BPE-dropout, `pairs` counts all segmentations."""
     counts: dict[str, int] = {}
     dtype, dropout = id_type(words.vocabulary.size), name == "train" and config.bpe_dropout > 0
+    times = config.segmentations if dropout else 1
     for side, path in zip(SIDES, paths):
         blocks = sampled(path, words.vocabulary, config, bar) if dropout else encoded(path, words, bar)
         lines, tokens = write_side(out, f"{name}.{side}", blocks, dtype)
-        require_aligned(paths[0], counts.setdefault("pairs", lines), path, lines)
+        require_aligned(paths[0], counts.setdefault("pairs", lines) // times, path, lines // times)
         counts[f"{side}_tokens"] = tokens
-    return counts | {"segmentations": config.segmentations} if dropout else counts
+    return counts | {"segmentations": times} if dropout else counts
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -74,7 +72,12 @@ def main(arguments: argparse.Namespace) -> None:
         counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
     write_json(arguments.report, {**report_of(description), "data_sum": description["sum"]})
-    print(f"{arguments.out}: " + ", ".join(f"{name} {c['pairs']:,} pairs" for name, c in counts.items()))
+    print(f"{arguments.out}: " + ", ".join(f"{name} {shown(c)}" for name, c in counts.items()))
+
+
+def shown(counts: Mapping[str, int]) -> str:
+    times = counts.get("segmentations", 1)
+    return f"{counts['pairs'] // times:,} pairs" + (f" in {times} segmentations" if times > 1 else "")
 
 
 def report_of(description: dict) -> dict:
@@ -84,7 +87,7 @@ def report_of(description: dict) -> dict:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="binarise", description=__doc__.split("\n")[0])
     parser.add_argument("corpus", help="a name under `corpora` in params.yaml")
-    parser.add_argument("--text", type=Path, required=True, help="folder of the clean sets")
+    parser.add_argument("--text", type=Path, required=True, help="folder of the normalised text")
     parser.add_argument("--vocabulary", type=Path, required=True, help="SentencePiece model")
     parser.add_argument("--out", type=Path, required=True, help="folder for the arrays")
     parser.add_argument("--report", type=Path, required=True, help="JSON file for the counts")

@@ -89,9 +89,11 @@ def trainer(
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     network = Transformer(model, describe(data)["vocabulary_size"])
-    made_on = hardware.hardware(device)["hardware"]
-    identity = {"device": device.type, "hardware": made_on, "precision": precision, "threads": config.threads}
-    identity |= {"settings and data": place.name}
+    made_on = hardware.hardware(device)
+    identity = {"device": device.type, "hardware": made_on["hardware"], "precision": precision}
+    identity |= {"threads": config.threads, "settings and data": place.name}
+    if device.type == "cpu":
+        identity["instructions"] = made_on["instructions"]
     store = (Reader if group.rank else Store)(place, config.keep, identity)
     state = new_state(network, config, device)
     if device.type == "cuda" and (reason := hindrance()):
@@ -189,7 +191,9 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         workspace.remove(place)
         if others := workspace.unfinished(run):
             remedy = f"`python -m pipeline.commands.adopt {run} --anew` removes them"
-            tell(f"{workspace.WORK / run} still holds {len(others)} unfinished trainings with other settings; {remedy}")
+            tell(
+                f"{workspace.WORK / run} still holds unfinished trainings with other settings ({len(others)}); {remedy}"
+            )
     return 0
 
 

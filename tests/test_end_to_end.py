@@ -271,7 +271,7 @@ def test_a_signal_saves_says_so_and_is_resumed(project, number):
     other.parent.mkdir()
     other.touch()
     output = finished(project, TRAIN)
-    assert "resuming at step" in output and "still holds 1 unfinished trainings with other settings" in output
+    assert "resuming at step" in output and "still holds unfinished trainings with other settings (1)" in output
     assert list((project.root / "work" / RUN).glob("*/*")) == [other], "a training of days may go on later"
     shutil.rmtree(other.parent)
     assert content(project, TRAIN) == before

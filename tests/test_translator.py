@@ -2,9 +2,11 @@
 
 import copy
 import dataclasses
+import gc
 import re
 import shutil
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,8 @@ def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
     assert [best.score for best in translate(LINES, scores=True)] == pytest.approx(expected, abs=1e-3)
     with pytest.raises(UserError, match="n_best: 0 is not possible"):
         translate("the cat", n_best=0)
+    with pytest.raises(UserError, match=r"n_best: 2\.5 is not possible"):
+        translate("the cat", n_best=2.5)
 
 
 def test_settings_of_a_call_copy_no_weights(translate):
@@ -125,6 +129,10 @@ def test_settings_of_a_call_copy_no_weights(translate):
     ensemble = dataclasses.replace(rounded, others=[other])
     assert len(ensemble.decoders) == 2 and ensemble.decoders[0] is rounded.decoder
     assert ensemble.decoders[1].embedding.dtype == torch.bfloat16 and len(rounded.decoders) == 1
+    gone = weakref.ref(other)
+    del ensemble, other
+    gc.collect()
+    assert gone() is None, "the copies of a model end with it"
 
 
 def test_attention_is_that_of_the_model_that_reads_source_and_translation(translate):
@@ -194,9 +202,13 @@ def test_alignment_on_request(translate):
     assert translate("", alignment=True).alignment == []
 
 
-def test_half_of_a_surrogate_pair_is_refused(translate):
-    with pytest.raises(UserError, match="line 2 has half of a surrogate pair"):
-        translate(["one", "one \ud800 two"])
+@pytest.mark.parametrize(
+    "line, message",
+    [("one \ud800 two", "line 2 has half of a surrogate pair"), (None, "line 2 is None; text is expected")],
+)
+def test_what_is_not_text_is_refused(translate, line, message):
+    with pytest.raises(UserError, match=message):
+        translate(["one", line])
 
 
 def test_the_lines_of_python_in_the_documentation_run(folder):

@@ -25,7 +25,7 @@ def place(tmp_path, monkeypatch) -> Path:
 
 
 def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoints(place, monkeypatch):
-    def killed(path: Path) -> None:
+    def killed(path: Path, **_) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shutil, "rmtree", killed)

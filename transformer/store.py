@@ -70,7 +70,9 @@ class TrainingState:
         moments: dict[int, dict[str, Tensor]] = {}
         for index, (name, _) in enumerate(self.model.named_parameters()):
             keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"optimiser.{key}.{name}" in tensors]
-            moments[index] = {key: tensors[f"optimiser.{key}.{name}"] for key in keys}
+            # The optimiser keeps these tensors. Without the copies it would keep the file mapped to memory, which NFS then
+            # cannot remove.
+            moments[index] = {key: tensors[f"optimiser.{key}.{name}"].clone() for key in keys}
         content = self.optimiser.state_dict()
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
@@ -107,8 +109,10 @@ class Store:
         """
         if self.state.exists():
             tensors, description = read_tensors(self.state)
+            # Older state files may lack `instructions`, which are then not compared.
+            saved = {"instructions": self.identity.get("instructions"), **description.get("identity", {})}
             for key, now in self.identity.items():
-                before = description.get("identity", {}).get(key)
+                before = saved.get(key)
                 if before != now:
                     raise UserError(
                         f"{self.state} was made with {key} {before!r}, now {now!r}: change it back, or remove the file"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ from transformer.alignment import Links, links, words_of_source, words_of_target
 from transformer.checkpoint import SETTINGS, WEIGHTS, load_model, read_settings
 from transformer.cleaning import source_cleaner
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, read, read_saved, require
+from transformer.config.reading import UserError, read, read_saved, require, shown
 from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
@@ -71,7 +72,7 @@ class Translator:
     description: dict[str, Any]  # from the file of the weights, for example the averaged steps
     others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
     text_config: TextConfig | None = None
-    copies: list[tuple[Transformer, str, Transformer]] = field(default_factory=list)  # model, precision, converted copy
+    copies: WeakKeyDictionary[Transformer, Transformer] = field(default_factory=WeakKeyDictionary)  # in bfloat16
     decoders: list[Transformer] = field(init=False)  # `model` and `others`, or their copies in bfloat16
     calls: int = field(init=False, default=0)  # the prefixes that the latest call of `n_best` scored
 
@@ -152,13 +153,13 @@ class Translator:
 
     def copy_of(self, model: Transformer) -> Transformer:
         """`model` in the precision of decoding. Translators that `dataclasses.replace` makes of one another share it."""
-        precision = self.config.precision
-        for original, its_precision, copied in self.copies:
-            if original is model and its_precision == precision:
-                return copied
-        copied = model_in(precision, model)
-        self.copies.append((model, precision, copied))  # another thread may append its own copy meanwhile
-        return copied
+        if self.config.precision == "float32":
+            return model
+        if model not in self.copies:
+            self.copies[model] = model_in(
+                self.config.precision, model
+            )  # another thread may store its own copy meanwhile
+        return self.copies[model]
 
     @property
     def device(self) -> torch.device:
@@ -177,9 +178,11 @@ class Translator:
     def normalise(self, lines: Sequence[str]) -> list[str]:
         """The lines, normalised like the training text. Line feeds become spaces in any case.
 
-        Raises UserError for half of a surrogate pair, which is no character.
+        Raises UserError for a line that is not a str, and for half of a surrogate pair, which is no character.
         """
         for number, line in enumerate(lines, 1):
+            if not isinstance(line, str):
+                raise UserError(f"line {number} is {shown(line)}; text is expected")
             try:
                 line.encode()
             except UnicodeEncodeError:
@@ -248,7 +251,7 @@ class Translator:
 
         Raises UserError as `finished` does, and for `n_best` below 1.
         """
-        require(n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
+        require(isinstance(n_best, int) and n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
         sources = self.encode(lines)
         nothing = Hypothesis("", 0.0, [], [], alignment=[] if alignment else None)
         found = {number: [nothing] for number, source in enumerate(sources) if not source}

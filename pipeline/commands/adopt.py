@@ -7,7 +7,8 @@ A stage can be adopted if only code has changed since it made its outputs. Chang
 and renamed modules are accepted automatically. Every other change of code is listed and needs --accept-code-changes;
 work/adopted.json records the accepted changes. In dvc.lock, only the entries of the adopted stages are rewritten.
 
-If RUN has an unfinished training, the next start resumes it with the current code. --anew removes it instead.
+The command also lets the next start resume unfinished trainings of RUN with the current code, which needs no
+--accept-code-changes. --anew removes all unfinished trainings of RUN instead, also those with other settings.
 """
 
 import argparse
@@ -31,7 +32,7 @@ ADOPTED = WORK / "adopted.json"
 
 
 def named(repo: Repo, name: str) -> list[PipelineStage]:
-    """Return the stage `name`, or all stages of the run or corpus `name`, in topological order."""
+    """Return the stage `name`, or all stages of the entry `name` of params.yaml, in topological order."""
     graph = repo.index.graph
     stages = [stage for stage in reversed(list(topological_sort(graph))) if name in (stage.name, *keys(stage))]
     if not stages:
@@ -78,14 +79,12 @@ def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
     unfinished = workspace.unfinished(run)
     if anew and not unfinished:
         raise UserError(f"{WORK / run} holds no unfinished training")
-    if unfinished:
-        outcome = "is removed" if anew else "resumes with the current code"
-        if dry_run:
-            outcome = "would be removed" if anew else "would resume with the current code"
-        print(f"{WORK / run}: the unfinished training", outcome)
-        if not dry_run:
-            with workspace.lock(run):
-                workspace.release(run) if anew else workspace.adopt(run)
+    if unfinished and not dry_run:
+        with workspace.lock(run):
+            workspace.release(run) if anew else workspace.adopt(run)
+    outcome = "removed" if anew else "resumed with the current code at the next start"
+    for place in unfinished:
+        print(f"{place}: {'would be ' if dry_run else ''}{outcome}")
 
 
 def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
@@ -112,7 +111,7 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
 def main(arguments: argparse.Namespace) -> None:
     run, _, key = arguments.name.partition("@")
     if key and arguments.anew:
-        raise UserError(f"--anew removes an unfinished training: {arguments.name!r} is a stage, a run is expected")
+        raise UserError(f"--anew removes unfinished trainings: {arguments.name!r} is a stage, a run is expected")
     if not key:
         adopt_unfinished(run, arguments.dry_run, arguments.anew)
     if not arguments.anew:
@@ -129,5 +128,5 @@ if __name__ == "__main__":
     parser.add_argument(
         "--accept-code-changes", action="store_true", help="adopt although the code has changed, and record it"
     )
-    parser.add_argument("--anew", action="store_true", help="remove the unfinished training of RUN")
+    parser.add_argument("--anew", action="store_true", help="remove all unfinished trainings of RUN")
     command_line.run(main, parser)

@@ -17,7 +17,7 @@ from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import read_times
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read_saved
+from transformer.config.reading import UserError, convert, read_saved, shown
 from transformer.config.training import TrainingConfig
 from transformer.files import read_json
 
@@ -171,7 +171,7 @@ def read_curve(path: Path) -> list[dict[str, float]]:
 def checked_curve(points: Any, where: str) -> list[dict[str, float]]:
     """Return `points` if each maps names to numbers and has a step. Error messages number the points from 1."""
     if not isinstance(points, list):
-        raise UserError(f"{where}: a list is expected, not {points!r}")
+        raise UserError(f"{where}: a list is expected, not {shown(points)}")
     for number, point in enumerate(points, 1):
         convert(dict[str, float], point, f"{where} {number}")
         entry(point, "step", int, f"{where} {number}")

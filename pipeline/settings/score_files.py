@@ -6,7 +6,7 @@ Entries that a stage does not need are ignored.
 from collections.abc import Mapping
 from typing import Any
 
-from transformer.config.reading import UserError, convert, describe, optional
+from transformer.config.reading import UserError, convert, describe, optional, shown
 
 
 def within(value: Any, *keys: str) -> Any:
@@ -29,7 +29,7 @@ def entry(value: Any, key: str, kind: Any, where: str) -> Any:
 
 
 def count(value: Any, key: str, where: str) -> int:
-    """Return an `entry` that must be a whole number above 0."""
+    """Return a whole number above 0, read as `entry` does. Raises UserError for any other value."""
     number = entry(value, key, int, where)
     if number <= 0:
         raise UserError(f"{where}: {key}: {number} is not possible; a whole number above 0 is expected")
@@ -39,5 +39,5 @@ def count(value: Any, key: str, where: str) -> int:
 def mapping(value: Any, where: str) -> Mapping[str, Any]:
     """Return `value`. Raises UserError if it is not a mapping."""
     if not isinstance(value, Mapping):
-        raise UserError(f"{where}: a mapping is expected, not {value!r}")
+        raise UserError(f"{where}: a mapping is expected, not {shown(value)}")
     return value

@@ -33,7 +33,8 @@ def folder(run: str, key: str) -> Path:
 def lock(run: str) -> Iterator[None]:
     """Lock the run's folder, so that two processes never write there at the same time.
 
-    DVC's own lock is not enough, because a training may outlive the DVC process that started it.
+    DVC's own lock is not enough, because a training may outlive the DVC process that started it. Raises UserError if
+    another process holds the lock.
     """
     (WORK / run).mkdir(parents=True, exist_ok=True)
     with open(WORK / run / "lock", "w") as file:
@@ -47,7 +48,7 @@ def lock(run: str) -> Iterator[None]:
 
 
 def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
-    """Return the folder of the training, and the digests of the other versions of the code that were started in it.
+    """Return the folder of the training, and the digests of the other code versions that trained in it.
 
     Adds `code` to code.json. Raises UserError if the folder has a state that another version of the code saved, and the
     user has not adopted it.
@@ -65,7 +66,7 @@ def claim(run: str, key: str, code: str) -> tuple[Path, list[str]]:
 
 
 def history_of(place: Path) -> list[str]:
-    """Return the digests of the code versions started in `place`, and "adopt" if the state was adopted since."""
+    """Return the digests of the code versions that trained in `place`, and "adopt" if the state was adopted since."""
     path = place / "code.json"
     return list(convert(tuple[str, ...], read_json(path), str(path)))
 
@@ -84,10 +85,11 @@ def unfinished(run: str) -> list[Path]:
 def remove(place: Path) -> None:
     """Remove the folder of a training.
 
-    The state is removed first. After a kill, a state without its weights would be resumed as a finished training.
+    The state is removed first. After a kill, a state without its weights would be resumed as a finished training. Without
+    a state, what cannot be removed does no harm, so it does not end the process.
     """
     (place / STATE).unlink(missing_ok=True)
-    shutil.rmtree(place)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def release(run: str) -> None:

@@ -71,7 +71,9 @@ class Walk:
         """The tokens that may lead to a better translation, the most probable first, each with the score including it."""
         (tokens,) = np.nonzero(totals_V > self.bound)
         order = tokens[np.argsort(-totals_V[tokens], kind="stable")]
-        return ((int(token), float(totals_V[token])) for token in order if token not in (EOS, PAD, BOS))
+        # Lists, so that the iterator does not keep the scores of the whole vocabulary.
+        found = zip(order.tolist(), totals_V[order].tolist())
+        return ((token, total) for token, total in found if token not in (EOS, PAD, BOS))
 
     def advance(self) -> bool:
         """Go to the next prefix above the bound. Returns False if there is none: the search is complete."""
