@@ -69,11 +69,11 @@ def take(path: Path) -> None:
     if not isinstance(record, dict) or "code" not in record:
         raise UserError(f"{path} is not a file that benchmarks.gpu wrote")
     if record["device"] != "cuda":
-        raise UserError(f"{path} was made on a {record['device']}; only a GPU's figures are taken")
+        raise UserError(f"{path} was measured on {record['device']}; a measurement on a GPU is expected")
     if record["code"] != code_digest():
-        raise UserError(f"{path} was made by other code than is here; check that out, or measure again")
+        raise UserError(f"{path} was measured with other code than this; check out its commit, or measure again")
     if record.get("failures"):
-        raise UserError(f"{path} is of a part that failed: {record['failures'][0]}; measure again")
+        raise UserError(f"{path}: a check of this part failed: {record['failures'][0]}; measure again")
     write_json(FOLDER / "results" / path.name, record | {"commit": commit()})
 
 

@@ -1,9 +1,11 @@
 """Write the report: tables beside the paper's, figures, and a page for the browser.
 
-    python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --out reports
+    python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --studies studies.yaml
+                              --out reports
 
 Reads the score files and times of the runs, decodings, values and searches that params.yaml selects (others are
-ignored), the costs of layers on this machine, the test sets, and the records in results/. Missing values become dashes.
+ignored), the costs of layers on this machine, the test sets, the records in results/, and studies.yaml. Missing values
+become dashes.
 
 Writes into reports/: README.md with its pictures, each table as .csv, Tables 1 to 3 as .tex as well, and index.html.
 Removes the files of an earlier report that this one does not write.
@@ -84,7 +86,8 @@ def content_of(
 ) -> Content:
     """Return the content of the page.
 
-    A control is a run that is expected to fail. The tables `paper` and `costs` and the means over seeds leave it out.
+    Runs that are expected to fail (`is_control`) are left out of the tables `paper` and `costs` and of the means over
+    seeds.
     """
     found = studies(params, runs)
     against = pairs.pairs(params, found, sets) if sets else []
@@ -187,9 +190,9 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
         "not in git, shows everything, with times and hardware. Each table is a .csv (numbers unrounded), and Tables "
         "1 to 3 are .tex as well. `study-*.csv` hold the runs of a study, `runs.csv` all runs with the hashes of their "
         "data and settings, `scores.csv` every score.\n\nSelected runs are those of params.yaml; recorded runs are kept in "
-        "results/. A study with the name of a corpus has the runs on this corpus that other studies need; `make study` "
-        "does not list it. The table of runs leaves out runs that are expected to fail (post-norm without warm-up); "
-        "`runs.csv` has them.\n"
+        "results/. A study whose runs have several test sets is shown in parts, one per test set. A part without the first "
+        "run is named STUDY-CORPUS or after its corpus, and `make study` does not list it. The table of runs leaves out "
+        "runs that are expected to fail (post-norm without warm-up); `runs.csv` has them.\n"
     )
     pictures = [
         f"{escape_markdown(figure.caption)}\n\n![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n"
@@ -202,7 +205,7 @@ def publish(files: dict[str, str], out: Path) -> None:
     """Write each file atomically, and remove the files of an earlier report that are not in `files`."""
     there = [path.name for path in out.glob("*") if path.suffix != ".partial"]
     if there and not {PAGE, "runs.csv"} & set(there):  # a clone has no index.html
-        raise UserError(f"{out} holds files and no earlier report; a new folder, or that of a report, is expected")
+        raise UserError(f"{out} holds files, but no earlier report; choose a new folder or the folder of a report")
     for name, text in files.items():
         with atomic(out / name, "w") as file:
             file.write(text)

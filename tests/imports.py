@@ -14,7 +14,8 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parent.parent
 STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
-# These modules check, report or watch, but do not change a result. An edit to one of them makes no stage stale.
+# These modules check settings, show progress, assign GPUs or call MLflow and Slurm. They do not change a result, so an
+# edit to one of them makes no stage stale.
 CHANGE_NO_RESULT = {
     "pipeline/__init__.py",
     "pipeline/settings/check.py",

@@ -56,7 +56,7 @@ RECORDS = ("demo-tiny-h1", "demo-tiny-N1", "multi30k-beam4", "multi30k-chrf", "m
 
 class Short(Project):
     def prepare(self) -> None:
-        """Keep a few records. The report draws a picture of each, and test_report.py draws those of all."""
+        """Keep a few records, since the report draws pictures of each. test_report.py tests those of all records."""
         for path in (self.root / "results").rglob("*.json"):
             if path.stem not in RECORDS:
                 path.unlink()

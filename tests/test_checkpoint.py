@@ -1,4 +1,4 @@
-"""Damaged, foreign and malicious checkpoints are refused by name, and a killed training loses nothing it had saved."""
+"""Damaged, malicious and mismatched checkpoints are refused, and a killed training loses nothing that it had saved."""
 
 import itertools
 import json
@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_pickle_in_the_place_of_weights_or_settings_is_not_executed(tmp_path, 
 
 
 @pytest.mark.parametrize("size", ["abc", "90", 9.5, True, None, [90], -5, 0, 10**7 + 1, 10**13])
-def test_a_vocabulary_size_that_is_none_is_refused_by_its_file(tmp_path, settings, size):
+def test_an_invalid_vocabulary_size_is_refused_with_the_name_of_the_file(tmp_path, settings, size):
     write_settings(tmp_path, settings(), 90, "0" * 64)
     assert read_settings(tmp_path) == (settings(), 90, "0" * 64)
     content = json.loads((tmp_path / "settings.json").read_text())
@@ -71,7 +72,7 @@ def test_a_vocabulary_size_that_is_none_is_refused_by_its_file(tmp_path, setting
 
 
 @pytest.mark.parametrize("content", ["", "[]", "3", "{}", '{"model": 3}', pytest.param("[" * 100_000, id="deep")])
-def test_settings_that_are_none_are_refused_by_their_file(tmp_path, content):
+def test_invalid_settings_are_refused_with_the_name_of_the_file(tmp_path, content):
     (tmp_path / "settings.json").write_text(content)
     with pytest.raises(UserError, match=r"settings\.json"):
         read_settings(tmp_path)
@@ -127,7 +128,7 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
     (other / "mine").touch()
     for _ in range(2):
         path.symlink_to(other)
-        (tmp_path / ".out.old.4194304.partial").symlink_to(other)  # no process has this number
+        (tmp_path / ".out.old.4194304.partial").symlink_to(other)  # above Linux's largest process id
         with atomic_folder(path) as folder:
             (folder / "made").touch()
         assert [file.name for file in path.iterdir()] == ["made"] and (other / "mine").exists()
@@ -152,7 +153,9 @@ def killed_at(place: int, folder: Path, work) -> bool:
     """
     process = os.fork()
     if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == KILLED
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        assert status in (0, KILLED), "`work` has failed; its traceback is on standard error"
+        return status == KILLED
     changes = itertools.count()
 
     def end(event: str, arguments: tuple) -> None:
@@ -163,8 +166,10 @@ def killed_at(place: int, folder: Path, work) -> bool:
     sys.addaudithook(end)
     try:
         work()
-    finally:
-        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 @pytest.mark.slow
@@ -180,10 +185,10 @@ def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp
         steps.append(trainer.state.step)
         run(trainer)
         left = files(folder)
-        assert left.keys() == expected.keys(), "what was being written has gone"
+        assert left.keys() == expected.keys(), "a partial file was left, or a file is missing"
         # the state differs, because it holds the time that the training took
         assert all(left[path] == expected[path] for path in left if path.name != "state.safetensors"), place
-    assert set(steps) == {0, 3} and steps == sorted(steps), "a state that was there is never lost"
+    assert set(steps) == {0, 3} and steps == sorted(steps), "a saved state was lost"
 
 
 def test_a_clock_that_runs_backwards_changes_nothing(tmp_path, settings, training_settings, monkeypatch):

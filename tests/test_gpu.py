@@ -290,9 +290,9 @@ def test_only_a_gpus_figures_of_this_code_are_taken(tmp_path, monkeypatch):
         provenance.write_record(path, "python -m benchmarks.gpu", "a GPU", {"torch": "2.11"}, None, tables, **given)
         record.main(record.options().parse_args([str(path)]))
 
-    with pytest.raises(UserError, match="was made on a cpu"):
+    with pytest.raises(UserError, match="was measured on cpu"):
         take(device="cpu")
-    with pytest.raises(UserError, match="made by other code"):
+    with pytest.raises(UserError, match="measured with other code"):
         take(code="0")
     take()
     kept = json.loads((tmp_path / "results/gpu-big.json").read_text(encoding="utf-8"))

@@ -127,7 +127,10 @@ def test_paths_and_sequential_operations_are_the_paper_s(n, k, r):
     assert ours[ATTENTION] == (1, 1)  # O(1), O(1)
     assert ours[RECURRENT] == (n, n - 1)  # O(n), O(n)
     assert ours[RESTRICTED] == (1, math.ceil((n - 1) / r))  # O(1), O(n / r)
-    assert ours[CONVOLUTION] == (1, math.ceil(round(math.log(2 * n - 1, k), 9)))  # O(1), O(log_k n) in either direction
+    assert ours[CONVOLUTION] == (
+        1,
+        math.ceil(round(math.log(2 * n - 1, k), 9)),
+    )  # O(1), O(log_k n) for 2n - 1 distances
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -244,7 +247,7 @@ def test_table1_has_a_line_for_each_machine(scores, tmp_path):
 
 
 def test_a_record_of_an_earlier_version_loads(scores, tmp_path):
-    """An earlier version wrote scores and times to one file, which named no output."""
+    """An earlier version wrote scores and times to one file, without the sha256 of the output."""
     recorded = tmp_path / "results" / "layer-costs" / "cpu.json"
     content = json.loads((tmp_path / "times" / "layer-costs.json").read_text())
     del content["output_sha256"]

@@ -355,7 +355,7 @@ def test_a_client_that_leaves_frees_its_search(translator):
 
 
 def first_status(request):
-    """Read one line of the answer, disconnect, and return its status."""
+    """Read one line of the answer and disconnect. Returns the HTTP status."""
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
             answer.readline()

@@ -30,13 +30,13 @@ def flops(runs: Sequence[Evidence]) -> Table:
     rows = [published_row(model) for model in TRAININGS] + [own_row(run) for run in runs]
     notes = [
         (
-            "Estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; params.yaml: "
-            "hardware)."
+            "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
+            "params.yaml: hardware)."
         ),
         (
-            "MFU and HFU are the counted operations divided by what the GPUs could have done at their peak in that "
-            "time: HFU with the masked half of the decoder's self-attention, MFU without it. A training on a CPU has "
-            "neither, and no estimate. The energy is what the GPU reports."
+            "MFU and HFU are the counted operations divided by the operations of the GPUs at their peak rate in the "
+            "training time. HFU counts the masked half of the decoder's self-attention, MFU does not. A training on a "
+            "CPU has neither, and no estimate. The energy is what the GPU reports."
         ),
     ]
     return Table("flops", "What the trainings cost", columns, rows, notes)
@@ -61,9 +61,9 @@ def operations(runs: Sequence[Evidence]) -> Table:
     columns = [Column("run", "run"), Column("total", "power"), Column("causal half", "power")]
     columns += [Column(label, "power") for label in COMPONENTS.values()]
     note = (
-        "Of a whole training: all matrix products on real tokens, forward and backward, as torch.utils.flop_counter "
-        "counts them. The total includes the masked half of the decoder's self-attention; the next column leaves "
-        "it out."
+        "The counts are of the whole training: all matrix products on tokens without padding, forward and backward, as "
+        "torch.utils.flop_counter counts them. The total includes the masked half of the decoder's self-attention; the "
+        "next column leaves it out."
     )
     return Table("operations", "FLOPs, counted", columns, list(map(operations_row, runs)), [note])
 

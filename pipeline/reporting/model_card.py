@@ -1,7 +1,8 @@
 """The model card of an exported model: its data, its settings, its scores and how to use it.
 
 The scores of a model folder models/RUN/average are in the score files of the run or in its record in results/. They are
-shown only if they belong to weights with the same averaged steps and the same settings of the model.
+shown only if the averaged steps and the settings of the model are equal. Training settings and data are not compared,
+because the weights do not name them.
 """
 
 import json
@@ -47,7 +48,10 @@ print([pieces.decode(result.hypotheses[0]) for result in results])""",
 
 
 def known_of(folder: Path, description: Mapping[str, Any]) -> Evidence | None:
-    """Return the evidence of the run whose averaged weights, with this description, are in `folder`, or None."""
+    """Return the scores and settings of the run that made the weights in `folder`, or None if they are not known.
+
+    `description` is the metadata of the weights: the averaged steps.
+    """
     root, run = Path(PARAMS).resolve().parent, folder.resolve().parent.name
     if folder.resolve() != root / "models" / run / "average" or not PARAMS.exists():
         return None
@@ -146,4 +150,4 @@ def scores(known: Evidence | None) -> str:
         signature = cell.signature.replace("|", r"\|")
         lines.append(f"| {name} | {cell.score:.2f} | {interval} | `{signature}` |")
     perplexity = known.at("translations", "dev", "average", "perplexity")
-    return "\n".join(lines) + (f"\n\nDev perplexity a piece: {perplexity:.2f}." if perplexity else "")
+    return "\n".join(lines) + (f"\n\nDev perplexity per piece: {perplexity:.2f}." if perplexity else "")

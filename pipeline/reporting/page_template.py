@@ -1,6 +1,7 @@
 """The Jinja2 templates of the page. They escape every value except the style sheet.
 
-The macro `cell` shows a value by the kind of its column, `box` a table, `picture` a figure. page_style.py has the style.
+The macro `cell` shows a value by the kind of its column, `box` shows a table and `picture` a figure. The style sheet is
+in page_style.py.
 """
 
 import base64

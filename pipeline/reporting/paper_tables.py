@@ -13,8 +13,8 @@ from pipeline.reporting.variations import stated
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 
 OF_BLEU = (
-    "BLEU is computed as in the paper: case-sensitive on Moses' tokens, compounds split for German. "
-    "sacreBLEU with its 13a tokenisation can be compared across papers. 95% intervals by bootstrap."
+    "BLEU is case-sensitive, on text tokenised by Moses, with German compounds split, as published WMT14 results are. "
+    "sacreBLEU with its 13a tokenisation can be compared across papers. Intervals are 95%, by bootstrap."
 )
 
 
@@ -50,8 +50,8 @@ def table2(runs: Sequence[Evidence]) -> Table:
         f"newstest2014, from the averaged checkpoints. {OF_BLEU}",
         f"EN-FR of the big model: Table 2 and the abstract say 41.8, the text of 6.1 says {BIG_EN_FR_IN_THE_TEXT}.",
         (
-            "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. It states one cost for both "
-            "language pairs. Counted are the operations of our training, which do not depend on its time."
+            "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. The paper states one cost for "
+            "both language pairs. The counted FLOPs are those of our training. They do not depend on its time."
         ),
     ]
     return Table("table2", "Table 2: BLEU on newstest2014, and the cost of training", columns, rows, notes)
@@ -89,7 +89,10 @@ def table3(runs: Sequence[Evidence]) -> Table:
             "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is "
             f'the base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}'
         ),
-        "Perplexities per piece of two vocabularies differ by more than the models: the paper's is not published.",
+        (
+            "Perplexity per piece depends on the vocabulary. The paper's vocabulary is not published, so its perplexities "
+            "cannot be compared exactly with ours."
+        ),
         (
             "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214. "
             "The paper says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the "
