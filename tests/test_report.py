@@ -418,6 +418,15 @@ def test_the_mean_over_seeds(project, tmp_path):
     assert (row["seeds"], row["sacreBLEU 13a"]) == (2, pytest.approx(40.5)), "the third has other data"
 
 
+def test_the_headline_is_the_mean_of_the_seeds_of_the_best_run(project, tmp_path):
+    run = {"corpus": "demo", "model": "tiny"}
+    params = project({"a": run, "a-seed2": {**run, "seed": 2}, "b": {**run, "N": 1}})
+    for bleu, name in zip((40.0, 42.0, 39.0), params["runs"]):
+        write_scores(params, name, tmp_path / "scores", bleu)
+    first, *_ = headlines(params, studies(params, known(params, tmp_path)), comparison([]))
+    assert (first.figure, first.note) == ("41.0", "a: mean of 2 seeds (40.00 to 42.00).")
+
+
 def test_only_a_run_with_the_settings_of_its_model_stands_beside_other_implementations(project, tmp_path):
     published = {"corpus": "multi30k-lc-tok", "model": "multi30k-published"}
     params = project(

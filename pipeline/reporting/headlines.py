@@ -95,8 +95,11 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
     score = first.measure(metric)
     if score is None:
         return "–", says, note
-    if len(alike(scored)) == 1 and (mean := over_seeds(scored, metric)):
-        return f"{mean.score:.1f}", says, f"{str(mean).capitalize()}.{note}"
+    groups = alike(scored)
+    seeds = next((group for group in groups if first in group), [first])  # not in a group: the record of a selected run
+    if mean := over_seeds(seeds, metric):
+        name = f"{min((run.run for run in seeds), key=len)}: " if len(groups) > 1 else ""
+        return f"{mean.score:.1f}", says, f"{name}{mean if name else str(mean).capitalize()}.{note}"
     bounds = interval(score, 1)
     return f"{score.score:.1f}", says, f"{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
 
