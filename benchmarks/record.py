@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> None:
     shown = {name: here[name] for name in ("python", "torch")}
     shown |= {name: versions[name] for name in PACKAGES if name in versions}
     path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
-    hardware_of = f"{here['hardware']}, {here['cores']} cores, {torch.backends.cpu.get_cpu_capability()}"
+    hardware_of = f"{here['hardware']}, {here['cores']} cores, {here['instructions']}"
     write_record(path, f"python {shlex.join(words)}", hardware_of, shown, commit(), tables(lines))
 
 

@@ -72,10 +72,10 @@ def main(arguments: argparse.Namespace) -> None:
         counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
     write_json(arguments.report, {**report_of(description), "data_sum": description["sum"]})
-    print(f"{arguments.out}: " + ", ".join(f"{name} {shown(c)}" for name, c in counts.items()))
+    print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_of(c)}" for name, c in counts.items()))
 
 
-def shown(counts: Mapping[str, int]) -> str:
+def pairs_of(counts: Mapping[str, int]) -> str:
     times = counts.get("segmentations", 1)
     return f"{counts['pairs'] // times:,} pairs" + (f" in {times} segmentations" if times > 1 else "")
 

@@ -89,12 +89,8 @@ def trainer(
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
     network = Transformer(model, describe(data)["vocabulary_size"])
-    made_on = hardware.hardware(device)
-    identity = {"device": device.type, "hardware": made_on["hardware"], "precision": precision}
-    identity |= {"threads": config.threads, "settings and data": place.name}
-    if device.type == "cpu":
-        identity["instructions"] = made_on["instructions"]
-    store = (Reader if group.rank else Store)(place, config.keep, identity)
+    identity = identity_of(device, precision, config.threads)
+    store = (Reader if group.rank else Store)(place, config.keep, identity | {"settings and data": place.name})
     state = new_state(network, config, device)
     if device.type == "cuda" and (reason := hindrance()):
         say(f"layers are not compiled, which is slower: {reason}")
@@ -103,6 +99,13 @@ def trainer(
     seconds = options.save_every_minutes * 60
     meter = energy.meter(device, group.number)
     return Trainer(state, batches, dev_set, config, store, device, precision, seconds, tell, group, meter)
+
+
+def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:
+    """Return what the bytes of a training depend on, besides settings and data. Only an equal one resumes a state."""
+    here = hardware.hardware(device)
+    identity = {"device": device.type, "hardware": here["hardware"], "precision": precision, "threads": threads}
+    return identity | ({"instructions": here["instructions"]} if device.type == "cpu" else {})
 
 
 def tell(text: str) -> None:

@@ -127,10 +127,8 @@ def test_paths_and_sequential_operations_are_the_paper_s(n, k, r):
     assert ours[ATTENTION] == (1, 1)  # O(1), O(1)
     assert ours[RECURRENT] == (n, n - 1)  # O(n), O(n)
     assert ours[RESTRICTED] == (1, math.ceil((n - 1) / r))  # O(1), O(n / r)
-    assert ours[CONVOLUTION] == (
-        1,
-        math.ceil(round(math.log(2 * n - 1, k), 9)),
-    )  # O(1), O(log_k n) for 2n - 1 distances
+    # O(1), O(log_k n): a path covers the 2n - 1 distances from -(n - 1) to n - 1
+    assert ours[CONVOLUTION] == (1, math.ceil(round(math.log(2 * n - 1, k), 9)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

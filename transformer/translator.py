@@ -156,9 +156,8 @@ class Translator:
         if self.config.precision == "float32":
             return model
         if model not in self.copies:
-            self.copies[model] = model_in(
-                self.config.precision, model
-            )  # another thread may store its own copy meanwhile
+            # Another thread may store its own copy meanwhile.
+            self.copies[model] = model_in(self.config.precision, model)
         return self.copies[model]
 
     @property
@@ -249,7 +248,7 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         """At most `n_best` hypotheses of each normalised line, in order, as soon as all earlier lines are translated.
 
-        Raises UserError as `finished` does, and for `n_best` below 1.
+        Raises UserError as `finished` does, and if `n_best` is not a whole number above 0.
         """
         require(isinstance(n_best, int) and n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
         sources = self.encode(lines)

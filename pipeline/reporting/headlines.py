@@ -98,8 +98,8 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
     groups = alike(scored)
     seeds = next((group for group in groups if first in group), [first])  # not in a group: the record of a selected run
     if mean := over_seeds(seeds, metric):
-        name = f"{min((run.run for run in seeds), key=len)}: " if len(groups) > 1 else ""
-        return f"{mean.score:.1f}", says, f"{name}{mean if name else str(mean).capitalize()}.{note}"
+        of = str(mean).capitalize() if len(groups) == 1 else f"{min((run.run for run in seeds), key=len)}: {mean}"
+        return f"{mean.score:.1f}", says, f"{of}.{note}"
     bounds = interval(score, 1)
     return f"{score.score:.1f}", says, f"{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
 
