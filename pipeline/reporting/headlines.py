@@ -53,6 +53,7 @@ ASKS = {  # the topics of studies of params.yaml; a study that is not listed is 
     "multi30k-records": "three seeds of each entry of docs/records.md",
     "multi30k-decoding": "all decoders on one model",
     "multi30k-published": "the published setting of Multi30k",
+    "multi30k-ours": "other settings on the text of the published score of Multi30k",
     "multi30k-search": "a search for settings, and its best trial beside the default",
     "europarl": "base on Europarl, a part of WMT14 (English to French)",
 }
