@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -92,17 +91,3 @@ class Project:
         text = (self.root / path).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{path}: {old!r} stands there {text.count(old)} times"
         (self.root / path).write_text(text.replace(old, new), encoding="utf-8")
-
-
-def kill(command: dict, moment: float) -> None:
-    """Start a command and kill it after `moment` seconds. If it ends before, start it again and kill it earlier."""
-    status = 0
-    while status != -signal.SIGKILL:
-        process = subprocess.Popen(
-            **command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            process.wait(moment)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-        status, moment = process.wait(), 0.7 * moment

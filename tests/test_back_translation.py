@@ -6,8 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import random
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,8 +37,8 @@ from pipeline.settings.params import load, parse
 from pipeline.settings.selection import run_settings
 from tests import forked, in_process
 from tests.imports import ROOT
+from tests.killed import kill
 from tests.pages import edges
-from tests.projects import kill
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
@@ -647,8 +645,7 @@ def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
     before = {name: content for name, content in contents(folder).items() if not name.startswith("work/")}
     module, *arguments = stages[f"{kind}@own-bt"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    start = {"args": [sys.executable, "-m", module, *arguments], "cwd": folder, "env": environment}
-    kill(start, random.Random(kind).uniform(3, 6))
+    kill(module, arguments, folder, environment)
     status, said = forked.run(module, arguments, folder, environment)
     assert status == 0, said
     assert {name: content for name, content in contents(folder).items() if not name.startswith("work/")} == before

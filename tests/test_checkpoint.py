@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import pickle
-import sys
 import time
 import traceback
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import torch
 from test_training import build, files, run
 
+from tests.killed import at_change
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, remove
@@ -156,14 +156,7 @@ def killed_at(place: int, folder: Path, work) -> bool:
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         assert status in (0, KILLED), "`work` has failed; its traceback is on standard error"
         return status == KILLED
-    changes = itertools.count()
-
-    def end(event: str, arguments: tuple) -> None:
-        changing = event in ("os.rename", "os.remove") or (event == "open" and arguments[1] not in ("r", "rb", None))
-        if changing and str(arguments[0]).startswith(str(folder)) and next(changes) == place:
-            os._exit(KILLED)
-
-    sys.addaudithook(end)
+    at_change(place, folder, lambda: os._exit(KILLED))
     try:
         work()
     except BaseException:

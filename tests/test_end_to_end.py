@@ -4,7 +4,6 @@ A stage that is killed and started again must write the same bytes as one that w
 """
 
 import json
-import random
 import re
 import resource
 import shutil
@@ -25,7 +24,8 @@ from pipeline.serving.limits import LIMITS
 from pipeline.settings.params import load
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN
-from tests.projects import Project, kill
+from tests.killed import kill
+from tests.projects import Project
 from tests.shortened import DECODINGS, KILLED, OUTPUTS, PAGE, RUN, TRAIN, VALUE, command, content, shortened
 from tests.test_page import served
 from transformer.config.decoders import DECODERS
@@ -251,9 +251,9 @@ def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(proj
 
 @pytest.mark.parametrize("stage", KILLED)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
-    """The stage is killed at a seeded fraction of its time with DVC. The same command is then run to its end."""
-    before, took = content(project, stage), json.loads((project.root / "work/times/stages.json").read_text())[stage]
-    kill(command(project, stage), took * random.Random(stage).uniform(0.3, 0.8))
+    before, start = content(project, stage), command(project, stage)
+    _, _, module, *arguments = start["args"]
+    kill(module, arguments, start["cwd"], start["env"])
     finished(project, stage)
     assert content(project, stage) == before
 

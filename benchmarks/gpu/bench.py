@@ -128,7 +128,7 @@ class Bench:
         """Compile the layers as in training. On a CPU, torch.compile only traces them and makes no kernels."""
         if self.device.type == "cuda" and not compiles("cuda"):
             raise UserError(f"torch.compile cannot be used: {hindrance()}")
-        model.compile_layers("inductor" if self.device.type == "cuda" else "aot_eager")
+        model.compile_layers("inductor" if self.device.type == "cuda" else "eager")
 
     def trainer(self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path) -> Trainer:
         """The training of pipeline.train in a folder of its own."""
