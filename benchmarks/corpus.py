@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import IO
 
+from transformer.config.reading import UserError
+
 OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
 # The share of pairs that add a new word on each side. Heaps' law, with the exponents of the first 800,000 pairs of
 # Europarl (0.55 for English, 0.6 for French), gives 0.07 and 0.10 new words per pair from there to 8 million pairs.
@@ -31,6 +33,8 @@ def write_corpus(paths: list[Path], pairs: int, folder: Path) -> None:
 
 def extended(paths: list[Path]) -> Iterator[Pair]:
     """Yields the corpus, and then endless variations of it."""
+    if next(opened(paths), None) is None:
+        raise UserError(f"{' and '.join(map(str, paths))}: no pair of lines; two aligned texts are expected")
     for turn in count():
         yield from retold(opened(paths), turn) if turn else opened(paths)
 

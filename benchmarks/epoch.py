@@ -62,7 +62,7 @@ class System:
     ) -> None:
         self.name, self.precision, self.config, self.model, self.device = name, precision, config, model, device
         self.loss: Callable[..., Tensor] = batch_loss if isinstance(model, Transformer) else torch_loss
-        self.batches = batches_of(pairs, config)
+        self.batches = batches_of(pairs, config, pairs.segmentations)
         self.optimiser = adam(model.parameters(), config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
         self.prefetch, self.step = Prefetch(self.prepare, AHEAD), 0
@@ -127,7 +127,7 @@ def main(arguments: argparse.Namespace) -> None:
         systems.append(System(name, precision, batched, network, pairs, device))
         for _ in range(WARM_UP):
             systems[-1].train()
-    for _ in range(arguments.batches // arguments.turn):
+    for _ in range(-(-arguments.batches // arguments.turn)):
         for system in systems:
             system.turn(arguments.turn)
     print(f"{processor()}, {arguments.threads} threads, torch {torch.__version__}\n")

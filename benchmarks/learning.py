@@ -46,7 +46,7 @@ from transformer.optimisation import adam, learning_rate
 from transformer.precision import autocast, precision_of
 from transformer.prefetch import Prefetch
 from transformer.store import Store
-from transformer.training import AHEAD, Trainer, new_state, seed_step
+from transformer.training import AHEAD, Trainer, batches_of, new_state, seed_step
 from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary
 
@@ -93,7 +93,7 @@ class Study(NamedTuple):
         return seconds > 60 * self.minutes
 
     def batches(self) -> Batches:
-        return Batches(self.train, self.config.seed, self.config.batch_tokens, self.config.max_length)
+        return batches_of(self.train, self.config, self.train.segmentations)
 
 
 def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list[Point]:

@@ -209,7 +209,7 @@ def publish(files: dict[str, str], out: Path) -> None:
     for name, text in files.items():
         with atomic(out / name, "w") as file:
             file.write(text)
-    for path in [*out.iterdir(), *(out / "figures").iterdir()]:
+    for path in [*out.glob("*"), *out.glob("figures/*")]:
         if path.suffix in SUFFIXES and path.relative_to(out).as_posix() not in files:
             path.unlink()
 

@@ -37,6 +37,13 @@ def test_an_extended_corpus_has_distinct_pairs_with_few_new_words(tmp_path):
     assert words[0] < words[1] and len(words[1]) < len(words[0]) + 2 * 0.15 * 800
 
 
+def test_text_without_pairs_is_refused(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match=r"a and .*b: no pair of lines"):
+        next(extended([tmp_path / "a", tmp_path / "b"]))
+
+
 def test_growth_fits_the_line_through_the_times():
     each = {pairs: Cost(0, 1 + 10e-6 * pairs / len(OURS), 0) for pairs in (100_000, 800_000, 8_000_000)}
     said = growth({pairs: dict.fromkeys(OURS, cost) for pairs, cost in each.items()})

@@ -112,6 +112,13 @@ def test_data_that_is_too_large_is_refused(texts, tmp_path, monkeypatch):
     assert not (tmp_path / "data").exists()
 
 
+def test_an_empty_text_is_refused_by_its_name(texts, tmp_path):
+    (tmp_path / "empty").touch()
+    words = [*texts[:2], str(tmp_path / "empty"), str(tmp_path / "empty"), "--out", str(tmp_path / "data")]
+    with pytest.raises(UserError, match="empty: no pairs; a test set is expected"):
+        prepare.main(prepare.options().parse_args(words))
+
+
 @dataclasses.dataclass
 class Targets:
     """A set with these target ids."""

@@ -841,6 +841,7 @@ def test_times_are_in_their_two_largest_units():
 
 def test_publishing_removes_what_an_earlier_report_wrote(tmp_path):
     out = tmp_path / "reports"
+    report.publish({"index.html": "0"}, out)  # without figures
     report.publish({"index.html": "1", "table3-old.md": "1", "figures/old.svg": "1"}, out)
     (out / ".gitignore").write_text("mine")
     (out / "index.html").unlink()  # as in a clone

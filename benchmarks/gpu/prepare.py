@@ -85,7 +85,9 @@ def main(arguments: argparse.Namespace) -> None:
     }
     taken = list(islice(read_pairs(arguments.train), arguments.pairs + DEV))
     sets = {"train": taken[:-DEV], "dev": taken[-DEV:], "test": list(read_pairs(arguments.test))}
-    if not (sets["train"] and sets["test"]):
+    if not sets["test"]:
+        raise UserError(f"{arguments.test[0]}: no pairs; a test set is expected")
+    if not sets["train"]:
         raise UserError(f"{arguments.train[0]}: {len(taken):,} pairs; more than {DEV:,}, the dev set, are expected")
     settings = {**params["base"]["vocabulary"], "pieces": arguments.pieces}
     model = learn(
