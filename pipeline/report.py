@@ -64,113 +64,88 @@ SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 
 @dataclass(frozen=True)
-class Searched:
-    """The calibrations of the values of prefixes, and the search trees of decodings."""
+class Known:
+    """What the report shows. `machines`: costs of the layers of Table 1. `sets`: the folder of the test sets."""
 
+    runs: Sequence[Evidence]
+    machines: Sequence[Measured] = ()
+    decoded: Sequence[Decoding] = ()
+    sets: Path | None = None
     values: Sequence[Calibration] = ()
     trees: Sequence[Trees] = ()
+    tuned: Sequence[Tuning] = ()
 
 
-NO_SEARCH = Searched()
-
-
-def content_of(
-    params: Mapping,
-    runs: Sequence[Evidence],
-    machines: Sequence[Measured] = (),
-    decoded: Sequence[Decoding] = (),
-    sets: Path | None = None,
-    searched: Searched = NO_SEARCH,
-    tuned: Sequence[Tuning] = (),
-    figures: bool = True,
-) -> Content:
+def content_of(params: Mapping, known: Known, figures: bool = True) -> Content:
     """Return the content of the page.
 
     Runs that are expected to fail (`is_control`) are left out of the tables `paper` and `costs` and of the means over
     seeds.
     """
-    found = studies(params, runs)
-    against = pairs.pairs(params, found, sets) if sets else []
-    bootstrap = Bootstrap(sets, scoring(params)) if sets else None
-    compared, shown = comparison(found, bootstrap), [run for run in runs if not is_control(run)]
+    found = studies(params, known.runs)
+    against = pairs.pairs(params, found, known.sets) if known.sets else []
+    bootstrap = Bootstrap(known.sets, scoring(params)) if known.sets else None
+    compared, shown = comparison(found, bootstrap), [run for run in known.runs if not is_control(run)]
     return Content(
-        runs=runs,
+        runs=known.runs,
         studies=found,
         headlines=headlines(params, found, compared),
         selected=[run_tables.study_table(study) for study in found if not study.recorded],
         compared=[table for table in (pairs.table(against), run_tables.seeds(shown)) if table],
         claims=[table] if (table := claims.table(compared)) else [],
         deltas=deltas.table(compared),
-        decodings=searched_tables(params, decoded, searched, recorded=False),
+        decodings=searched_tables(params, known, recorded=False),
         pairs=against,
-        searches=[searches.table(search) for search in tuned],
+        searches=[searches.table(search) for search in known.tuned],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
-        recorded_decodings=searched_tables(params, decoded, searched, recorded=True),
-        paper=[layer_table.table1(machines), paper_tables.table2(shown), paper_tables.table3(shown)],
+        recorded_decodings=searched_tables(params, known, recorded=True),
+        paper=[layer_table.table1(known.machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
             cost_tables.flops(shown),
             cost_tables.operations(shown),
             paper_tables.toolkits(shown),
         ],
-        figures=figures_of(runs, machines, found, compared, searched, tuned) if figures else [],
+        figures=figures_of(known, found, compared) if figures else [],
     )
 
 
-def searched_tables(params: Mapping, decoded: Sequence[Decoding], searched: Searched, recorded: bool) -> list[Table]:
+def searched_tables(params: Mapping, known: Known, recorded: bool) -> list[Table]:
     """The tables of decodings and values on the page: the `recorded` ones, or those that params.yaml selects."""
-    found = decodings.tables(params, [each for each in decoded if each.recorded == recorded])
-    of_values = values.table([each for each in searched.values if each.recorded == recorded])
+    found = decodings.tables(params, [each for each in known.decoded if each.recorded == recorded])
+    of_values = values.table([each for each in known.values if each.recorded == recorded])
     return [*found, of_values] if of_values else found
 
 
-def figures_of(
-    runs: Sequence[Evidence],
-    machines: Sequence[Measured],
-    found: Sequence[Study],
-    compared: Comparison,
-    searched: Searched,
-    tuned: Sequence[Tuning],
-) -> list[Figure]:
+def figures_of(known: Known, found: Sequence[Study], compared: Comparison) -> list[Figure]:
     with style():
         return [
             *delta_plot.figures(compared),
-            *curves(runs, found),
-            *(figure for search in tuned for figure in searches.figures(search)),
+            *curves(known.runs, found),
+            *(figure for search in known.tuned for figure in searches.figures(search)),
             positional_encoding(),
-            *(layer_times(machine) for machine in machines if machine.has_times),
-            *(values.calibration(value) for value in searched.values),
-            *(tree_plots.figure(trees) for trees in searched.trees),
-            *(figure for run in runs for figure in attention(run)),
+            *(layer_times(machine) for machine in known.machines if machine.has_times),
+            *(values.calibration(value) for value in known.values),
+            *(tree_plots.figure(trees) for trees in known.trees),
+            *(figure for run in known.runs for figure in attention(run)),
         ]
 
 
-def report(
-    params: Mapping,
-    runs: Sequence[Evidence],
-    machines: Sequence[Measured] = (),
-    decoded: Sequence[Decoding] = (),
-    sets: Path | None = None,
-    searched: Searched = NO_SEARCH,
-    tuned: Sequence[Tuning] = (),
-) -> dict[str, str]:
-    """The text of each file of the report, by its path in the report's folder.
-
-    `machines` are the measured costs of the layers of Table 1. `sets` is the folder of the test sets for paired tests.
-    """
-    content = content_of(params, runs, machines, decoded, sets, searched, tuned)
+def report(params: Mapping, known: Known) -> dict[str, str]:
+    """The text of each file of the report, by its path in the report's folder."""
+    content = content_of(params, known)
     files = {PAGE: page(content)}
     every = [*content.selected, *content.compared, *content.searches]
     every += [*content.recorded, *content.paper, *content.costs, content.deltas, *content.claims]
-    every += [decodings.table(params, decoded)] if decoded else []
-    every += [of_values] if (of_values := values.table(searched.values)) else []
+    every += [decodings.table(params, known.decoded)] if known.decoded else []
+    every += [of_values] if (of_values := values.table(known.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
     summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not tables of names alone
     pictures = overview(content.figures)
     overviews = [headline_table(content.headlines), *content.claims, summary]
     files["README.md"] = readme(overviews, pictures)
-    for table in [summary, *tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
+    for table in [summary, *tables, run_tables.all_runs(known.runs), run_tables.scores(known.runs)]:
         files[f"{table.name}.csv"] = comma_separated(table)
         if table.name in IN_LATEX:
             files[f"{table.name}.tex"] = latex(table)
@@ -217,13 +192,18 @@ def publish(files: dict[str, str], out: Path) -> None:
 def main(arguments: argparse.Namespace) -> None:
     params = with_studies(load(), arguments.studies)
     runs = evidence.selected(params, arguments.scores, arguments.times) + evidence.records(params, arguments.results)
-    machines = layer_table.measured(arguments.scores, arguments.results, arguments.times)
     decoded = decodings.selected(params, arguments.scores, arguments.times, arguments.sets)
     decoded += decodings.records(arguments.results)
-    known_values = values.selected(params, arguments.scores) + values.records(arguments.results)
-    searched = Searched(known_values, tree_plots.selected(params, arguments.scores))
-    tuned = searches.selected(params, arguments.scores) + searches.records(arguments.results)
-    publish(report(params, runs, machines, decoded, arguments.sets, searched, tuned), arguments.out)
+    known = Known(
+        runs=runs,
+        machines=layer_table.measured(arguments.scores, arguments.results, arguments.times),
+        decoded=decoded,
+        sets=arguments.sets,
+        values=values.selected(params, arguments.scores) + values.records(arguments.results),
+        trees=tree_plots.selected(params, arguments.scores),
+        tuned=searches.selected(params, arguments.scores) + searches.records(arguments.results),
+    )
+    publish(report(params, known), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")
 

@@ -12,6 +12,7 @@ from pipeline import layer_costs, report
 from pipeline.costs.connectivity import path_length, reads, sequential_operations
 from pipeline.costs.measuring import kept_bytes, power_law, seconds
 from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.report import Known
 from pipeline.reporting import layer_table
 from pipeline.reporting.layer_plots import layer_times
 from pipeline.reporting.published import TABLE1
@@ -256,10 +257,10 @@ def test_a_record_of_an_earlier_version_loads(scores, tmp_path):
 
 
 def test_without_times_table1_shows_what_is_exact(scores, tmp_path, params):
-    with_times = report.report({**params, "runs": {}}, [], measured(tmp_path))
+    with_times = report.report({**params, "runs": {}}, Known([], measured(tmp_path)))
     (tmp_path / "times" / "layer-costs.json").unlink()
     (machine,) = machines = measured(tmp_path)
-    without = report.report({**params, "runs": {}}, [], machines)
+    without = report.report({**params, "runs": {}}, Known([], machines))
     assert not machine.has_times and machine.hardware is None
     row = layer_table.table1(machines).shown()[0]
     assert row[2:4] == ["–", "–"] and row[5].startswith("n^")
@@ -276,7 +277,7 @@ def test_table1_without_a_file_is_the_paper_s_formulae_and_dashes(tmp_path):
 
 def test_the_report_raises_the_powers_and_shows_the_figure(scores, tmp_path, params):
     (machine,) = machines = measured(tmp_path)
-    files = report.report({**params, "runs": {}}, [], machines)
+    files = report.report({**params, "runs": {}}, Known([], machines))
     time, memory = (growth.measured for growth in (machine.layers[RECURRENT].seconds, machine.layers[RECURRENT].bytes))
     assert f"<td>n<sup>{time.n:.2f}</sup> d<sup>{time.d:.2f}</sup></td>" in files["index.html"]
     assert f"$n^{{{memory.n:.2f}}} d^{{{memory.d:.2f}}}$" in files["table1.tex"] and "$O(r n d)$" in files["table1.tex"]

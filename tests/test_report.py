@@ -23,6 +23,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline import report
 from pipeline.commands import record
+from pipeline.report import Known
 from pipeline.reporting import (
     claims,
     cost_tables,
@@ -140,7 +141,7 @@ def test_a_run_without_score_files_is_dashes(project, tmp_path):
     runs = known(params, tmp_path)
     (row,) = run_tables.summary(runs).shown()
     assert (row[0], row[5]) == ("demo-tiny", "demo") and set(row[1:5] + row[6:]) == {"–"}
-    text = Page(report.report(params, runs)["index.html"]).text
+    text = Page(report.report(params, Known(runs))["index.html"]).text
     assert "0 of them scored" in text and "0 of 22" in text and "None" not in text and "nan" not in text
 
 
@@ -148,7 +149,7 @@ def test_only_selected_and_recorded_runs_are_shown(project, params, tmp_path):
     selected = project("demo")
     for run in params["studies"]["demo-table3"]["runs"]:
         write_scores({**params, "runs": params["studies"]["demo-table3"]["runs"]}, run, tmp_path / "scores")
-    files = report.report(selected, known(selected, tmp_path))
+    files = report.report(selected, Known(known(selected, tmp_path)))
     assert not [name for name, text in files.items() if "demo-tiny-h1" in name or "demo-tiny-h1" in text]
 
 
@@ -283,7 +284,7 @@ def test_recorded_runs_come_after_the_selected_ones_and_never_among_them(project
     assert (own.name, [run.name for run in own.runs]) == ("demo", ["demo-tiny"])
     # a study of records also has the selected runs of the study that have no record
     assert kept.name == "demo-table3" and [run.recorded for run in kept.runs] == [False] + [True] * 7
-    content = report.content_of(params, runs, figures=False)
+    content = report.content_of(params, Known(runs), figures=False)
     assert [table.name for table in content.selected] == ["study-demo"]
     assert [table.name for table in content.recorded] == ["study-demo-table3"]
     page_text = page(content)
@@ -362,7 +363,7 @@ def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):
     params = project("demo-warmup")
     for run in params["runs"]:
         write_scores(params, run, tmp_path / "scores")
-    files = report.report(params, known(params, tmp_path))
+    files = report.report(params, Known(known(params, tmp_path)))
     control = "demo-deep-no-warmup"
     tables = {name for name, text in files.items() if name.endswith(".csv") and f"\n{control}," in text}
     assert tables == {"study-demo-warmup.csv", "runs.csv", "scores.csv"}  # runs.csv and scores.csv hold every run
@@ -378,7 +379,7 @@ def test_an_interval_is_drawn_where_it_lies_between_the_ends_of_all(project, tmp
     params = project("demo-warmup")
     for bleu, run in zip((10, 20, 30, 40), params["runs"]):
         write_scores(params, run, tmp_path / "scores", bleu)
-    text = page(report.content_of(params, known(params, tmp_path), figures=False))
+    text = page(report.content_of(params, Known(known(params, tmp_path)), figures=False))
     table = text[text.index('id="study-demo-warmup"') :].split("</table>")[0]
     drawn = re.findall(r'<i style="left:([\d.]+)%;right:([\d.]+)%"></i><b style="left:([\d.]+)%"', table)[::2]
     # The scale is from 9 to 41.5. The best run is first.
@@ -486,11 +487,11 @@ def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, 
 def test_files_in_git_are_equal_whatever_the_times_and_the_page_is_not(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
-    first = report.report(params, known(params, tmp_path))
+    first = report.report(params, Known(known(params, tmp_path)))
     write_all_times(tmp_path / "scores", "demo-tiny", seconds=7.0, commit="ef" * 20)
-    other = report.report(params, known(params, tmp_path))
+    other = report.report(params, Known(known(params, tmp_path)))
     shutil.rmtree(tmp_path / "times")
-    none = report.report(params, known(params, tmp_path))
+    none = report.report(params, Known(known(params, tmp_path)))
     pages = [files.pop("index.html") for files in (first, other, none)]
     assert first == other == none and len(set(pages)) == 3
     assert COMMIT in pages[0] and "ef" * 20 in pages[1] and "P100-SXM2" in pages[1] and "P100-SXM2" not in pages[2]
@@ -526,7 +527,7 @@ def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
     fresh, kept = run_tables.all_runs(known(params, tmp_path)).rows
     assert (fresh[0], kept[0], fresh[4], kept[4]) == ("demo-tiny", "demo-tiny (recorded)", "no", "yes")
     assert fresh[1:4] + fresh[5:] == kept[1:4] + kept[5:] and None not in kept
-    files = report.report(params, known(params, tmp_path))
+    files = report.report(params, Known(known(params, tmp_path)))
     assert {"loss-demo-tiny", "loss-demo-tiny.recorded"} <= set(browser.pictures(files["index.html"]))
     assert 'id="run-demo-tiny"' in files["index.html"] and 'id="run-demo-tiny.recorded"' in files["index.html"]
 
@@ -603,8 +604,8 @@ def test_the_records_in_git_load_with_an_estimate_or_the_reason_for_none(params)
 def test_every_record_in_git_is_on_the_page(params):
     folder = ROOT / "results"
     runs, decoded = evidence.records(params, folder), decodings.records(folder)
-    searched = report.Searched(values.records(folder))
-    files = report.report({**params, "runs": {}}, runs, (), decoded, None, searched, searches.records(folder))
+    shown = Known(runs, decoded=decoded, values=values.records(folder), tuned=searches.records(folder))
+    files = report.report({**params, "runs": {}}, shown)
     text = Page(files["index.html"]).text.replace("\N{NON-BREAKING HYPHEN}", "-")
     assert [path.stem for path in folder.rglob("*.json") if path.stem not in text] == []
     assert [run.name for run in runs if f"Loss of {run.name}" not in files["index.html"] and not is_control(run)] == []
@@ -636,7 +637,7 @@ def spoilt(value, place, new):
 def show(params: dict, folder: Path) -> None:
     """Make the tables and the page. Its only figures are the attention maps, because curves take longest to draw."""
     runs = known(params, folder)
-    content = report.content_of(params, runs, figures=False)
+    content = report.content_of(params, Known(runs), figures=False)
     tables = [*content.selected, *content.recorded, *content.paper, *content.costs]
     for table in [*tables, run_tables.all_runs(runs), run_tables.scores(runs)]:
         assert comma_separated(table) and markdown(table) and latex(table)
@@ -710,7 +711,7 @@ def files(params, tmp_path_factory):
     for bleu, run in enumerate(selected["runs"], 50):
         write_scores(selected, run, folder / "scores", bleu)
     recorded(selected, "demo-tiny", folder)
-    return report.report(selected, known(selected, folder))
+    return report.report(selected, Known(known(selected, folder)))
 
 
 def test_the_page_stands_alone_and_its_links_lead_somewhere(files):
@@ -791,7 +792,9 @@ def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(t
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
-    assert report.report(params, known(params, tmp_path)) == report.report(params, known(params, tmp_path))
+    assert report.report(params, Known(known(params, tmp_path))) == report.report(
+        params, Known(known(params, tmp_path))
+    )
 
 
 def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():
@@ -1147,9 +1150,9 @@ def test_headlines_say_what_is_not_done(project, tmp_path):
 
 def test_a_table_of_the_paper_is_folded_until_a_run_fills_a_row(project, tmp_path):
     params = project({"de": {"corpus": "wmt14-en-de", "model": "base"}})
-    empty = page(report.content_of(params, known(params, tmp_path), figures=False))
+    empty = page(report.content_of(params, Known(known(params, tmp_path)), figures=False))
     write_scores(params, "de", tmp_path / "scores")
-    filled = page(report.content_of(params, known(params, tmp_path), figures=False))
+    filled = page(report.content_of(params, Known(known(params, tmp_path)), figures=False))
     for name in ("table2", "table3"):
         assert f'<details id="{name}">' in empty and f'<h3 id="{name}">' in filled
     assert "EN-DE BLEU, ours" not in Page(empty).text.replace("\N{NON-BREAKING HYPHEN}", "-")
@@ -1216,12 +1219,14 @@ def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     *up, down = first.sentences
     assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
     assert (down.source, down.of_run) == ("source 38", "Der <b>Mann") and down.difference < 0
-    files = report.report(params, runs, sets=tmp_path / "sets")
-    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, runs, sets=tmp_path / "sets")
+    files = report.report(params, Known(runs, sets=tmp_path / "sets"))
+    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(
+        params, Known(runs, sets=tmp_path / "sets")
+    )
     text = Page(files["index.html"]).text
     assert "Der <b>Mann" in text and "demo-deep-pre against demo-deep: the sentences that differ most" in text
     assert pairs.pairs(params, studies(params, runs), tmp_path / "nowhere") == []
-    assert "paired.csv" not in report.report(params, runs)
+    assert "paired.csv" not in report.report(params, Known(runs))
 
 
 # Decodings
@@ -1248,9 +1253,9 @@ def test_decodings_stand_side_by_side_with_the_settings_in_which_they_differ(par
     ]
     assert labels[1] == "sacreBLEU", "on a narrow screen, the score follows the name"
     assert table.rows[1][labels.index("sacreBLEU")].score == 31.5 and table.rows[0][-1] is None
-    files = report.report({**params, "runs": {}}, [], decoded=made)
+    files = report.report({**params, "runs": {}}, Known([], decoded=made))
     assert "31.5," in files["decoding.csv"] and "Decodings of demo-test by demo-tiny/average" in files["index.html"]
-    assert "decoding.csv" not in report.report({**params, "runs": {}}, [])
+    assert "decoding.csv" not in report.report({**params, "runs": {}}, Known([]))
 
 
 def test_on_the_page_decodings_are_in_a_table_for_each_model_and_set_best_first(params, tmp_path):
@@ -1266,7 +1271,7 @@ def test_on_the_page_decodings_are_in_a_table_for_each_model_and_set_best_first(
     assert not {"model", "set", "source log-probability"} & set(labels), "constant or empty"
     decoder = labels.index("decoder")
     assert [row[decoder] for row in first.rows] == ["mcts, uses the references", "beam", "beam"]
-    text = report.report({**params, "runs": {}}, [], decoded=[*made, other])["index.html"]
+    text = report.report({**params, "runs": {}}, Known([], decoded=[*made, other]))["index.html"]
     assert text.index("worse") < text.index("Decodings, from results/decodings/") < text.index("elsewhere")
 
 

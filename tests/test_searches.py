@@ -22,6 +22,7 @@ from ruamel.yaml import YAML
 from pipeline import report
 from pipeline.commands import best, plan
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.report import Known
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
 from pipeline.search import key_of
@@ -428,12 +429,12 @@ def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path)
     ]
     assert [row[0] for row in shown.rows] == [1, 3, 0, 2], "the best first, without a value last"
     assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in shown.notes[1]
-    files = report.report(params, [], tuned=[own])
+    files = report.report(params, Known([], tuned=[own]))
     assert "search-small.csv" in files
     figures = {name for name in pictures(files["index.html"]) if name.startswith("search-")}
     assert figures == {f"search-small-{kind}" for kind in ("history", "settings", "importance")}
-    assert 'id="searches"' in files["index.html"] and files == report.report(params, [], tuned=[own])
-    assert "searches" not in page(report.content_of(params, [], figures=False))
+    assert 'id="searches"' in files["index.html"] and files == report.report(params, Known([], tuned=[own]))
+    assert "searches" not in page(report.content_of(params, Known([]), figures=False))
 
 
 def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):

@@ -9,6 +9,7 @@ import torch
 
 from pipeline import report
 from pipeline.commands import record
+from pipeline.report import Known
 from pipeline.reporting import tree_plots, values
 from pipeline.scoring.calibration import calibration
 from pipeline.scoring.sentences import sentence_score
@@ -241,18 +242,18 @@ def searched(tmp_path, settings, decoding_settings):
         "reverse_values": {},
         "decodings": {"d": {}, "other": {}, "not-made": {}},
     }
-    return report.Searched(values.selected(chosen, tmp_path), tree_plots.selected(chosen, tmp_path))
+    return Known([], values=values.selected(chosen, tmp_path), trees=tree_plots.selected(chosen, tmp_path))
 
 
 def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(params, searched):
     assert [each.name for each in searched.values] == ["v"] and [each.name for each in searched.trees] == ["d"]
-    files = report.report({**params, "runs": {}}, [], searched=searched)
+    files = report.report({**params, "runs": {}}, searched)
     drawn = browser.pictures(files["index.html"])
     assert {"value-v", "search-d"} <= set(drawn) and "values.csv" in files
     assert "Values and search trees" in files["index.html"] and "v,demo-tiny/average,chrf,3000," in files["values.csv"]
     assert "·" in drawn["search-d"]
-    assert files == report.report({**params, "runs": {}}, [], searched=searched)
-    assert "values.csv" not in report.report({**params, "runs": {}}, [])
+    assert files == report.report({**params, "runs": {}}, searched)
+    assert "values.csv" not in report.report({**params, "runs": {}}, Known([]))
 
 
 def test_a_recorded_value_shows_what_it_said(searched, tmp_path):
@@ -269,7 +270,7 @@ def test_a_recorded_value_shows_what_it_said(searched, tmp_path):
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 def test_the_text_of_the_pictures_lies_inside_them(params, searched, tmp_path):
     page = tmp_path / "index.html"
-    page.write_text(report.report({**params, "runs": {}}, [], searched=searched)["index.html"], encoding="utf-8")
+    page.write_text(report.report({**params, "runs": {}}, searched)["index.html"], encoding="utf-8")
     assert browser.faults(page, 1400, dark=False) == []
 
 

@@ -11,7 +11,7 @@ unknown value, such as the time of a download or the energy of a CPU.
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -60,6 +60,7 @@ PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
 GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
 # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
 DECODED_PER_TRAINED = 0.7
+Estimate = Callable[[str], float | None]  # the seconds of a stage
 HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
 
 
@@ -130,35 +131,25 @@ class Planner:
     paper: Speed
 
     def jobs(self) -> Iterator[Job]:
-        for corpus_name in self.params["corpora_in_use"]:
-            if stages := self.wanted(DATA, corpus_name):
-                corpus = expected.corpus(self.params, corpus_name)
-                here = self.seconds(stages, partial(self.data_seconds, corpus))
-                yield Job(f"data of {corpus_name}", here=here[0], disk=corpus.disk, at_least=here[1])
+        for name in self.params["corpora_in_use"]:
+            corpus = expected.corpus(self.params, name)
+            yield from self.job("data of", DATA, name, partial(self.data_seconds, corpus), corpus.disk)
         for name in self.params["back_translations"]:
-            if stages := self.wanted(AUGMENTATION, name):
-                here = self.seconds(stages, partial(self.augmentation_seconds, name))
-                yield Job(f"data of {name}", here=here[0], at_least=here[1])
+            yield from self.job("data of", AUGMENTATION, name, partial(self.augmentation_seconds, name))
         for run in self.params["runs"]:
             one = training(self.params, run)
-            if self.wanted(("train",), run):
+            if f"train@{run}" in self.todo:
                 yield self.training_job(run, one)
-            if stages := self.wanted(SCORES, run):
-                here = self.seconds(stages, partial(self.scoring_seconds, run, one))
-                yield Job(f"scores of {run}", here=here[0], at_least=here[1])
+            yield from self.job("scores of", SCORES, run, partial(self.scoring_seconds, run, one))
         for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
-            yield Job(other, here=self.seconds([other], self.independent_of_corpus)[0])
+            yield Job(other, here=self.known[other] if other in self.known else self.independent_of_corpus(other))
 
-    def wanted(self, kinds: tuple[str, ...], name: str) -> list[str]:
-        return [f"{kind}@{name}" for kind in kinds if f"{kind}@{name}" in self.todo]
-
-    def seconds(self, stages: list[str], estimate: Callable[[str], float | None]) -> tuple[float | None, bool]:
-        """Return the time of these stages here, and whether a part of it is unknown.
-
-        A recorded time takes precedence over an estimate.
-        """
-        found = [self.known[name] if name in self.known else estimate(name) for name in stages]
-        return total(found), None in found
+    def job(self, what: str, kinds: Iterable[str], name: str, of: Estimate, disk: float | None = None) -> Iterator[Job]:
+        """Yield the job of the stages of these kinds, if one would run. A recorded time precedes an estimate."""
+        stages = [stage for kind in kinds if (stage := f"{kind}@{name}") in self.todo]
+        found = [self.known[stage] if stage in self.known else of(stage) for stage in stages]
+        if found:
+            yield Job(f"{what} {name}", here=total(found), disk=disk, at_least=None in found)
 
     def independent_of_corpus(self, name: str) -> float | None:
         """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known.
@@ -169,8 +160,7 @@ class Planner:
         if kind == "search":
             config = search(self.params, key).config
             return config.minutes and START + 60 * config.minutes * config.trials  # at most
-        unknown = kind not in OWN
-        return None if unknown else START + OWN.get(kind, 0.0)
+        return START + OWN[kind] if kind in OWN else None
 
     def data_seconds(self, corpus: expected.Corpus, name: str) -> float | None:
         kind = name.partition("@")[0]

@@ -3,10 +3,10 @@
 A few models are trained for a few seconds on random pieces. The speed of other models is interpolated.
 """
 
-import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import psutil
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from pipeline.costs.expected import TRAINED_WEIGHT, Training
 from pipeline.costs.measuring import kept_bytes
+from transformer.binarised import BinarisedSet
 from transformer.layout import Batch, layout_for
 from transformer.model import Transformer
 from transformer.optimisation import adam
@@ -107,34 +108,14 @@ def measured(trainings: Sequence[Training], device: torch.device) -> Speed | Non
     return Speed(points)
 
 
-class RandomPairs:
-    """Pairs of random pieces with the mean lengths of a corpus."""
-
-    def __init__(self, training: Training, target_tokens: int) -> None:
-        random, corpus = np.random.default_rng(1), training.corpus
-        number = max(1, round(target_tokens / max(corpus.source, corpus.target)))
-        self.sides = [
-            [random.integers(4, corpus.vocabulary, max(1, size - 1)) for size in self.sizes(random, mean, number)]
-            for mean in (corpus.source, corpus.target)
-        ]
-
-    @staticmethod
-    def sizes(random: np.random.Generator, mean: float, number: int) -> np.ndarray:
-        """Random lengths within 5% of the mean, because a batch holds sentences of similar length."""
-        return np.rint(mean * random.uniform(0.95, 1.05, number)).astype(int)
-
-    def __len__(self) -> int:
-        return len(self.sides[0])
-
-    def lengths(self, side: str) -> np.ndarray:
-        return np.array([len(ids) for ids in self.sides[side == "target"]])
-
-    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.sides[0][number], self.sides[1][number]
-
-    @property
-    def tokens(self) -> int:
-        return sum(len(ids) + 1 for ids in itertools.chain(*self.sides))
+def random_pairs(training: Training, target_tokens: int) -> BinarisedSet:
+    """Pairs of random pieces. Lengths are within 5% of the corpus's mean, because a batch holds similar sentences."""
+    random, corpus, arrays = np.random.default_rng(1), training.corpus, list[Any]()
+    number = max(1, round(target_tokens / max(corpus.source, corpus.target)))
+    for mean in (corpus.source, corpus.target):
+        sizes = np.maximum(1, np.rint(mean * random.uniform(0.95, 1.05, number)).astype(int) - 1)
+        arrays += [random.integers(4, corpus.vocabulary, sizes.sum()), np.append(0, np.cumsum(sizes))]
+    return BinarisedSet(*arrays)
 
 
 class Loss(nn.Module):
@@ -169,8 +150,9 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
         (loss(batch) / len(batch.labels_N)).backward()
 
     def batch_of(tokens: int) -> tuple[Batch, int]:
-        pairs = RandomPairs(training, tokens)
-        return layout_for(device)(pairs, np.arange(len(pairs))).to(device), pairs.tokens
+        pairs = random_pairs(training, tokens)
+        pieces = len(pairs.source_ids) + len(pairs.target_ids) + 2 * len(pairs)  # with EOS
+        return layout_for(device)(pairs, np.arange(len(pairs))).to(device), pieces
 
     work = training.flops / training.tokens
     least = round(min(FIRST[0], FIRST[1] / work))

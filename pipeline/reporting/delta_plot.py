@@ -1,10 +1,11 @@
 """Bar plots of the differences of Table 3's rows from the base model, with the paper's bar and ours in each row."""
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from pipeline.reporting.deltas import FAILED, Comparison, Delta, Own
+from pipeline.reporting.deltas import FAILED, Comparison, Delta
 from pipeline.reporting.evidence import Score
 from pipeline.reporting.lines import COLOURS, INK
 from pipeline.reporting.paper_tables import EN_DE, on
@@ -17,28 +18,17 @@ OFFSET = 0.17  # of a row, by which the paper's bar lies above the row's middle 
 
 
 def figures(compared: Comparison) -> list[Figure]:
-    return [
-        figure(compared, "bleu", "BLEU", "BLEU", lambda delta: delta.bleu, lambda own: own.bleu.score),
-        figure(
-            compared, "perplexity", "dev perplexity", "%", lambda delta: delta.perplexity, lambda own: own.perplexity
-        ),
-    ]
+    return [figure(compared, "bleu", "BLEU", "BLEU"), figure(compared, "perplexity", "dev perplexity", "%")]
 
 
-def figure(
-    compared: Comparison,
-    name: str,
-    what: str,
-    unit: str,
-    of_paper: Callable[[Delta], float],
-    of_ours: Callable[[Own], float | None],
-) -> Figure:
+def figure(compared: Comparison, name: str, what: str, unit: str) -> Figure:
     """Draw bars for each row of Table 3. Our axis is above. Both share the zero, and on the paper's corpus the scale."""
     canvas, plot = axes(5.2, 5.6)
     above = plot.twiny()
-    published = [of_paper(delta) for delta in compared.deltas]
+    published = [getattr(delta, name) for delta in compared.deltas]
     rows = [(number, delta.ours) for number, delta in enumerate(compared.deltas)]
-    every = [(*bar, own, of_ours(own)) for number, runs in rows for bar, own in zip(bars(number, len(runs)), runs)]
+    value_of = operator.attrgetter("bleu.score" if name == "bleu" else name)  # of one of our runs
+    every = [(*bar, own, value_of(own)) for number, runs in rows for bar, own in zip(bars(number, len(runs)), runs)]
     ours = [(place, height, own, value) for place, height, own, value in every if value is not None]
     plot.barh([place - OFFSET for place in range(len(published))], published, height=HEIGHT, color=PAPER)
     above.barh(

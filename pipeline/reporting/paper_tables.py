@@ -1,6 +1,6 @@
 """Tables 2 and 3 of the paper, and results of toolkits, with our results. A run is in the row with equal settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -82,8 +82,9 @@ def table3(runs: Sequence[Evidence]) -> Table:
     for group in variations.GROUPS:
         for row in [row for row in TABLE3 if row.group == group]:
             ours: list[Evidence | None] = [run for run in on_corpus if stated(run) == row.settings]
-            rows += [table3_row(row, run) for run in ours or [None]]
-        rows += [own_row(group, run) for run in not_published if variations.group(stated(run), BASE) == group]
+            rows += [table3_row(group, row.settings, run, row) for run in ours or [None]]
+        more = [run for run in not_published if variations.group(stated(run), BASE) == group]
+        rows += [table3_row(f"{group}, ours", stated(run), run) for run in more]
     notes = [
         (
             "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is "
@@ -103,24 +104,16 @@ def table3(runs: Sequence[Evidence]) -> Table:
     return table.without_empty(variations.OTHERS)
 
 
-def table3_row(row: Table3Row, run: Evidence | None) -> list[Any]:
-    ppl, bleu, sacrebleu, parameters = table3_results(run) if run else [None] * 4
-    cells = [row.group, *variations.cells(row.settings, BASE, row.group == "base")]
-    return [*cells, row.perplexity, ppl, row.bleu, bleu, sacrebleu, row.parameters, parameters, run and run.name]
-
-
-def own_row(group: str, run: Evidence) -> list[Any]:
-    """A row for settings that the paper does not report."""
-    ppl, bleu, sacrebleu, parameters = table3_results(run)
-    cells = [f"{group}, ours", *variations.cells(stated(run), BASE)]
-    return [*cells, None, ppl, None, bleu, sacrebleu, None, parameters, run.name]
-
-
-def table3_results(run: Evidence) -> list[Any]:
-    """Perplexity, both BLEU scores, and the parameters in millions."""
-    scores = [run.measure(name, "dev", "last") for name in ("bleu-paper", "bleu-13a")]
-    parameters = run.at("training", "parameters")
-    return [run.at("translations", "dev", "last", "perplexity"), *scores, parameters and parameters / 1e6]
+def table3_row(label: str, settings: Mapping, run: Evidence | None, row: Table3Row | None = None) -> list[Any]:
+    """The paper's row, our run, or both, if they have these settings. Perplexity, BLEU, and parameters in millions."""
+    theirs: list[Any] = [row.perplexity, row.bleu, row.parameters] if row else [None] * 3
+    ours: list[Any] = [None] * 5
+    if run:
+        scores = [run.measure(name, "dev", "last") for name in ("bleu-paper", "bleu-13a")]
+        parameters = run.at("training", "parameters")
+        ours = [run.at("translations", "dev", "last", "perplexity"), *scores, parameters and parameters / 1e6, run.name]
+    cells = [label, *variations.cells(settings, BASE, label == "base")]
+    return [*cells, theirs[0], ours[0], theirs[1], *ours[1:3], theirs[2], *ours[3:]]
 
 
 def toolkits(runs: Sequence[Evidence]) -> Table:

@@ -104,33 +104,23 @@ def scores(runs: Sequence[Evidence]) -> Table:
 
 def study_table(study: Study) -> Table:
     """The runs of a study, best first, with the settings in which they differ."""
-    varied = study.varied()
-    labels = {key: label for label, key in variations.SETTINGS.items()}
-    models, sizes = ({of(run) for run in study.runs} for of in (lambda run: run.model, size))
+    varied, labels = study.varied(), {key: label for label, key in variations.SETTINGS.items()}
     columns = [Column("run", "run"), Column("test sacreBLEU", "score", drawn=True)]
     columns += [Column(labels.get(key, key), "given") for key in varied]
     columns += [Column("dev sacreBLEU, last", "score", drawn=True), Column("dev PPL, last", "number")]
-    columns += [Column("corpus")] * (len(study.corpora) > 1)
-    columns += [Column("model")] * (len(models) > 1) + [Column("parameters", "count")] * (len(sizes) > 1)
+    columns += [Column("corpus"), Column("model"), Column("parameters", "count")]
     columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
     rows = []
     for run in study.best_first():
-        cells: list[Any] = [
-            run.name,
-            run.measure("bleu-13a"),
-            *variation(run, study.base, varied),
-            run.measure("bleu-13a", "dev", "last"),
-        ]
-        cells += [run.at("translations", "dev", "last", "perplexity")]
-        cells += [run.corpus] * (len(study.corpora) > 1)
-        cells += [run.model] * (len(models) > 1) + [size(run)] * (len(sizes) > 1)
+        cells: list[Any] = [run.name, run.measure("bleu-13a"), *variation(run, study.base, varied)]
+        cells += [run.measure("bleu-13a", "dev", "last"), run.at("translations", "dev", "last", "perplexity")]
+        cells += [run.corpus, run.model, size(run)]
         rows.append([*cells, run.at("timing", "seconds"), run.at("timing", "hardware")])
     title = study.name if len(study.corpora) > 1 else f"{study.name}, on {study.corpus}"
-    table = Table(f"study-{study.name}", title, columns, rows, study_notes(study, sizes))
-    hardware = table.values("hardware")
-    if len(hardware) > 1:
-        return table
-    return table.without("hardware").with_measured_notes(f"Trained on {each}." for each in hardware if each)
+    table = Table(f"study-{study.name}", title, columns, rows, study_notes(study))
+    same = [label for label in ("corpus", "model", "parameters", "hardware") if len(table.values(label)) == 1]
+    on = table.values("hardware") if "hardware" in same else set()
+    return table.without(*same).with_measured_notes(f"Trained on {each}." for each in on if each)
 
 
 def size(run: Evidence) -> int | None:
@@ -144,8 +134,9 @@ def variation(run: Evidence, base: Evidence, varied: Sequence[str]) -> list[str]
     return ["" if equal or value is None else str(value) for equal, value in zip(same, values)]
 
 
-def study_notes(study: Study, sizes: set[int | None]) -> list[str]:
-    parameters = [f"{size:,} parameters" for size in sizes if size] if len(sizes) == 1 else []
+def study_notes(study: Study) -> list[str]:
+    sizes = {size(run) for run in study.runs}
+    parameters = [f"{number:,} parameters" for number in sizes if number] if len(sizes) == 1 else []
     models = sorted({run.model for run in study.runs})
     about = ", ".join([f"Model {models[0]}", *parameters]) + ". " if len(models) == 1 else ""
     base = f" An empty setting is that of {study.base.name}." if study.varied() else ""

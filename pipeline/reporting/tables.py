@@ -113,14 +113,9 @@ class Table:
 
     def scale(self, place: int) -> tuple[float, float] | None:
         """The range of a column's intervals; None if the column is not drawn or has fewer than two intervals."""
-        scores = (
-            [row[place] for row in self.rows if row[place] and row[place].low is not None]
-            if self.columns[place].drawn
-            else []
-        )
-        low, high = (
-            of([getattr(score, end) for score in scores], default=0) for of, end in ((min, "low"), (max, "high"))
-        )
+        drawn = [row[place] for row in self.rows if self.columns[place].drawn and row[place]]
+        scores = [score for score in drawn if score.low is not None]
+        low, high = min((one.low for one in scores), default=0), max((one.high for one in scores), default=0)
         return (low, high) if len(scores) > 1 and low < high else None
 
     @property
@@ -170,14 +165,10 @@ def comma_separated(table: Table) -> str:
         is_score = column.kind == "score"
         labels += [column.label, f"{column.label} low", f"{column.label} high"] if is_score else [column.label]
         for cells, row in zip(rows, table.rows):
-            cells += bounds(row[place]) if is_score else [row[place]]
+            cells += [getattr(row[place], end, None) for end in ("score", "low", "high")] if is_score else [row[place]]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([labels, *rows])
     return text.getvalue()
-
-
-def bounds(value: Score | None) -> tuple[float | None, ...]:
-    return (value.score, value.low, value.high) if value else (None, None, None)
 
 
 MATHEMATICS = {
