@@ -107,7 +107,7 @@ def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.epoch", description=__doc__.split("\n\n")[0])
     parser.add_argument("binarised", type=Path)
     parser.add_argument("--model", default="tiny", help="a model of params.yaml")
-    parser.add_argument("--batches", type=int, default=200)
+    parser.add_argument("--batches", type=int, default=200, help="rounded up to whole turns")
     parser.add_argument("--turn", type=int, default=10, help="batches per turn")
     parser.add_argument("--threads", type=int, default=2)
     return parser

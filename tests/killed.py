@@ -35,7 +35,7 @@ def at_change(number: int, folder: Path, act: Callable[[], None]) -> None:
 
 
 def kill(module: str, arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
-    """Run a module in `folder` and kill it at one of its first 32 changes. Which one depends on the module."""
+    """Run a module in `folder` and kill it at one of its first changes. Which one depends on the module."""
     number, status = 2 ** Random(module).randrange(6), 0
     while status != -signal.SIGKILL:
         command = [str(number), str(folder), module, *arguments]

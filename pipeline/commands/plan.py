@@ -142,14 +142,17 @@ class Planner:
                 yield self.training_job(run, one)
             yield from self.job("scores of", SCORES, run, partial(self.scoring_seconds, run, one))
         for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
-            yield Job(other, here=self.known[other] if other in self.known else self.independent_of_corpus(other))
+            yield Job(other, here=self.seconds(other, self.independent_of_corpus))
 
     def job(self, what: str, kinds: Iterable[str], name: str, of: Estimate, disk: float | None = None) -> Iterator[Job]:
-        """Yield the job of the stages of these kinds, if one would run. A recorded time precedes an estimate."""
+        """Yield the job of the stages of these kinds, if one would run."""
         stages = [stage for kind in kinds if (stage := f"{kind}@{name}") in self.todo]
-        found = [self.known[stage] if stage in self.known else of(stage) for stage in stages]
-        if found:
+        if found := [self.seconds(stage, of) for stage in stages]:
             yield Job(f"{what} {name}", here=total(found), disk=disk, at_least=None in found)
+
+    def seconds(self, stage: str, of: Estimate) -> float | None:
+        """Return the recorded time of a stage here, otherwise its estimate."""
+        return self.known[stage] if stage in self.known else of(stage)
 
     def independent_of_corpus(self, name: str) -> float | None:
         """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known.
