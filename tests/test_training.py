@@ -634,12 +634,13 @@ def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(trainin
         assert learning_rate(step, 512, none) == learning_rate(step, 512, rise) < peak
 
 
-@pytest.mark.parametrize("capabilities", [{"amx_bf16": True}, {"amx_bf16": False, "avx512_bf16": True}])
-def test_on_a_cpu_auto_is_bfloat16_where_it_has_units_and_shapes_recur(monkeypatch, capabilities):
+@pytest.mark.parametrize("amx", [True, False])
+def test_on_a_cpu_with_units_auto_is_bfloat16_but_with_amx_only_where_shapes_recur(monkeypatch, amx):
+    capabilities = {"amx_bf16": amx, "avx512_bf16": True}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
-    assert precision_of("auto", CPU) == "bfloat16"
-    assert precision_of("auto", CPU, new_shapes=True) == precision_of("float32", CPU) == "float32"
-    assert precision_of("bfloat16", CPU, new_shapes=True) == "bfloat16"
+    assert precision_of("auto", CPU) == precision_of("bfloat16", CPU, new_shapes=True) == "bfloat16"
+    assert precision_of("auto", CPU, new_shapes=True) == ("float32" if amx else "bfloat16")
+    assert precision_of("float32", CPU) == "float32"
 
 
 def test_on_a_cpu_without_units_or_in_a_torch_that_cannot_tell_auto_is_float32(monkeypatch):
