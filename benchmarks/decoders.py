@@ -7,10 +7,12 @@ when called, and raises ImportError if the library is not installed.
 import functools
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
-from pipeline.commands.export import ctranslate2_spec, marian_config, tensors_of
+from benchmarks.peers import marian
+from pipeline.commands.export import ctranslate2_spec, tensors_of
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import by_threads, model_in, translate_batches
@@ -35,12 +37,10 @@ def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translat
 
 @functools.lru_cache(1)  # all ways to call generate share one model
 def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> Callable[[Batch], Batch]:
-    from transformers import MarianConfig, MarianMTModel
     from transformers.utils import logging
 
     logging.set_verbosity_error()
-    ids = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS}
-    peer = MarianMTModel(MarianConfig(**marian_config(model.config, len(model.embedding)), **ids)).eval()
+    peer: Any = marian(model.config, len(model.embedding)).eval()
     missing = peer.load_state_dict(tensors_of(model), strict=False)
     assert not missing.unexpected_keys, missing
     peer.tie_weights()

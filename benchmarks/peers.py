@@ -84,25 +84,10 @@ def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
     """Hugging Face's MarianMTModel."""
     from transformers import MarianConfig, MarianMTModel
 
-    sides: dict[str, int] = {}
-    for side in ("encoder", "decoder"):
-        sides |= {f"{side}_layers": config.N, f"{side}_ffn_dim": config.d_ff, f"{side}_attention_heads": config.h}
-    return MarianMTModel(
-        MarianConfig(
-            vocab_size=vocabulary,
-            d_model=config.d_model,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            activation_dropout=config.relu_dropout,
-            activation_function="relu",
-            scale_embedding=True,
-            max_position_embeddings=LONGEST,
-            pad_token_id=PAD,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
-            **sides,
-        )
-    )
+    from pipeline.commands.export import marian_config
+
+    ids = {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS}
+    return MarianMTModel(MarianConfig(**marian_config(config, vocabulary), **ids))
 
 
 def marian_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss = smoothed) -> Tensor:
