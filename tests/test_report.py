@@ -1137,7 +1137,7 @@ def test_headlines_say_what_is_not_done(project, tmp_path):
         "demo-table3": "1 of 8",
         "demo-warmup": "0 of 4",
         "multi30k-attention": "0 of 6",
-        "multi30k-records": "0 of 6",
+        "multi30k-records": "0 of 9",
         "multi30k-decoding": "0 of 3",
         "multi30k-back-translation": "0 of 5",
         "multi30k-published": "0 of 3",
