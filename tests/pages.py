@@ -70,7 +70,8 @@ def with_scores(summary: Path, block: str) -> str:
         keys = [*(f"test sacreBLEU{end}" for end in ("", " low", " high")), "dev PPL"]
         if all(row.get(key) for key in ("run", *keys)):
             bleu, low, high, perplexity = (f"{float(row[key]):.2f}" for key in keys)
-            line = rf"^((?:\| `)?{re.escape(row['run'].split()[0])}(?![\w-]).*? )[\d.]+ \([\d.]+( to |–)[\d.]+\)([ |]+)[\d.]+"
+            run = rf"{re.escape(row['run'].split()[0])}(?![\w-])"
+            line = rf"^((?:\| `)?{run}.*? )[\d.]+ \([\d.]+( to |–)[\d.]+\)([ |]+)[\d.]+"
             block = re.sub(line, rf"\g<1>{bleu} ({low}\g<2>{high})\g<3>{perplexity}", block, flags=re.MULTILINE)
     return block
 
