@@ -634,9 +634,9 @@ def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(trainin
         assert learning_rate(step, 512, none) == learning_rate(step, 512, rise) < peak
 
 
-@pytest.mark.parametrize("amx", [True, False])
-def test_on_a_cpu_with_units_auto_is_bfloat16_but_with_amx_only_where_shapes_recur(monkeypatch, amx):
-    capabilities = {"amx_bf16": amx, "avx512_bf16": True}
+@pytest.mark.parametrize("amx, avx512", [(True, False), (True, True), (False, True)])
+def test_on_a_cpu_with_units_auto_is_bfloat16_but_with_amx_only_where_shapes_recur(monkeypatch, amx, avx512):
+    capabilities = {"amx_bf16": amx, "avx512_bf16": avx512}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
     assert precision_of("auto", CPU) == precision_of("bfloat16", CPU, new_shapes=True) == "bfloat16"
     assert precision_of("auto", CPU, new_shapes=True) == ("float32" if amx else "bfloat16")
