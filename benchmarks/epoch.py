@@ -1,10 +1,11 @@
-"""Training speed on the batches of a real epoch, compared with torch.nn.Transformer, in one process, in turns.
+"""Training speed on the batches of a real epoch, compared with torch.nn.Transformer, in turns.
 
     python -m benchmarks.epoch BINARISED [--model tiny] [--batches 200] [--turn 10] [--threads 2]
 
 BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, so every shape has soon been
-seen. In a training on a CPU with batches by length, almost every shape is new. Here the systems take turns of --turn
-consecutive batches, which a prefetch thread prepares as in training. The columns are:
+seen. In a training on a CPU with batches by length, many shapes are new. Here the systems take turns of --turn consecutive
+batches, which a prefetch thread prepares as in training. Each system has its own process, as a training has. oneDNN keeps
+1,024 plans of kernels in a process, and the shapes of one system would displace the plans of another. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;
@@ -13,9 +14,11 @@ consecutive batches, which a prefetch thread prepares as in training. The column
 
 import argparse
 import dataclasses
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
@@ -29,7 +32,7 @@ from pipeline.workflow.hardware import processor
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.layout import Batch
+from transformer.layout import Batch, layout_for, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
@@ -37,6 +40,7 @@ from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.training import AHEAD, batches_of
 
+CPU = torch.device("cpu")
 WARM_UP = 3  # batches that are not measured
 SYSTEMS = [
     ("ours", "by_length", "float32"),
@@ -49,58 +53,97 @@ SYSTEMS = [
 
 
 class System:
-    """A model that trains on the batches of an epoch, and the speed of each turn."""
+    """A model that trains on the batches of an epoch."""
 
     def __init__(
         self,
-        name: str,
         precision: str,
         config: TrainingConfig,
         model: nn.Module,
         pairs: BinarisedSet,
-        device: torch.device,
     ) -> None:
-        self.name, self.precision, self.config, self.model, self.device = name, precision, config, model, device
-        self.loss: Callable[..., Tensor] = batch_loss if isinstance(model, Transformer) else torch_loss
+        self.precision, self.config, self.model = precision, config, model
+        ours = isinstance(model, Transformer)
+        self.loss: Callable[..., Tensor] = batch_loss if ours else torch_loss
+        self.layout = layout_for(CPU, precision) if ours else padded
         self.batches = batches_of(pairs, config, pairs.segmentations)
         self.optimiser = adam(model.parameters(), config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
         self.prefetch, self.step = Prefetch(self.prepare, AHEAD), 0
-        self.rates: list[tuple[float, float]] = []  # tokens per second and per second of CPU time, of each turn
 
     def prepare(self, step: int) -> tuple[int, list[Batch]]:
         """The real tokens of a step's batch, and its parts."""
         numbers, limit = self.batches.batch(step), self.config.micro_batch_tokens
         sums = self.batches.sums(numbers)
-        parts = [self.batches.lay_out(part, limit, self.device) for part in self.batches.micro_batches(numbers, limit)]
+        parts = [self.batches.lay_out(part, limit, self.layout) for part in self.batches.micro_batches(numbers, limit)]
         return sums["source_tokens"] + sums["target_tokens"], parts
 
-    def turn(self, steps: int) -> None:
+    def turn(self, steps: int) -> tuple[float, float]:
+        """Take these steps. Returns the tokens per second, and per second of CPU time."""
         tokens, began, began_cpu = 0, time.perf_counter(), time.process_time()
         for _ in range(steps):
             tokens += self.train()
         elapsed, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-        self.rates.append((tokens / elapsed, tokens / cpu))
+        return tokens / elapsed, tokens / cpu
 
     def train(self) -> int:
         """Take one step and return the number of its tokens."""
         tokens, parts = self.prefetch(self.step)
         self.step += 1
         for part in parts:
-            with autocast(self.device, self.precision):
-                loss = self.loss(self.model, part.to(self.device), self.config.label_smoothing)
+            with autocast(CPU, self.precision):
+                loss = self.loss(self.model, part, self.config.label_smoothing)
             (loss / tokens).backward()
         self.optimiser.step()
         self.optimiser.zero_grad()
         return tokens
 
-    def row(self, first: "System") -> str:
-        cells = [self.name, self.config.batching, self.precision]
-        cells.append(f"{statistics.median(rate for rate, _ in self.rates):,.0f}")
+
+system: System  # of this process
+
+
+class Process:
+    """A new process that trains one system."""
+
+    def __init__(
+        self,
+        name: str,
+        precision: str,
+        config: TrainingConfig,
+        model: tuple[ModelConfig, int],
+        binarised: Path,
+        threads: int,
+    ) -> None:
+        self.names = (name, config.batching, precision)
+        settings = (name, precision, config, model, binarised, threads)
+        self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), start, settings)
+        self.rates: list[tuple[float, float]] = []  # tokens per second and per second of CPU time, of each turn
+        self.turn(WARM_UP)
+
+    def turn(self, steps: int) -> tuple[float, float]:
+        return self.pool.submit(turn, steps).result()
+
+    def row(self, first: "Process") -> str:
+        cells = [*self.names, f"{statistics.median(rate for rate, _ in self.rates):,.0f}"]
         for clock in (0, 1):
             ratios = [rate[clock] / reference[clock] for rate, reference in zip(self.rates, first.rates)]
             cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
         return table_row(cells)
+
+
+def start(
+    name: str, precision: str, config: TrainingConfig, model: tuple[ModelConfig, int], binarised: Path, threads: int
+) -> None:
+    """Make the system of this process, which `turn` trains. `model` has the settings and the size of the vocabulary."""
+    global system
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    network = (Transformer if name == "ours" else TorchTransformer)(*model)
+    system = System(precision, config, network.train(), open_binarised(binarised, "train"))
+
+
+def turn(steps: int) -> tuple[float, float]:
+    return system.turn(steps)
 
 
 def options() -> argparse.ArgumentParser:
@@ -114,26 +157,20 @@ def options() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    torch.set_num_threads(arguments.threads)
-    device = torch.device("cpu")
     model = section(load(), "models", arguments.model, "model", ModelConfig)
     config = section(load(), "models", arguments.model, "training", TrainingConfig)
-    pairs, vocabulary = open_binarised(arguments.binarised, "train"), describe(arguments.binarised)["vocabulary_size"]
-    systems = []
+    sizes = model, describe(arguments.binarised)["vocabulary_size"]
+    processes = []
     for name, batching, precision in SYSTEMS:
-        torch.manual_seed(1)
-        network = (Transformer if name == "ours" else TorchTransformer)(model, vocabulary).train()
         batched = dataclasses.replace(config, batching=batching)  # type: ignore[arg-type]
-        systems.append(System(name, precision, batched, network, pairs, device))
-        for _ in range(WARM_UP):
-            systems[-1].train()
+        processes.append(Process(name, precision, batched, sizes, arguments.binarised, arguments.threads))
     for _ in range(-(-arguments.batches // arguments.turn)):
-        for system in systems:
-            system.turn(arguments.turn)
+        for process in processes:
+            process.rates.append(process.turn(arguments.turn))
     print(f"{processor()}, {arguments.threads} threads, torch {torch.__version__}\n")
     print(table_row(["trainer", "batching", "precision", "real tokens/s", "speed, first = 1", "by CPU time"]))
     print("|---|---|---|---:|---:|---:|")
-    print("\n".join(system.row(systems[0]) for system in systems))
+    print("\n".join(process.row(processes[0]) for process in processes))
 
 
 if __name__ == "__main__":

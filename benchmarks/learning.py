@@ -86,7 +86,7 @@ class Study(NamedTuple):
 
     @property
     def precision(self) -> str:
-        return precision_of(self.config.precision, self.device, new_shapes=True)
+        return precision_of(self.config.precision, self.device)
 
     def over(self, seconds: float) -> bool:
         """Whether the time is up, given the seconds at the last dev loss. Called after every step of our trainer."""

@@ -117,7 +117,7 @@ class Entry:
         return torch.compile(self.model.train(), dynamic=True)
 
     def step(self, batch: Batch) -> None:
-        with autocast(self.device, precision_of(self.config.precision, self.device, new_shapes=True)):
+        with autocast(self.device, precision_of(self.config.precision, self.device)):
             loss = self.system.loss(self.forward, batch, self.config.label_smoothing)
         (loss / len(batch.labels_N)).backward()
         self.optimiser.step()

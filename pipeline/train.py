@@ -72,7 +72,7 @@ def trainer(
     say = tell if group.rank == 0 else lambda text: None
     data, vocabulary = arguments.data, sha256(arguments.vocabulary)
     device = hardware.torch_device(options, config.threads)
-    precision = precision_of(config.precision, device, config.batching == "by_length")
+    precision = precision_of(config.precision, device)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
     longest = max(int(dev_set.lengths(side).max()) for side in SIDES)
     if longest > config.micro_batch_tokens:

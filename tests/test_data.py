@@ -6,7 +6,6 @@ from itertools import chain
 
 import numpy as np
 import pytest
-import torch
 
 from transformer.data import Batches, MixedBatches, first_fit, in_order
 from transformer.layout import padded
@@ -109,7 +108,7 @@ def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(
     shapes = Counter()
     for step in range(len(batches)):
         parts = list(batches.micro_batches(batches.batch(step), tokens))
-        tables = [batches.lay_out(part, tokens, torch.device("cpu")) for part in parts]
+        tables = [batches.lay_out(part, tokens, padded) for part in parts]
         shapes.update({(table.source.ids_BS.shape, table.target.ids_BS.shape) for table in tables})
         assert np.concatenate(parts).tolist() == batches.batch(step).tolist()
     usual, wide = {400: [(12, 32), (5, 80)], 100: [(3, 32), (1, 80)], 20: [(1, 32), (1, 80)]}[tokens]
@@ -119,11 +118,11 @@ def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(
 def test_half_a_table_has_half_its_rows_however_empty_it_is():
     batches = MixedBatches(Pairs(5000), 1, 400, 100)
     full, one = batches.batch(0), batches.batch(0)[:1]
-    assert batches.lay_out(one, 400, torch.device("cpu")).source.ids_BS.shape == (12, 32)
+    assert batches.lay_out(one, 400, padded).source.ids_BS.shape == (12, 32)
     for numbers in (full, one):
         limit, shapes = 400, []
         while (limit := batches.halved(numbers, limit)) is not None:
-            shapes.append(batches.lay_out(numbers[:1], limit, torch.device("cpu")).source.ids_BS.shape)
+            shapes.append(batches.lay_out(numbers[:1], limit, padded).source.ids_BS.shape)
         assert shapes == [(6, 32), (3, 32), (1, 32)]
     single = Batches(Pairs(), 1, 400, 100)
     assert single.halved(np.array([3]), 400) is None and single.halved(np.arange(9), 400) < 200
@@ -172,7 +171,7 @@ def test_mixed_batches_of_all_segmentations_have_one_shape():
     for side in pairs.sides:
         side[200:] = [np.concatenate([ids, ids]) for ids in side[200:]]
     batches = MixedBatches(pairs, 1, 400, 100, segmentations=2)
-    parts = [batches.lay_out(batches.batch(step), 400, torch.device("cpu")) for step in range(2 * len(batches) - 1)]
+    parts = [batches.lay_out(batches.batch(step), 400, padded) for step in range(2 * len(batches) - 1)]
     assert len({part.source.ids_BS.shape for part in parts}) == 1
 
 

@@ -208,7 +208,7 @@ def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
     assert cold["tokens"] == warm["tokens"] > 1000 and cold["steps"] == warm["steps"] == 6
     assert made["figures"]["host_waits"] == []
     # In bfloat16, attention on a CPU uses none of torch's attention kernels.
-    precision = precision_of("auto", CPU, batching == "by_length")
+    precision = precision_of("auto", CPU)
     assert made["figures"]["attention_kernels"] or batching == "mixed" or precision == "bfloat16"
     assert sum(made["figures"]["lost_seconds"].values()) < made["seconds"]
     assert all(len(cells) == len(table["columns"]) for table in made["tables"] for cells in table["rows"])

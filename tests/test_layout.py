@@ -11,7 +11,7 @@ from test_model import VARIATIONS, build
 
 from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
-from transformer.layout import packed, pad, padded, split, tabled
+from transformer.layout import coarse, packed, pad, padded, rounded, split, tabled
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 
@@ -36,6 +36,23 @@ def test_padded():
     assert batch.target.ids_BS.tolist() == [[BOS, 8, 0, 0], [BOS, 9, 10, 11]]
     assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
     assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
+
+
+def test_rounded():
+    pairs = Pairs(17, 5)
+    pairs.sides[0] = ([[5] * 11, [7] * 3] * 17)[:17]
+    pairs.sides[1] = ([[8] * 4, [9] * 8] * 17)[:17]
+    batch, exact = (lay_out(pairs, np.arange(17)) for lay_out in (rounded, padded))
+    assert (batch.source.ids_BS.shape, batch.target.ids_BS.shape) == ((18, 16), (18, 16))
+    assert torch.equal(batch.source.ids_BS[:17, :12], exact.source.ids_BS) and batch.source.sentence_BS is None
+    assert torch.equal(batch.target.ids_BS.flatten()[batch.real_N], exact.target.ids_BS.flatten()[exact.real_N])
+    assert torch.equal(batch.labels_N, exact.labels_N)
+
+
+def test_coarse_sizes():
+    sizes = [coarse(number) for number in range(1, 1025)]
+    assert sizes[:17] == [*range(1, 17), 18] and all(n <= size < 9 / 8 * n for n, size in enumerate(sizes, 1))
+    assert all(len({size for size in sizes if start < size <= 2 * start}) == 8 for start in (8, 64, 512))
 
 
 def test_packed(monkeypatch):
@@ -125,10 +142,12 @@ def loss_and_gradients(model, batch, precision):
 
 
 @pytest.mark.parametrize("precision, loss_error, error", [("float32", 1e-5, 1e-5), ("bfloat16", 1e-3, 5e-2)])
-@pytest.mark.parametrize("layout", [packed, partial(tabled, rows=24, width=32)], ids=["packed", "tabled"])
+@pytest.mark.parametrize(
+    "layout", [rounded, packed, partial(tabled, rows=24, width=32)], ids=["rounded", "packed", "tabled"]
+)
 @pytest.mark.parametrize("variation", VARIATIONS, ids=str)
 def test_all_layouts_give_the_same_loss_and_gradients(settings, variation, layout, precision, loss_error, error):
-    model, pairs, numbers = build(settings(**variation), 90).train(), Pairs(40, 15), np.arange(40)
+    model, pairs, numbers = build(settings(**variation), 90).train(), Pairs(41, 15), np.arange(41)
     loss, gradients = loss_and_gradients(model, padded(pairs, numbers), precision)
     other_loss, other_gradients = loss_and_gradients(model, layout(pairs, numbers), precision)
     assert other_loss == pytest.approx(loss, rel=loss_error)

@@ -635,11 +635,10 @@ def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(trainin
 
 
 @pytest.mark.parametrize("amx, avx512", [(True, False), (True, True), (False, True)])
-def test_on_a_cpu_with_units_auto_is_bfloat16_but_with_amx_only_where_shapes_recur(monkeypatch, amx, avx512):
+def test_on_a_cpu_with_units_auto_is_bfloat16(monkeypatch, amx, avx512):
     capabilities = {"amx_bf16": amx, "avx512_bf16": avx512}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
-    assert precision_of("auto", CPU) == precision_of("bfloat16", CPU, new_shapes=True) == "bfloat16"
-    assert precision_of("auto", CPU, new_shapes=True) == ("float32" if amx else "bfloat16")
+    assert precision_of("auto", CPU) == precision_of("bfloat16", CPU) == "bfloat16"
     assert precision_of("float32", CPU) == "float32"
 
 
@@ -654,7 +653,7 @@ def test_precision_on_a_gpu(monkeypatch):
     cuda = torch.device("cuda")
     for capability, precision in (((6, 0), "float32"), ((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, capability=capability: capability)
-        assert precision_of("auto", cuda) == precision_of("auto", cuda, new_shapes=True) == precision
+        assert precision_of("auto", cuda) == precision
         assert precision_of("float32", cuda) == "float32"
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
-import torch
 
-from transformer.layout import Batch, Pairs, layout_for, rounded_up, split, tabled
+from transformer.layout import Batch, Layout, Pairs, rounded_up, split, tabled
 from transformer.prefetch import Prefetch
 
 WIDTH_STEP = 16  # the width of a table is a multiple of this
@@ -102,9 +101,9 @@ class Batches:
         longer = max(self.source[numbers].sum(), self.target[numbers].sum())
         return int(longer) // 2 if len(numbers) > 1 else None
 
-    def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
+    def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
         """The tensors of a part that `micro_batches` made for the same number of `tokens`."""
-        return layout_for(device)(self.pairs, numbers)
+        return layout(self.pairs, numbers)
 
     def sums(self, numbers: np.ndarray) -> dict[str, int]:
         """The tokens of each side and the sums of products of lengths, from which flops.py counts the operations."""
@@ -171,7 +170,8 @@ class MixedBatches(Batches):
         rows, width = self.shape(numbers, tokens)
         return rows // 2 * width if rows > 1 else None
 
-    def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
+    def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
+        """As in `Batches`, in tables, whatever the `layout`."""
         return tabled(self.pairs, numbers, *self.shape(numbers, tokens))
 
 

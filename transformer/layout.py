@@ -1,4 +1,4 @@
-"""The layout of a batch in tensors: `padded` puts one pair in each row, `packed` and `tabled` put several.
+"""The layout of a batch in tensors: `padded` and `rounded` put one pair in each row, `packed` and `tabled` put several.
 
 A batch is an array of pair numbers. Without dropout, all layouts give the same loss up to rounding. `tabled` makes tables
 of a given shape.
@@ -33,6 +33,7 @@ from transformer.config.vocabulary import BOS, EOS
 # attention; wide rows leave fewer positions empty.
 WIDTHS = (128, 256)
 STEP = 16  # the width of packed rows is rounded up to a multiple of this
+COLUMNS = 8  # the width of `rounded` rows is rounded up to a multiple of this
 
 
 Ids = Sequence[int] | np.ndarray
@@ -93,19 +94,32 @@ class Batch:
 Layout = Callable[[Pairs, np.ndarray], Batch]
 
 
-def layout_for(device: torch.device) -> Layout:
-    """The layout of batches by length: `packed` on a GPU, `padded` on a CPU.
+def layout_for(device: torch.device, precision: str) -> Layout:
+    """The layout of batches by length: on a GPU `packed`, on a CPU `padded` in float32 and `rounded` in bfloat16.
 
     On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
-    setting. It follows from the device, which a resumed training must keep.
+    setting. It follows from the device and the precision, which a resumed training must keep.
     """
-    return packed if device.type == "cuda" else padded
+    if device.type == "cuda":
+        return packed
+    return rounded if precision == "bfloat16" else padded
 
 
 def padded(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, one in each row."""
     source, target = sentences(pairs, numbers)
     return batch_of(source, target, np.arange(len(numbers)), numbered=False)
+
+
+def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
+    """As `padded`, with more padding, so that many batches have the same shape.
+
+    For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape. With AVX512_BF16, rounding makes a training of
+    `small` or `tiny` 1.3 times as fast.
+    """
+    source, target = sentences(pairs, numbers)
+    row_P = np.arange(len(numbers))
+    return batch_of(source, target, row_P, numbered=False, multiple=COLUMNS, least=(coarse(len(numbers)), 0))
 
 
 def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
@@ -237,6 +251,11 @@ def rows_of(starts: np.ndarray) -> np.ndarray:
 
 def rounded_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
+
+
+def coarse(number: int) -> int:
+    """The number rounded up, by less than 1/8, to one of the eight sizes between two powers of two."""
+    return rounded_up(number, 1 << max(0, (number // 8).bit_length() - 1))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -29,7 +29,7 @@ def summed_loss(
     """
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
-    layout = layout_for(device)
+    layout = layout_for(device, "float32")
     try:
         with torch.inference_mode():
             for numbers in batches:

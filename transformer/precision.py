@@ -6,12 +6,10 @@ Exception: loss.py then adds the parts of the output embedding's gradient in bfl
 import torch
 
 
-def precision_of(config_precision: str, device: torch.device, new_shapes: bool = False) -> str:
+def precision_of(config_precision: str, device: torch.device) -> str:
     """The precision for the setting `precision`. `auto` is bfloat16 where the device has units for it, otherwise float32.
 
-    GPUs since 2020 have such units, and CPUs with AMX or AVX512_BF16. oneDNN plans its kernels for bfloat16 anew for each
-    shape. If every batch has a new shape (`new_shapes`), a small model trains more slowly than in float32 with AMX, but
-    1.7 times as fast with AVX512_BF16 alone. In this case `auto` is float32 with AMX.
+    GPUs since 2020 have such units, and CPUs with AMX or AVX512_BF16.
     """
     if config_precision != "auto":
         return config_precision
@@ -19,7 +17,7 @@ def precision_of(config_precision: str, device: torch.device, new_shapes: bool =
         units = torch.cuda.get_device_capability(device) >= (8, 0)
     else:
         known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # torch before 2.13 may not have it
-        units = not new_shapes if known.get("amx_bf16") else bool(known.get("avx512_bf16"))
+        units = bool(known.get("amx_bf16") or known.get("avx512_bf16"))
     return "bfloat16" if units else "float32"
 
 

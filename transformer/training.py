@@ -15,7 +15,7 @@ from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, in_order
 from transformer.divergence import check_loss, check_state
-from transformer.layout import Batch, Pairs
+from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
@@ -141,7 +141,8 @@ class Trainer:
         return self.batches.sums(numbers), self.accumulation.divide(own)
 
     def lay_out(self, numbers: np.ndarray, limit: int) -> Batch:
-        return self.batches.lay_out(numbers, limit, self.device).pinned_for(self.device)
+        layout = layout_for(self.device, self.precision)
+        return self.batches.lay_out(numbers, limit, layout).pinned_for(self.device)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
         """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.

@@ -23,7 +23,7 @@ from transformer.config.reading import UserError, read
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.files import read_json
-from transformer.layout import Batch, Pairs, packed
+from transformer.layout import Batch, Layout, Pairs, packed
 from transformer.model import Transformer
 from transformer.precision import precision_of
 from transformer.store import Store
@@ -63,7 +63,7 @@ CPU = Scale("tiny", "tiny", 2000, steps=6, compared=2, learning=6, sentences=6, 
 class PackedBatches(Batches):
     """Batches of pairs of similar length, packed as on a GPU, even on a CPU."""
 
-    def lay_out(self, numbers: np.ndarray, tokens: int, device: torch.device) -> Batch:
+    def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
         return packed(self.pairs, numbers)
 
 
@@ -118,7 +118,7 @@ class Bench:
         return PackedBatches(pairs, config.seed, config.batch_tokens, config.max_length)
 
     def precision(self, config: TrainingConfig) -> str:
-        return precision_of(config.precision, self.device, config.batching == "by_length")
+        return precision_of(config.precision, self.device)
 
     def network(self, config: ModelConfig) -> Transformer:
         torch.manual_seed(1)

@@ -17,7 +17,7 @@ from torch import Tensor
 from benchmarks.gpu.bench import Bench, Outcome, kernels_of, shapes_of
 from benchmarks.profile import profiled
 from transformer import loss
-from transformer.layout import Batch
+from transformer.layout import Batch, packed
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
 from transformer.precision import autocast
@@ -34,7 +34,7 @@ def batches(bench: Bench, batching: str) -> tuple[list[Batch], int]:
     for step in range(bench.scale.compared):
         numbers = made.batch(step)
         parts = made.micro_batches(numbers, config.micro_batch_tokens)
-        found += [made.lay_out(part, config.micro_batch_tokens, bench.device).to(bench.device) for part in parts]
+        found += [made.lay_out(part, config.micro_batch_tokens, packed).to(bench.device) for part in parts]
         tokens += int(made.source[numbers].sum() + made.target[numbers].sum())
     made.orders.close()
     return found, tokens

@@ -124,7 +124,7 @@ class Loss(nn.Module):
     def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
         super().__init__()
         self.model, self.config, self.device = model, training.config, device
-        self.precision = precision_of(training.config.precision, device, training.config.batching == "by_length")
+        self.precision = precision_of(training.config.precision, device)
 
     def forward(self, batch: Batch) -> Tensor:
         with autocast(self.device, self.precision):
@@ -152,7 +152,7 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     def batch_of(tokens: int) -> tuple[Batch, int]:
         pairs = random_pairs(training, tokens)
         pieces = len(pairs.source_ids) + len(pairs.target_ids) + 2 * len(pairs)  # with EOS
-        return layout_for(device)(pairs, np.arange(len(pairs))).to(device), pieces
+        return layout_for(device, loss.precision)(pairs, np.arange(len(pairs))).to(device), pieces
 
     work = training.flops / training.tokens
     least = round(min(FIRST[0], FIRST[1] / work))
