@@ -26,7 +26,7 @@ from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.sampling import truncated
-from transformer.decoders.steps import SourceBatch, Translation, mean_of
+from transformer.decoders.steps import Batch, Translation, mean_of
 from transformer.decoders.tree import TreeStep
 from transformer.decoding import Job, model_in, search
 
@@ -464,7 +464,7 @@ def test_a_batch_changes_no_translation_and_limits_hold(settings, decoder, name)
 def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
     model, chosen = model_in("bfloat16", sharpened(settings())), decoder(name, **LINES[name])
     assert search([model], Job([], []), chosen, 4, 1).translations == []
-    assert chosen.search(SourceBatch([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
+    assert chosen.search(Batch([model], [[5]], [0], 0), 1)[0][0].ids in ([], *([n] for n in range(40)))
     found = search([model], Job(SOURCES, range(len(SOURCES))), chosen, 4, 1)
     assert all(math.isfinite(t.score) for t in best_of(found.translations)) and found.calls > 0
 

@@ -14,7 +14,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam, length_penalty
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.steps import CountedTree, SourceBatch
+from transformer.decoders.steps import Batch, Counted
 from transformer.decoders.tree import TreeStep
 from transformer.decoders.value_beam import ValueBeam, value_beam_search
 from transformer.decoding import Job, search, translate
@@ -420,9 +420,7 @@ def test_a_tree_grows_beyond_its_first_slots(settings, decoding_settings, monkey
     model, config, decoding = sharpened(settings()), mcts(simulations=40), decoding_settings(extra_length=6)
     grown, grow = [], TreeStep.grow
     monkeypatch.setattr(TreeStep, "grow", lambda tree, slots: grown.append(slots) or grow(tree, slots))
-    monkeypatch.setattr(
-        SourceBatch, "tree", lambda batch, slots: CountedTree(batch, [TreeStep(model, batch.source_BS, 3)])
-    )
+    monkeypatch.setattr(Batch, "tree", lambda batch, slots: Counted(batch, [TreeStep(model, batch.source_BS, 3)]))
     assert_same(cached(model, SOURCES, config, decoding)[0], uncached(model, SOURCES, config, decoding)[0])
     assert len(grown) > 3 and max(grown) >= 40
 

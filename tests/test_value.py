@@ -26,7 +26,7 @@ from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, tree_search
-from transformer.decoders.steps import SourceBatch
+from transformer.decoders.steps import Batch
 from transformer.decoders.trees import beam_of, tree_of
 from transformer.decoding import translate
 from transformer.files import write_json
@@ -120,7 +120,7 @@ def test_states_are_those_that_the_search_sees(settings, decoding_settings):
     assert targets[0] == [BOS, 9, 8, 7, EOS] and whole([5], [9] * 4, 3) == [BOS, 9, 9, 9, 9], "cut: without EOS"
     found = states(translator, SOURCES, targets)
     for source, target, hidden in zip(SOURCES, targets, found):
-        step = SourceBatch([model], [source], [0], 3).start()
+        step = Batch([model], [source], [0], 3).start()
         with torch.inference_mode():
             for token, expected in zip(target, hidden):
                 step(torch.tensor([[token]]), torch.tensor([[0]]))
@@ -181,7 +181,7 @@ def test_the_pictures_are_of_the_searches_that_translate(settings, decoding_sett
     model, config = sharpened(settings()), decoding_settings(beam=3, extra_length=4)
     own = MctsConfig("log_probability", simulations=12, c=1.25, children=5, temperature=1.0)
     for source in SOURCES:
-        batch = SourceBatch([model], [source], [0], 4)
+        batch = Batch([model], [source], [0], 4)
         with torch.inference_mode():
             (alone,) = tree_search(batch.tree(8), [Search(batch.limits[0], config, own)], own, None, CPU)
             tree = tree_of(batch, Search(batch.limits[0], config, own, keep=True), None)

@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
-from transformer.decoders.steps import Decoder, SourceBatch, Translation
+from transformer.decoders.steps import Batch, Decoder, Translation
 from transformer.model import Transformer
 from transformer.precision import precision_of
 
@@ -65,7 +65,7 @@ def search(models: Sequence[Transformer], job: Job, decoder: Decoder, extra_leng
     """
     if not job.sources:
         return Searched([], 0)
-    batch = SourceBatch(models, job.sources, job.numbers, extra_length)
+    batch = Batch(models, job.sources, job.numbers, extra_length)
     # sdpa_kernel sets the backends of the whole process, and on a CPU several threads decode.
     with sdpa_kernel(ATTENTION) if batch.device.type == "cuda" else nullcontext():
         found = decoder.search(batch, n_best)

@@ -18,7 +18,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import BeamState, continuations, decided, extend, finished, keep, length_penalty, start
-from transformer.decoders.steps import SourceBatch, Translation, next_logits
+from transformer.decoders.steps import Batch, Translation, next_logits
 from transformer.decoding import ATTENTION
 from transformer.model import Transformer
 
@@ -67,7 +67,7 @@ class Trace:
         Raises UserError unless the prefix, without EOS, is shorter than the longest possible translation with EOS.
         """
         self.config, self.prefix = config, list(prefix)
-        self.batch = SourceBatch([model], [source], [0], config.extra_length)
+        self.batch = Batch([model], [source], [0], config.extra_length)
         (limit,) = self.batch.limits
         if len(self.prefix) - (self.prefix[-1:] == [EOS]) >= limit:
             raise UserError(f"a prefix of {len(self.prefix)} pieces; at most {limit - 1} are possible for this text")

@@ -7,6 +7,7 @@ space, becomes a space. With `unknown: unk` in params.yaml, a character too rare
 """
 
 import hashlib
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -152,7 +153,7 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
     counts = count_words(text)
     if not counts:
         raise UserError("there is no word to learn a vocabulary from")
-    model = Buffer()
+    model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.Train(
             sentence_iterator=table(counts),
@@ -173,16 +174,7 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
         )
     except (RuntimeError, ValueError) as error:
         raise UserError(f"pieces: {config.pieces} is not possible with this text; {reason(str(error))}") from None
-    return model.content
-
-
-class Buffer:
-    """A writable file in memory, for the trainer."""
-
-    content = b""
-
-    def write(self, content: bytes) -> None:
-        self.content += content
+    return model.getvalue()
 
 
 def count_words(text: Iterable[bytes]) -> Counter[bytes]:

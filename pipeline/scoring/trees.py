@@ -9,7 +9,7 @@ import torch
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.mcts import Mcts, Search
-from transformer.decoders.steps import Decoder, SourceBatch
+from transformer.decoders.steps import Batch, Decoder
 from transformer.decoders.trees import Branch, beam_of, tree_of
 from transformer.translator import Translator
 
@@ -26,7 +26,7 @@ def search_tree(translator: Translator, decoder: Decoder, lines: Sequence[str], 
     if not fitting:
         return {}
     number = min(fitting, key=lambda number: len(sources[number]))
-    batch = SourceBatch(translator.decoders, [sources[number]], [number], config.extra_length)
+    batch = Batch(translator.decoders, [sources[number]], [number], config.extra_length)
     search = Search(batch.limits[0], config, decoder.own, decoder.metric_of(number), keep=True)
     tree, beam = tree_of(batch, search, decoder.values), beam_of(batch, config)
     return {

@@ -6,7 +6,7 @@ Shapes: B sentences, K hypotheses of each, S source positions, D d_model, V voca
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -41,45 +41,15 @@ class GuidedStep(Protocol):
 
     hidden_BKD: Tensor
 
-    def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor: ...
+    def __call__(self, tokens_BK: Tensor, origin_BK: Tensor, /) -> Tensor: ...
 
 
-class Batch(Protocol):
-    """The sentences that a decoder translates in one call."""
+class Batch:
+    """The sentences that a decoder translates in one call by a model or by an ensemble.
 
-    @property
-    def limits(self) -> Sequence[int]:
-        """The maximum number of tokens of each translation, EOS included."""
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """The number of each sentence in its set. Random numbers depend on it and not on the batch."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def start(self) -> "GuidedStep":
-        """A new step function, which begins with all sentences."""
-
-    def tree(self, slots: int) -> Tree:
-        """A new tree of prefixes with this many slots per sentence. It grows if a node needs a slot beyond them."""
-
-
-class Decoder(Protocol):
-    """A search with its settings."""
-
-    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        """At least one and at most `n_best` translations of each sentence, best first."""
-
-    def width(self, n_best: int) -> int:
-        """The number of hypotheses of a sentence that are in memory at a time."""
-
-
-class SourceBatch:
-    """A `Batch` of source ids without EOS, translated by a model or by an ensemble.
-
-    A translation has at most `extra_length` tokens more than its source. `calls` counts the prefixes that the models
-    have scored.
+    `sources` are ids without EOS. `numbers` has the number of each sentence in its set: random numbers depend on it and
+    not on the batch. A translation has at most `extra_length` tokens more than its source, EOS included (`limits`).
+    `calls` counts the prefixes that the models have scored.
     """
 
     def __init__(
@@ -96,44 +66,41 @@ class SourceBatch:
         self.calls = 0
 
     def start(self) -> GuidedStep:
-        return CountedStep(self, [ModelStep(model, self.source_BS) for model in self.models])
+        """A new step function, which begins with all sentences."""
+        return Counted(self, [ModelStep(model, self.source_BS) for model in self.models])
 
     def tree(self, slots: int) -> Tree:
-        return CountedTree(self, [TreeStep(model, self.source_BS, slots) for model in self.models])
+        """A new tree of prefixes with this many slots per sentence. It grows if a node needs a slot beyond them."""
+        return Counted(self, [TreeStep(model, self.source_BS, slots) for model in self.models])
 
 
-class CountedStep:
-    """The step of a model or of an ensemble, which counts its prefixes in `batch.calls`."""
+class Decoder(Protocol):
+    """A search with its settings."""
 
-    hidden_BKD: Tensor
+    def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
+        """At least one and at most `n_best` translations of each sentence, best first."""
 
-    def __init__(self, batch: SourceBatch, steps: Sequence["ModelStep"]) -> None:
-        self.batch, self.steps = batch, steps
-
-    def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
-        self.batch.calls += tokens_BK.numel()
-        logits_BKV = mean_of([step(tokens_BK, origin_BK) for step in self.steps])
-        self.hidden_BKD = self.steps[0].hidden_BKD
-        return logits_BKV
+    def width(self, n_best: int) -> int:
+        """The number of hypotheses of a sentence that are in memory at a time."""
 
 
-class CountedTree:
-    """The tree of a model or of an ensemble, which counts its prefixes in `batch.calls`."""
+class Counted:
+    """The steps or the trees of an ensemble or of one model. Counts the scored prefixes in `batch.calls`."""
 
     hidden_BKD: Tensor
 
-    def __init__(self, batch: SourceBatch, trees: Sequence[TreeStep]) -> None:
-        self.batch, self.trees = batch, trees
+    def __init__(self, batch: Batch, parts: Sequence[Any]) -> None:
+        self.batch, self.parts = batch, parts
 
-    def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor) -> Tensor:
+    def __call__(self, tokens_BK: Tensor, *places: Tensor) -> Tensor:
         self.batch.calls += tokens_BK.numel()
-        logits_BKV = mean_of([tree(tokens_BK, parent_BK, slot_BK) for tree in self.trees])
-        self.hidden_BKD = self.trees[0].hidden_BKD
+        logits_BKV = mean_of([part(tokens_BK, *places) for part in self.parts])
+        self.hidden_BKD = self.parts[0].hidden_BKD
         return logits_BKV
 
     def select(self, sentences: Tensor) -> None:
-        for tree in self.trees:
-            tree.select(sentences)
+        for part in self.parts:
+            part.select(sentences)
 
 
 def next_logits(logits: Tensor) -> Tensor:

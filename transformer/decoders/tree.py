@@ -25,7 +25,7 @@ class Tree(Protocol):
 
     hidden_BKD: Tensor
 
-    def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor) -> Tensor:
+    def __call__(self, tokens_BK: Tensor, parent_BK: Tensor, slot_BK: Tensor, /) -> Tensor:
         """The logits of the next token after each node, [B, K, V].
 
         The arguments are the newest token of each node, the slot of its parent (the prefix without the newest token; -1
