@@ -4,8 +4,8 @@
 
 BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, so every shape has soon been
 seen. In a training on a CPU with batches by length, many shapes are new. Here the systems take turns of --turn consecutive
-batches, which a prefetch thread prepares as in training. Each system has its own process, as a training has. oneDNN keeps
-1,024 plans of kernels in a process, and the shapes of one system would displace the plans of another. The columns are:
+batches, which a prefetch thread prepares as in training. Each system has its own process, as a training has, so that none
+uses or displaces the plans that oneDNN made for another. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;

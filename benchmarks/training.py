@@ -2,7 +2,8 @@
 
     python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile] [--profile]
 
-The first row of the table trains as pipeline.train does on this device with `batching: by_length`. The columns are:
+The first row of the table trains as pipeline.train does on this device with `batching: by_length`. Exception: in bfloat16
+on a CPU, pipeline.train pads its batches to fewer shapes (`rounded`), which repeated batches do not need. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the time relative to the first row, as the median over the rounds;
@@ -76,7 +77,7 @@ def compiled(system: System) -> System:
 
 
 def systems(cuda: bool, also_compiled: bool) -> list[System]:
-    """The systems in the order of the table: the one that pipeline.train uses on this device is first."""
+    """The systems in the order of the table. The first one is closest to pipeline.train on this device."""
     if cuda and compiles("cuda"):
         return [*map(compiled, [OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
     return [*(reversed(OURS) if cuda else OURS), *PEERS, *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]

@@ -81,7 +81,7 @@ def output_of(benchmark, capsys, *words) -> str:
 
 
 @pytest.mark.slow
-def test_an_epoch_is_timed_for_every_system(corpus, monkeypatch, capsys):
+def test_an_epoch_is_timed_for_systems_of_all_kinds(corpus, monkeypatch, capsys):
     params = epoch.load()
     tiny = params["models"]["tiny"]
     tiny["model"] = {"N": 1, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8}

@@ -49,6 +49,11 @@ def test_rounded():
     assert torch.equal(batch.labels_N, exact.labels_N)
 
 
+def test_only_bfloat16_on_a_cpu_is_rounded():
+    assert layout.layout_for(CPU, "bfloat16") is rounded and layout.layout_for(CPU, "float32") is padded
+    assert all(layout.layout_for(torch.device("cuda"), name) is packed for name in ("bfloat16", "float32"))
+
+
 def test_coarse_sizes():
     sizes = [coarse(number) for number in range(1, 1025)]
     assert sizes[:17] == [*range(1, 17), 18] and all(n <= size < 9 / 8 * n for n, size in enumerate(sizes, 1))

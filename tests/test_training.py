@@ -43,6 +43,15 @@ def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
     return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, "float32", 1e9, workers=group)
 
 
+@pytest.mark.parametrize("precision, rounded", [("float32", False), ("bfloat16", True)])
+def test_a_training_in_bfloat16_has_few_widths(tmp_path, settings, training_settings, precision, rounded):
+    trainer = build(tmp_path, training_settings(), settings())
+    trainer.precision = precision
+    parts = [batch for step in range(8) for _, batch in trainer.prepare(step)[1].parts]
+    widths = {rows.ids_BS.shape[1] for batch in parts for rows in (batch.source, batch.target)}
+    assert all(width % 8 == 0 for width in widths) == rounded
+
+
 def run(trainer, until=None, states=(), killed=None):
     """Train to the end, or stop at the step `until`. After each step in `states`, a state is due.
 

@@ -152,7 +152,8 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     def batch_of(tokens: int) -> tuple[Batch, int]:
         pairs = random_pairs(training, tokens)
         pieces = len(pairs.source_ids) + len(pairs.target_ids) + 2 * len(pairs)  # with EOS
-        return layout_for(device, loss.precision)(pairs, np.arange(len(pairs))).to(device), pieces
+        layout = layout_for(device, "float32")  # without `rounded`, whose additional padding depends on the lengths
+        return layout(pairs, np.arange(len(pairs))).to(device), pieces
 
     work = training.flops / training.tokens
     least = round(min(FIRST[0], FIRST[1] / work))
