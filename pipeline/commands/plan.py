@@ -37,6 +37,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.files import write_json
+from transformer.precision import precision_of
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
@@ -109,7 +110,7 @@ def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
     """Return the speed of this machine for these models: an earlier measurement, or a new one."""
     device = hardware.torch_device(machine(params), threads=max(one.config.threads for one in trainings))
     made_on = hardware.hardware(device)
-    key = digest([made_on, sorted(str(one) for one in trainings)])
+    key = digest([made_on, sorted(f"{one} in {precision_of(one.config.precision, device)}" for one in trainings)])
     kept = content(KEPT) or {}
     if key not in kept:
         print(f"Measuring how fast this machine ({made_on['hardware']}) trains, about half a minute.", flush=True)
