@@ -69,7 +69,7 @@ test: $(INSTALLED)  ## all tests, a file a process
 	python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
 quick: $(INSTALLED)  ## the tests that are not slow: most of them, in a minute
-	python -m pytest -q -m "not slow" -n auto
+	python -m pytest -q -m "not slow" -n auto --dist worksteal
 
 test-cluster: $(INSTALLED)  ## the demonstration through a real Slurm of two nodes here, as root; docs/clusters.md
 	python -m tests.cluster

@@ -410,6 +410,7 @@ def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
     assert "line 3" in message or expected in ("unhashable", "a key occurs twice", "cannot be read")
 
 
+@pytest.mark.slow
 def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
     """The limit holds only for params.yaml. A count, such as the tokens of a training, may be larger."""
     lines = (ROOT / "params.yaml").read_text(encoding="utf-8").split("\n")

@@ -206,6 +206,7 @@ def p_value(observed: list[int], expected: list[float]) -> float:
     return chisquare(observed, expected).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_samples_follow_the_distribution(decoder, temperature):
     logits, count = table(1, seed=4), 4000

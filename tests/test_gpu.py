@@ -168,6 +168,7 @@ def test_differences_that_are_too_large_fail_a_check():
         compared((2.2, gradients), (2.0, gradients), "bfloat16")
 
 
+@pytest.mark.slow
 def test_a_wait_of_the_host_is_seen():
     assert host_waits(lambda: torch.ones(3).sum(), CPU) == []
     assert host_waits(lambda: [torch.ones(3).sum().item() for _ in range(2)], CPU) == 2 * ["aten::_local_scalar_dense"]

@@ -263,6 +263,7 @@ def test_a_refused_run_keeps_the_last_output_and_the_next_one_cleans_up_after_a_
     assert [path.name for path in Path().glob(".*")] == [other.name]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 1 << 14)
     config, peaks = read(NormaliseConfig, SETTINGS, "here"), []

@@ -754,6 +754,7 @@ def test_every_figure_is_well_formed_dateless_and_readable_on_a_dark_page(files)
     assert "&lt;s" in figures["attention-demo-tiny-1-encoder"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 @pytest.mark.parametrize("width", browser.WIDTHS)
 def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
@@ -762,6 +763,7 @@ def test_the_page_is_readable_in_a_browser(files, tmp_path, width):
     assert browser.faults(page, width, dark=width == 400) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 def test_the_printed_page_fits_the_paper(files, tmp_path):
     """No table is wider than A4 in landscape within its margins."""
@@ -1198,6 +1200,7 @@ def write_test_set(folder: Path, translations: dict[str, list[str]], references:
         (folder / f"scores/{run}/translations/test.average.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     params = project("demo-warmup")
     for bleu, run in zip((30, 20, 40, 10), params["runs"]):

@@ -172,6 +172,7 @@ def tried(path: Path, chosen, restarts: bool) -> list[dict]:
     return trials.records()
 
 
+@pytest.mark.slow
 def test_samples_depend_on_the_seed_and_not_on_restarts_and_bad_trials_are_pruned(params, tmp_path):
     params["searches"]["small"] |= {"trials": 14}
     chosen = search(params, "small")
@@ -416,6 +417,7 @@ def write_result(folder: Path, **changes: Any) -> None:
     (folder / "small.json").write_text(json.dumps(result(**changes)))
 
 
+@pytest.mark.slow
 def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path):
     write_result(tmp_path / "scores/searches")
     write_result(tmp_path / "results/searches")

@@ -223,6 +223,7 @@ def test_a_file_has_a_progress_bar_on_a_terminal(process, tmp_path):
     assert b"translate: 100%" in os.read(ours, 10_000)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(shell, monkeypatch):
     peaks, work = [], translate.work
 

@@ -245,6 +245,7 @@ def searched(tmp_path, settings, decoding_settings):
     return Known([], values=values.selected(chosen, tmp_path), trees=tree_plots.selected(chosen, tmp_path))
 
 
+@pytest.mark.slow
 def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(params, searched):
     assert [each.name for each in searched.values] == ["v"] and [each.name for each in searched.trees] == ["d"]
     files = report.report({**params, "runs": {}}, searched)
@@ -267,6 +268,7 @@ def test_a_recorded_value_shows_what_it_said(searched, tmp_path):
         record.copied("values", "w", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
 def test_the_text_of_the_pictures_lies_inside_them(params, searched, tmp_path):
     page = tmp_path / "index.html"
