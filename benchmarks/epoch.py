@@ -55,13 +55,7 @@ SYSTEMS = [
 class System:
     """A model that trains on the batches of an epoch."""
 
-    def __init__(
-        self,
-        precision: str,
-        config: TrainingConfig,
-        model: nn.Module,
-        pairs: BinarisedSet,
-    ) -> None:
+    def __init__(self, precision: str, config: TrainingConfig, model: nn.Module, pairs: BinarisedSet) -> None:
         self.precision, self.config, self.model = precision, config, model
         ours = isinstance(model, Transformer)
         self.loss: Callable[..., Tensor] = batch_loss if ours else torch_loss

@@ -105,10 +105,13 @@ def layout_for(device: torch.device, precision: str) -> Layout:
     return rounded if precision == "bfloat16" else padded
 
 
-def padded(pairs: Pairs, numbers: np.ndarray) -> Batch:
-    """The pairs `numbers` in their order, one in each row."""
+def padded(pairs: Pairs, numbers: np.ndarray, multiple: int = 1, rows: int = 0) -> Batch:
+    """The pairs `numbers` in their order, one in each row. The last rows are empty if there are fewer pairs than `rows`.
+
+    The width of the rows is a multiple of `multiple`.
+    """
     source, target = sentences(pairs, numbers)
-    return batch_of(source, target, np.arange(len(numbers)), numbered=False)
+    return batch_of(source, target, np.arange(len(numbers)), numbered=False, multiple=multiple, least=(rows, 0))
 
 
 def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
@@ -117,9 +120,7 @@ def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
     For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape. docs/benchmarks.md has the speed for several
     numbers of shapes.
     """
-    source, target = sentences(pairs, numbers)
-    row_P = np.arange(len(numbers))
-    return batch_of(source, target, row_P, numbered=False, multiple=COLUMNS, least=(coarse(len(numbers)), 0))
+    return padded(pairs, numbers, COLUMNS, coarse(len(numbers)))
 
 
 def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
