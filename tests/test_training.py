@@ -5,6 +5,8 @@ import dataclasses
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from test_data import Pairs
 
+from tests.imports import ROOT
 from transformer import compilation, loss, perplexity, store, training
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
@@ -28,6 +31,16 @@ from transformer.store import Reader, Store
 from transformer.training import Trainer, batches_of, new_state
 
 CPU = torch.device("cpu")
+FAULTS = """
+import resource, sys
+from transformer.memory import keep_freed
+if sys.argv[1] == "keep":
+    keep_freed()
+for _ in range(2):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    bytearray(100 << 20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
 
 
 def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
@@ -369,6 +382,15 @@ def test_a_pair_too_long_for_the_memory_is_named(tmp_path, monkeypatch, settings
     short_of_memory(monkeypatch, 0)
     with pytest.raises(UserError, match=r"one pair of \d+ source and \d+ target pieces: lower training\.max_length"):
         run(trainer)
+
+
+@pytest.mark.skipif("CS_GNU_LIBC_VERSION" not in os.confstr_names, reason="the C library is not glibc")
+def test_freed_memory_is_kept_for_the_next_allocation():
+    default, kept = (
+        int(subprocess.check_output([sys.executable, "-c", FAULTS, how], cwd=ROOT, text=True))
+        for how in ("default", "keep")
+    )
+    assert kept < 100 < default  # page faults of the second allocation of 100 MiB
 
 
 def test_out_of_memory_is_told_from_other_errors():

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.compilation import compiles, specialise_floats
@@ -47,10 +48,13 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         device = hidden_ND.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
         hidden, embedding = hidden_ND.to(dtype), embedding_VD.to(dtype)
+        blocks = (device, dtype) == ("cpu", torch.bfloat16)
+        if blocks:  # Add rows of zeros: oneDNN plans each number of rows anew, and that of the last part varies.
+            hidden = F.pad(hidden, (0, 0, 0, -len(hidden) % BLOCK))
         gradients = (torch.empty_like(hidden), torch.zeros_like(embedding)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS.get(device, ROWS["cpu"])
-        function = in_blocks if (device, dtype) == ("cpu", torch.bfloat16) else of_logits(device)
+        function = in_blocks if blocks else of_logits(device)
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
@@ -59,7 +63,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             if gradients and logits_gradient is not None:
                 torch.mm(logits_gradient, embedding, out=gradients[0][part])
                 gradients[1].addmm_(logits_gradient.T, hidden[part])
-        ctx.save_for_backward(*(gradients or (None, None)))
+        ctx.save_for_backward(*((gradients[0][: len(hidden_ND)], gradients[1]) if gradients else (None, None)))
         ctx.dtypes = hidden_ND.dtype, embedding_VD.dtype
         return loss
 
@@ -113,10 +117,11 @@ def in_blocks(
 ) -> tuple[Tensor, Tensor | None]:
     """`likelihood_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
 
-    The float32 copies of a few rows stay in the cache of a CPU. This halves the time.
+    The float32 copies of a few rows stay in the cache of a CPU. This halves the time. Rows without a label are ignored;
+    their logits are zero, and so is their gradient.
     """
     likelihood = torch.zeros((), device=logits_NV.device)
-    for block_NV, block_labels_N in zip(logits_NV.split(BLOCK), labels_N.split(BLOCK)):
+    for block_NV, block_labels_N in zip(logits_NV[: len(labels_N)].split(BLOCK), labels_N.split(BLOCK)):
         part, gradient_NV = likelihood_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
         likelihood += part
         if needed:

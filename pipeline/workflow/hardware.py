@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 
 
 def torch_device(config: MachineConfig, threads: int) -> "torch.device":
-    """Return the device, and set the number of torch's CPU threads. Results on a CPU depend on this number."""
+    """Return the device, and set the number of torch's CPU threads. Results on a CPU depend on this number.
+
+    From then on, the process keeps the memory that it frees.
+    """
     import torch
 
+    from transformer.memory import keep_freed
+
+    keep_freed()
     torch.set_num_threads(threads)
     return torch.device(device_type(config))
 
