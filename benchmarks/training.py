@@ -1,9 +1,11 @@
-"""Training speed compared with other libraries, on the same batches, in one process, in turns.
+"""Training speed compared with other libraries, on the same batches, in turns.
 
     python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile] [--profile]
 
-The first row of the table trains as pipeline.train does on this device with `batching: by_length`. Exception: in bfloat16
-on a CPU, pipeline.train pads its batches to fewer shapes (`rounded`), which repeated batches do not need. The columns are:
+Each system has its own process. The first row of the table trains as pipeline.train does on this device with `batching:
+by_length`. Exception: in bfloat16 on a CPU, pipeline.train pads its batches to fewer shapes (`rounded`), which repeated
+batches do not need. Ours keeps the memory that it frees, as pipeline.train does. `torch.nn.Transformer` is measured with
+the default of the C library, as a user would run it, and with this setting. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the time relative to the first row, as the median over the rounds;
@@ -17,12 +19,14 @@ steps goes. On a GPU the batches have the paper's size (25,000 source and 25,000
 """
 
 import argparse
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +45,7 @@ from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.layout import Batch, Layout, packed, padded
+from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
@@ -60,9 +65,10 @@ class System(NamedTuple):
     loss: Callable[..., Tensor]  # of a model, a batch and the label smoothing
     layout: Layout = padded
     compiled: bool = False
+    kept: bool = False  # the process keeps the memory that it frees
 
 
-OURS = [System(f"ours, {layout.__name__}", Transformer, batch_loss, layout) for layout in (padded, packed)]
+OURS = [System(f"ours, {layout.__name__}", Transformer, batch_loss, layout, kept=True) for layout in (padded, packed)]
 PEERS = [
     System("torch.nn.Transformer", peers.TorchTransformer, peers.torch_loss),
     System("Hugging Face MarianMTModel", peers.marian, peers.marian_loss),
@@ -80,7 +86,10 @@ def systems(cuda: bool, also_compiled: bool) -> list[System]:
     """The systems in the order of the table. The first one is closest to pipeline.train on this device."""
     if cuda and compiles("cuda"):
         return [*map(compiled, [OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
-    return [*(reversed(OURS) if cuda else OURS), *PEERS, *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
+    if cuda:
+        return [*reversed(OURS), *PEERS]
+    kept = PEERS[0]._replace(name=f"{PEERS[0].name}, freed memory kept", kept=True)
+    return [*OURS, PEERS[0], kept, *PEERS[1:], *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
 
 
 @dataclass
@@ -150,6 +159,14 @@ class Entry:
         return next((ended for ended, seconds in self.first if seconds < steady), self.first[-1][0])
 
 
+class Measured(NamedTuple):
+    """What the process of a system measured."""
+
+    times: list[float]  # seconds of each pass over the batches
+    memory: int  # bytes at the peak, including weights; 0 on a CPU
+    start_up: float  # seconds
+
+
 @dataclass
 class Shape:
     """The batches of one shape of model, and the systems that train on them."""
@@ -178,16 +195,16 @@ class Shape:
         batches = [system.layout(self.pairs, chosen).to(self.device) for chosen in numbers]
         return Entry(system, model, batches, self.config)
 
-    def row(self, entry: Entry, first: Entry) -> str:
-        median = statistics.median(entry.times)
-        ratio = statistics.median(theirs / ours for theirs, ours in zip(entry.times, first.times))
+    def row(self, name: str, measured: Measured, first: Measured) -> str:
+        median = statistics.median(measured.times)
+        ratio = statistics.median(theirs / ours for theirs, ours in zip(measured.times, first.times))
         sums = [self.batches.sums(self.batches.batch(step)) for step in range(self.steps)]
         lengths = Lengths(**{key: sum(batch[key] for batch in sums) for key in sums[0]})
         forward = forward_flops(self.model, self.vocabulary, lengths, causal_half=True)
         tokens = lengths.source_tokens + lengths.target_tokens
-        cells = [self.name, entry.system.name, f"{tokens / median:,.0f}", f"{ratio:.2f}"]
+        cells = [self.name, name, f"{tokens / median:,.0f}", f"{ratio:.2f}"]
         cells += [utilisation(sum(training_flops(forward).values()) / median, self.config, self.device)]
-        cells += [f"{entry.memory / 2**30:.1f}" if entry.memory else "–", f"{entry.start_up():.0f}"]
+        cells += [f"{measured.memory / 2**30:.1f}" if measured.memory else "–", f"{measured.start_up:.0f}"]
         return table_row(cells)
 
 
@@ -203,31 +220,74 @@ def table_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def compare(shape: Shape, chosen: list[System], rounds: int, deadline: float, profile: bool) -> None:
+entry: Entry  # of this process
+
+
+class Process:
+    """A new process that trains one system."""
+
+    def __init__(self, system: System, number: int, shape: str, arguments: argparse.Namespace) -> None:
+        self.name = system.name
+        self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        self.do(start, number, shape, arguments)
+
+    def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self.pool.submit(function, *arguments).result()
+
+
+def start(number: int, shape: str, arguments: argparse.Namespace) -> None:
+    """Make the entry of this process: the system with this number, on the batches of the shape."""
+    global entry
+    cuda = torch.cuda.is_available()
+    system = systems(cuda, arguments.compile)[number]
+    torch.set_num_threads(arguments.threads)
+    if system.kept:
+        keep_freed()
+    entry = Shape.of(shape, arguments.steps, torch.device("cuda" if cuda else "cpu")).enter(system)
+
+
+def turn() -> None:
+    entry.turn()
+
+
+def measured() -> Measured:
+    return Measured(entry.times, entry.memory, entry.start_up())
+
+
+def waits() -> int:
+    """How often the host waits for the GPU in one step."""
+    return len(host_waits(lambda: entry.step(entry.batches[0]), entry.device))
+
+
+def profile() -> None:
+    print_profile(entry.turn, len(entry.batches), entry.device)
+
+
+def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> None:
     """Print the rows of one shape."""
-    entries, absent = list[Entry](), []
-    for system in chosen:
+    cuda, processes, absent = shape.device.type == "cuda", list[Process](), []
+    for number, system in enumerate(systems(cuda, arguments.compile)):
         try:
-            if entries and time.monotonic() > deadline:
+            if processes and time.monotonic() > deadline:
                 raise TimeoutError("no time left")
-            entries.append(shape.enter(system))
+            processes.append(Process(system, number, shape.name, arguments))
         except Exception as error:  # a failure of another library must not hide the other rows
             if system.build is Transformer and not isinstance(error, TimeoutError):
                 raise
             absent.append((system.name, f"{type(error).__name__}: {str(error).split(chr(10))[0]}"))
-    for _ in range(rounds):
-        for entry in entries:
-            entry.turn()
-    print("\n".join(shape.row(entry, entries[0]) for entry in entries))
+    for _ in range(arguments.rounds):
+        for process in processes:
+            process.do(turn)
+    results = [process.do(measured) for process in processes]
+    print("\n".join(shape.row(process.name, each, results[0]) for process, each in zip(processes, results)))
     for name, reason in absent:
         print(table_row([shape.name, name, f"– ({reason})", *4 * "–"]), flush=True)
-    if profile or shape.device.type == "cuda":
+    if arguments.profile or cuda:
         print()
-    if shape.device.type == "cuda":
-        waits = host_waits(lambda: entries[0].step(entries[0].batches[0]), shape.device)
-        print(f"The host waits for the GPU {len(waits)} times in one of our steps.\n")
-    if profile:
-        print_profile(entries[0].turn, shape.steps, shape.device)
+    if cuda:
+        print(f"The host waits for the GPU {processes[0].do(waits)} times in one of our steps.\n", flush=True)
+    if arguments.profile:
+        processes[0].do(profile)
 
 
 def options() -> argparse.ArgumentParser:
@@ -245,7 +305,6 @@ def options() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> None:
     cuda = torch.cuda.is_available()
-    torch.set_num_threads(arguments.threads)
     device, deadline = torch.device("cuda" if cuda else "cpu"), time.monotonic() + 60 * arguments.minutes
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
@@ -254,8 +313,7 @@ def main(arguments: argparse.Namespace) -> None:
     print(table_row(["shape", "trainer", "real tokens/s", "time, ours = 1", "MFU", "memory, GiB", "start-up, s"]))
     print("|---|---|---:|---:|---:|---:|---:|", flush=True)
     for shape in arguments.shape:
-        chosen = systems(cuda, arguments.compile)
-        compare(Shape.of(shape, arguments.steps, device), chosen, arguments.rounds, deadline, arguments.profile)
+        compare(Shape.of(shape, arguments.steps, device), arguments, deadline)
 
 
 if __name__ == "__main__":
