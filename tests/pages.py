@@ -95,7 +95,10 @@ def benchmark(path: Path, _: str) -> str:
 def speed(results: Path, _: str) -> str:
     """The README's table of our speed relative to a peer, for the small model of a benchmark and for base."""
     rows = [
-        ["training, beside `torch.nn.Transformer`", *ratios([results / "training.json"], "torch.nn.Transformer")],
+        *(
+            [f"training{how}, beside `torch.nn.Transformer`", *ratios([results / name], "torch.nn.Transformer")]
+            for how, name in [("", "training.json"), (" in bfloat16", "training-bfloat16.json")]
+        ),
         *(
             [f"decoding, beside {label}", *ratios(sorted(results.glob("decoding*.json")), f"{system}, float32")]
             for label, system in [("Hugging Face `generate`", "Hugging Face generate"), ("CTranslate2", "CTranslate2")]
