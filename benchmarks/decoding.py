@@ -11,7 +11,8 @@ reference. The row of a system that cannot translate on this machine shows dashe
 
 All systems get the same batches, which are sorted by length. On a CPU, CTranslate2 translates one batch per thread. So does
 our decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many
-threads. It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text.
+threads. It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. The
+process of all systems keeps the memory that it frees, as pipeline.decode does.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
@@ -39,6 +40,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.decoding import batches_by_length, settings_on
+from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
@@ -163,6 +165,7 @@ def options() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     if bool(arguments.shape) == bool(arguments.text):
         raise UserError("give either a model folder and a text, or --shape")
+    keep_freed()
     torch.set_num_threads(arguments.threads)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda" if cuda else "cpu")
