@@ -288,6 +288,8 @@ def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> Non
         print(f"The host waits for the GPU {processes[0].do(waits)} times in one of our steps.\n", flush=True)
     if arguments.profile:
         processes[0].do(profile)
+    for process in processes:
+        process.pool.shutdown()  # frees the memory for the next shape
 
 
 def options() -> argparse.ArgumentParser:
