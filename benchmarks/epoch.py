@@ -15,17 +15,16 @@ measured with the default of the C library, as a user would run it, and with thi
 
 import argparse
 import dataclasses
-import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.peers import TorchTransformer, torch_loss
+from benchmarks.process import Process
 from benchmarks.training import table_row
 from pipeline.settings.params import load, section
 from pipeline.workflow import stage
@@ -99,7 +98,7 @@ class System:
 system: System  # of this process
 
 
-class Process:
+class Training(Process):
     """A new process that trains one system."""
 
     def __init__(
@@ -111,16 +110,16 @@ class Process:
         binarised: Path,
         threads: int,
     ) -> None:
+        super().__init__()
         self.names = (name, config.batching, precision)
-        settings = (name, precision, config, model, binarised, threads)
-        self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), start, settings)
+        self.do(start, name, precision, config, model, binarised, threads)
         self.rates: list[tuple[float, float]] = []  # tokens per second and per second of CPU time, of each turn
         self.turn(WARM_UP)
 
     def turn(self, steps: int) -> tuple[float, float]:
-        return self.pool.submit(turn, steps).result()
+        return self.do(turn, steps)
 
-    def row(self, first: "Process") -> str:
+    def row(self, first: "Training") -> str:
         cells = [*self.names, f"{statistics.median(rate for rate, _ in self.rates):,.0f}"]
         for clock in (0, 1):
             ratios = [rate[clock] / reference[clock] for rate, reference in zip(self.rates, first.rates)]
@@ -162,7 +161,7 @@ def main(arguments: argparse.Namespace) -> None:
     processes = []
     for name, batching, precision in SYSTEMS:
         batched = dataclasses.replace(config, batching=batching)  # type: ignore[arg-type]
-        processes.append(Process(name, precision, batched, sizes, arguments.binarised, arguments.threads))
+        processes.append(Training(name, precision, batched, sizes, arguments.binarised, arguments.threads))
     for _ in range(-(-arguments.batches // arguments.turn)):
         for process in processes:
             process.rates.append(process.turn(arguments.turn))

@@ -19,19 +19,18 @@ steps goes. On a GPU the batches have the paper's size (25,000 source and 25,000
 """
 
 import argparse
-import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks import peers
+from benchmarks.process import Process
 from benchmarks.profile import host_waits, print_profile
 from benchmarks.workload import LogNormalPairs
 from pipeline.costs.training_cost import rate
@@ -223,18 +222,6 @@ def table_row(cells: list[str]) -> str:
 entry: Entry  # of this process
 
 
-class Process:
-    """A new process that trains one system."""
-
-    def __init__(self, system: System, number: int, shape: str, arguments: argparse.Namespace) -> None:
-        self.name = system.name
-        self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        self.do(start, number, shape, arguments)
-
-    def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self.pool.submit(function, *arguments).result()
-
-
 def start(number: int, shape: str, arguments: argparse.Namespace) -> None:
     """Make the entry of this process: the system with this number, on the batches of the shape."""
     global entry
@@ -265,31 +252,34 @@ def profile() -> None:
 
 def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> None:
     """Print the rows of one shape."""
-    cuda, processes, absent = shape.device.type == "cuda", list[Process](), []
+    cuda, processes, absent = shape.device.type == "cuda", dict[str, Process](), []
     for number, system in enumerate(systems(cuda, arguments.compile)):
         try:
             if processes and time.monotonic() > deadline:
                 raise TimeoutError("no time left")
-            processes.append(Process(system, number, shape.name, arguments))
+            process = Process()
+            process.do(start, number, shape.name, arguments)
+            processes[system.name] = process
         except Exception as error:  # a failure of another library must not hide the other rows
             if system.build is Transformer and not isinstance(error, TimeoutError):
                 raise
             absent.append((system.name, f"{type(error).__name__}: {str(error).split(chr(10))[0]}"))
     for _ in range(arguments.rounds):
-        for process in processes:
+        for process in processes.values():
             process.do(turn)
-    results = [process.do(measured) for process in processes]
-    print("\n".join(shape.row(process.name, each, results[0]) for process, each in zip(processes, results)))
+    results = {name: process.do(measured) for name, process in processes.items()}
+    first = next(iter(processes))
+    print("\n".join(shape.row(name, each, results[first]) for name, each in results.items()))
     for name, reason in absent:
         print(table_row([shape.name, name, f"– ({reason})", *4 * "–"]), flush=True)
     if arguments.profile or cuda:
         print()
     if cuda:
-        print(f"The host waits for the GPU {processes[0].do(waits)} times in one of our steps.\n", flush=True)
+        print(f"The host waits for the GPU {processes[first].do(waits)} times in one of our steps.\n", flush=True)
     if arguments.profile:
-        processes[0].do(profile)
-    for process in processes:
-        process.pool.shutdown()  # frees the memory for the next shape
+        processes[first].do(profile)
+    for process in processes.values():
+        process.end()  # frees the memory for the next shape
 
 
 def options() -> argparse.ArgumentParser:
