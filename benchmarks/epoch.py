@@ -6,7 +6,8 @@ BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a
 seen. In a training on a CPU with batches by length, many shapes are new. Here the systems take turns of --turn consecutive
 batches, which a prefetch thread prepares as in training. Each system has its own process, as a training has, so that none
 uses or displaces the plans that oneDNN made for another. Ours keeps the memory that it frees, as the stages do. The peer is
-measured with the default of the C library, as a user would run it, and with this setting. The columns are:
+measured with the default of the C library, as a user would run it, and with this setting. The threads of ours spin as
+briefly as in the stages, those of the peer as long as by default. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.peers import TorchTransformer, torch_loss
 from benchmarks.process import Process
@@ -32,11 +33,11 @@ from pipeline.workflow.hardware import processor
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.layout import Batch, layout_for, padded
+from transformer.gradients import Gradients
+from transformer.layout import Batch, Layout, layout_for, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
-from transformer.perplexity import batch_loss
 from transformer.precision import autocast
 from transformer.prefetch import Prefetch
 from transformer.training import AHEAD, batches_of
@@ -59,9 +60,10 @@ class System:
 
     def __init__(self, precision: str, config: TrainingConfig, model: nn.Module, pairs: BinarisedSet) -> None:
         self.precision, self.config, self.model = precision, config, model
-        ours = isinstance(model, Transformer)
-        self.loss: Callable[..., Tensor] = batch_loss if ours else torch_loss
-        self.layout = layout_for(CPU, precision) if ours else padded
+        self.layout: Layout = padded
+        self.add_gradients: Callable[[Batch, int], object] = self.add_gradients_of_peer
+        if isinstance(model, Transformer):
+            self.layout, self.add_gradients = layout_for(CPU, precision), Gradients(model, config, CPU, precision).add
         self.batches = batches_of(pairs, config, pairs.segmentations)
         self.optimiser = adam(model.parameters(), config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
@@ -87,12 +89,15 @@ class System:
         tokens, parts = self.prefetch(self.step)
         self.step += 1
         for part in parts:
-            with autocast(CPU, self.precision):
-                loss = self.loss(self.model, part, self.config.label_smoothing)
-            (loss / tokens).backward()
+            self.add_gradients(part, tokens)
         self.optimiser.step()
         self.optimiser.zero_grad()
         return tokens
+
+    def add_gradients_of_peer(self, part: Batch, tokens: int) -> None:
+        with autocast(CPU, self.precision):
+            loss = torch_loss(self.model, part, self.config.label_smoothing)
+        (loss / tokens).backward()
 
 
 system: System  # of this process
@@ -110,7 +115,7 @@ class Training(Process):
         binarised: Path,
         threads: int,
     ) -> None:
-        super().__init__()
+        super().__init__(name == "ours")
         self.names = (name, config.batching, precision)
         self.do(start, name, precision, config, model, binarised, threads)
         self.rates: list[tuple[float, float]] = []  # tokens per second and per second of CPU time, of each turn
@@ -160,7 +165,7 @@ def main(arguments: argparse.Namespace) -> None:
     sizes = model, describe(arguments.binarised)["vocabulary_size"]
     processes = []
     for name, batching, precision in SYSTEMS:
-        batched = dataclasses.replace(config, batching=batching)  # type: ignore[arg-type]
+        batched = dataclasses.replace(config, batching=batching, threads=arguments.threads)  # type: ignore[arg-type]
         processes.append(Training(name, precision, batched, sizes, arguments.binarised, arguments.threads))
     for _ in range(-(-arguments.batches // arguments.turn)):
         for process in processes:

@@ -40,13 +40,14 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, in_order
 from transformer.files import atomic_folder, sha256
+from transformer.gradients import seed_of
 from transformer.layout import Batch, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.precision import autocast, precision_of
 from transformer.prefetch import Prefetch
 from transformer.store import Store
-from transformer.training import AHEAD, Trainer, batches_of, new_state, seed_step
+from transformer.training import AHEAD, Trainer, batches_of, new_state
 from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary
 
@@ -131,7 +132,7 @@ def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
     coming = Prefetch(prepare, AHEAD)
     loss_of = partial(torch_loss, smoothed=compiled_loss() if compiles(study.device.type) else smoothed)
     for step in count():
-        seed_step(config.seed, step, 0)
+        torch.manual_seed(seed_of(config.seed, step, 0))
         batch = coming(step).to(study.device)
         with autocast(study.device, study.precision):
             loss = loss_of(model, batch, config.label_smoothing)

@@ -1,16 +1,26 @@
 """A process of its own for each system of a benchmark."""
 
 import multiprocessing
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+DEFAULT_SPINS = "300000"  # of libgomp, for no more threads than CPUs
+
 
 class Process:
-    """A new Python process, which calls functions of a module. What one call leaves in the module, the next one finds."""
+    """A new Python process, which calls functions of a module. What one call leaves in the module, the next one finds.
 
-    def __init__(self) -> None:
+    The threads of `ours` spin as long as in the stages, those of a peer as long as GNU's OpenMP lets them by default.
+    """
+
+    def __init__(self, ours: bool) -> None:
         self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        before = os.environ["GOMP_SPINCOUNT"]
+        os.environ["GOMP_SPINCOUNT"] = before if ours else DEFAULT_SPINS
+        self.do(int)  # starts the process, with a copy of this environment
+        os.environ["GOMP_SPINCOUNT"] = before
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of the function. Raises what it raises."""

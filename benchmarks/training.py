@@ -19,6 +19,7 @@ steps goes. On a GPU the batches have the paper's size (25,000 source and 25,000
 """
 
 import argparse
+import dataclasses
 import statistics
 import time
 from collections.abc import Callable
@@ -43,6 +44,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.flops import Lengths, forward_flops, training_flops
+from transformer.gradients import Gradients
 from transformer.layout import Batch, Layout, packed, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
@@ -61,7 +63,7 @@ class System(NamedTuple):
 
     name: str
     build: Callable[[ModelConfig, int], nn.Module]
-    loss: Callable[..., Tensor]  # of a model, a batch and the label smoothing
+    loss: Callable[..., Tensor]  # of a model, a batch and the label smoothing; ours is computed by `Gradients`
     layout: Layout = padded
     compiled: bool = False
     kept: bool = False  # the process keeps the memory that it frees
@@ -106,6 +108,10 @@ class Entry:
     def __post_init__(self) -> None:
         started = time.perf_counter()
         self.device = next(self.model.parameters()).device
+        self.precision = precision_of(self.config.precision, self.device)
+        self.gradients: Gradients | None = None
+        if isinstance(self.model, Transformer):
+            self.gradients = Gradients(self.model, self.config, self.device, self.precision)
         before = self.allocated()
         self.optimiser = adam(self.model.parameters(), self.config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
@@ -126,9 +132,12 @@ class Entry:
         return torch.compile(self.model.train(), dynamic=True)
 
     def step(self, batch: Batch) -> None:
-        with autocast(self.device, precision_of(self.config.precision, self.device)):
-            loss = self.system.loss(self.forward, batch, self.config.label_smoothing)
-        (loss / len(batch.labels_N)).backward()
+        if self.gradients:
+            self.gradients.add(batch, len(batch.labels_N))
+        else:
+            with autocast(self.device, self.precision):
+                loss = self.system.loss(self.forward, batch, self.config.label_smoothing)
+            (loss / len(batch.labels_N)).backward()
         self.optimiser.step()
         self.optimiser.zero_grad()
 
@@ -192,7 +201,8 @@ class Shape:
         model = system.build(self.model, self.vocabulary).to(self.device)
         numbers = (self.batches.batch(step) for step in range(self.steps))
         batches = [system.layout(self.pairs, chosen).to(self.device) for chosen in numbers]
-        return Entry(system, model, batches, self.config)
+        config = dataclasses.replace(self.config, threads=torch.get_num_threads())
+        return Entry(system, model, batches, config)
 
     def row(self, name: str, measured: Measured, first: Measured) -> str:
         median = statistics.median(measured.times)
@@ -257,7 +267,7 @@ def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> Non
         try:
             if processes and time.monotonic() > deadline:
                 raise TimeoutError("no time left")
-            process = Process()
+            process = Process(system.build is Transformer)
             process.do(start, number, shape.name, arguments)
             processes[system.name] = process
         except Exception as error:  # a failure of another library must not hide the other rows

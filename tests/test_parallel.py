@@ -25,8 +25,7 @@ from pipeline.settings.params import load
 from pipeline.training import workers
 from pipeline.workflow import stage
 from tests.imports import ROOT
-from transformer import parallel, perplexity
-from transformer import training as training_module
+from transformer import gradients, parallel, perplexity
 from transformer.binarised import id_type, write_description, write_side
 from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
@@ -176,10 +175,11 @@ def same(folder: Path, other: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("micro_batch_tokens", [150, 20])
-def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens):
+def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens, threads):
     """Without dropout, the losses, dev losses and counts are the same."""
-    config = training_settings(batch_tokens=150, micro_batch_tokens=micro_batch_tokens)
+    config = training_settings(batch_tokens=150, micro_batch_tokens=micro_batch_tokens, threads=threads)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
     same(tmp_path / "two", tmp_path / "one")
@@ -262,7 +262,7 @@ def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [training_module, perplexity])
+@pytest.mark.parametrize("module", [gradients, perplexity])
 def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
     tmp_path, monkeypatch, settings, training_settings, module
 ):

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from test_data import Pairs
 
 from tests.imports import ROOT
-from transformer import compilation, loss, perplexity, store, training
+from transformer import compilation, gradients, loss, perplexity, store
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.dropout import dropout
@@ -257,6 +257,50 @@ def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, trainin
         torch.testing.assert_close(*gradients, atol=1e-7, rtol=1e-4)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("batching", ["by_length", "mixed"])
+def test_threads_share_a_batch_and_change_no_gradient(tmp_path, settings, training_settings, batching, precision):
+    """In parts of 50 tokens, some shares have no rows, or only rows of padding."""
+    results = []
+    for threads in (1, 2, 3):
+        config = training_settings(batch_tokens=200, micro_batch_tokens=50, batching=batching, threads=threads)
+        trainer = dataclasses.replace(build(tmp_path / f"{threads}", config, settings()), precision=precision)
+        _, parts = trainer.prepare(0)
+        loss = trainer.gradients(parts, 150)
+        results.append([loss.float(), *(p.grad for p in trainer.state.model.parameters())])
+    tolerance = {"float32": {"atol": 1e-6, "rtol": 1e-5}, "bfloat16": {"atol": 5e-3, "rtol": 3e-2}}[precision]
+    for other in results[1:]:
+        torch.testing.assert_close(results[0], other, **tolerance)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_trainings_by_threads_have_equal_bytes(tmp_path, settings, training_settings, precision):
+    """Also with dropout, whose random numbers each share draws for itself, and if the training is resumed."""
+    config, model = training_settings(threads=2), settings(dropout=0.3, attention_dropout=0.2, relu_dropout=0.1)
+    for name, stops in {"whole": [None], "again": [None], "resumed": [4, None]}.items():
+        for stop in stops:
+            trainer = dataclasses.replace(build(tmp_path / name, config, model), precision=precision)
+            run(trainer, until=stop)
+    states = [read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "again", "resumed")]
+    for other in states[1:]:
+        assert [key for key in other if not torch.equal(other[key], states[0][key])] == []
+
+
+def test_shares_draw_different_random_numbers(settings, training_settings):
+    """Two shares with the same sentences have different losses under dropout."""
+    model = Transformer(settings(dropout=0.5), 100).train()
+    pairs = Pairs(2)
+    pairs.sides = [[[5, 6, 7]] * 2, [[8, 9]] * 2]
+    threads = gradients.Gradients(model, training_settings(threads=2), CPU, "float32")
+    losses = []
+    whole = threads.loss
+    threads.loss = lambda share: losses.append(whole(share)) or losses[-1]
+    threads.seed(0, 0)
+    total = threads.add(padded(pairs, np.arange(2)), 6)
+    assert len(losses) == 2 and losses[0] != losses[1]
+    assert total.item() == pytest.approx(sum(loss.item() for loss in losses))
+
+
 def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, settings, training_settings):
     config, used = training_settings(), []
     for until, joules in ((4, 5.0), (8, 2.0), (9, None), (12, 1.0)):
@@ -270,7 +314,7 @@ def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, sett
 REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12"
 
 
-def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=training):
+def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=gradients):
     """Make `module.batch_loss` fail for more than `tokens` target tokens, in training after a backward pass."""
     whole = module.batch_loss
 
@@ -304,11 +348,12 @@ def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, s
     assert undisturbed.state.sums == short.state.sums
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("batching", ["by_length", "mixed"])
 def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
-    tmp_path, monkeypatch, settings, training_settings, batching
+    tmp_path, monkeypatch, settings, training_settings, batching, threads
 ):
-    config = training_settings(batch_tokens=200, micro_batch_tokens=200, batching=batching)
+    config = training_settings(batch_tokens=200, micro_batch_tokens=200, batching=batching, threads=threads)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     short.accumulation.warn = print
     _, parts = undisturbed.prepare(0)

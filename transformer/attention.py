@@ -48,13 +48,13 @@ def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
     return scores_BHQK.float().softmax(-1).to(dtype)
 
 
-def fused_is_slow(x: Tensor) -> bool:
-    """Whether torch's fused attention is slower than the separate operations of equation 1.
+def fused_is_better(x: Tensor, p: float) -> bool:
+    """Whether torch's fused attention is better than the separate operations of equation 1. `p` is the dropout of weights.
 
-    This is the case for training in bfloat16 on a CPU. The backward pass of the fused attention then takes 4 to 15 times
-    as long as in float32.
+    It is not for training in bfloat16 on a CPU, where its backward pass takes 4 to 15 times as long as in float32, and
+    not for dropout on a CPU, where it would draw from the random generator that all threads share.
     """
-    return x.requires_grad and x.dtype == torch.bfloat16 and x.device.type == "cpu"
+    return x.device.type != "cpu" or not (p or (x.requires_grad and x.dtype == torch.bfloat16))
 
 
 def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor | None:
@@ -138,9 +138,9 @@ class MultiHeadAttention(nn.Module):
 
         `causal` stands for a causal mask and requires `mask=None`.
         """
-        if self.kind == "additive" or fused_is_slow(q_BHQE):
-            return self.attended(self.weights(q_BHQE, k_BHKE, mask, causal), v_BHKE)
         p = self.dropout if self.training else 0.0
+        if self.kind == "additive" or not fused_is_better(q_BHQE, p):
+            return self.attended(self.weights(q_BHQE, k_BHKE, mask, causal), v_BHKE)
         heads_BHQE = F.scaled_dot_product_attention(
             q_BHQE, k_BHKE, v_BHKE, attn_mask=mask, dropout_p=p, is_causal=causal, scale=self.scale
         )

@@ -13,6 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
+from transformer.device import at_once
 from transformer.model import Transformer
 from transformer.precision import precision_of
 
@@ -22,7 +23,6 @@ Result = TypeVar("Result")
 # All backends but cuDNN's, which makes a new plan for each length.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}  # with smaller batches, a GPU waits for its host
-AT_ONCE = 4  # batches that CPU threads decode concurrently; more gain nothing, because of the interpreter lock
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,15 +77,14 @@ def search_batches(
 ) -> Iterator[Searched]:
     """The results of the jobs, in their order.
 
-    On a CPU up to AT_ONCE batches are decoded concurrently and share the `threads`, since the matrix products of one step
-    are too small to gain from several threads.
+    On a CPU several batches are decoded concurrently and share the `threads`.
     """
-    at_once = 1 if models[0].embedding.is_cuda else min(config.threads, AT_ONCE)
+    number = at_once(models[0].embedding.device, config.threads)
 
     def work(job: Job) -> Searched:
         return search(models, job, decoder, config.extra_length, n_best)
 
-    return by_threads(work, jobs, at_once, config.threads // at_once)
+    return by_threads(work, jobs, number, config.threads // number)
 
 
 def translate_batches(

@@ -1,8 +1,19 @@
-"""The device of a model."""
+"""The device of a model, and how many threads of this process use it."""
 
 import torch
 
 from transformer.config.reading import UserError
+
+AT_ONCE = 4  # Python threads; more gain nothing, because of the interpreter lock
+
+
+def at_once(device: torch.device, threads: int) -> int:
+    """The number of Python threads that share the work on a CPU if it may use `threads` threads, and 1 on a GPU.
+
+    The operations of small matrices gain little from several threads of OpenMP, which wait for each other after each
+    operation. Torch releases the interpreter lock during an operation.
+    """
+    return min(threads, AT_ONCE) if device.type == "cpu" else 1
 
 
 def device_of(name: str | torch.device) -> torch.device:

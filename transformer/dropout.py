@@ -5,9 +5,32 @@ Here four elements share a 64-bit number, so the rate is rounded to a multiple o
 is used.
 """
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+
+class Source(threading.local):
+    """Where a thread takes its random numbers from: a generator of its own, or torch's if `generator` is None."""
+
+    generator: torch.Generator | None = None
+
+
+SOURCE = Source()
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator) -> Iterator[None]:
+    """In this thread and on a CPU, dropout draws from `generator`. Several threads would draw from torch's in any order."""
+    SOURCE.generator = generator
+    try:
+        yield
+    finally:
+        SOURCE.generator = None
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
@@ -21,6 +44,6 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 def scaled_mask(x: Tensor, p: float) -> Tensor:
     """A tensor of the shape and dtype of `x`. Each element is 0 with probability `p` and otherwise 1 / (1 - p)."""
-    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None, generator=SOURCE.generator)
     draws = draws.view(torch.int16)[: x.numel()].view(x.shape)
     return torch.ge(draws, round(p * 2**16) - 2**15, out=torch.empty_like(x)).mul_(1 / (1 - p))

@@ -19,6 +19,7 @@ EOS is 3. Positions without a sentence are 0 in every table.
 Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences without BOS and EOS.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -66,13 +67,26 @@ class Batch:
 
     source: Rows
     target: Rows
-    real_N: Tensor  # indices into the flattened target: its positions without padding
+    real_N: Tensor  # indices into the flattened target: its positions without padding, in ascending order
     labels_N: Tensor  # the label at each of them
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         return Batch(
             self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N)
         )
+
+    def shares(self, number: int) -> list["Batch"]:
+        """The batch in at most `number` parts with about the same number of rows. Each part has target tokens."""
+        ends = [len(self.target.ids_BS) * end // number for end in range(number + 1)]
+        shares = [self.rows(start, stop) for start, stop in itertools.pairwise(ends)]
+        return [share for share in shares if len(share.labels_N)]
+
+    def rows(self, start: int, stop: int) -> "Batch":
+        """The rows from `start` up to, not including, `stop`."""
+        width = self.target.ids_BS.shape[1]
+        first, last = torch.searchsorted(self.real_N, torch.tensor([start * width, stop * width])).tolist()
+        source, target = (rows.map(lambda tensor: tensor[start:stop]) for rows in (self.source, self.target))
+        return Batch(source, target, self.real_N[first:last] - start * width, self.labels_N[first:last])
 
     def twice(self) -> "Batch":
         """The batch with each row twice, for two passes with different dropout masks.

@@ -62,7 +62,10 @@ class Workers(Protocol):
         """Called before the first micro-batch of a step, and again if the step is repeated because memory ran out."""
 
     def begin_last(self) -> None:
-        """Called before the backward pass of a step's last micro-batch, which completes this process's gradients."""
+        """Called before the backward pass of a step's last micro-batch, which completes this process's gradients.
+
+        Gradients that threads have computed (gradients.py) are sent by `finish`.
+        """
 
     def finish(self) -> None:
         """Called after the last micro-batch. Each `grad` then holds the sum over all processes."""

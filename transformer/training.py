@@ -15,22 +15,17 @@ from transformer.compilation import compiles
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, in_order
 from transformer.divergence import check_loss, check_state
+from transformer.gradients import Gradients
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import SINGLE_PROCESS, Workers
-from transformer.perplexity import batch_loss, summed_loss
-from transformer.precision import autocast
+from transformer.perplexity import summed_loss
 from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
 
 AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow batches, and few to discard at the end
-
-
-def seed_step(seed: int, step: int, rank: int) -> None:
-    """Seed torch for one step of one worker, so that no state of a random generator has to be saved."""
-    torch.manual_seed(int(np.random.SeedSequence([seed, step, rank]).generate_state(1)[0]))
 
 
 def batches_of(pairs: Pairs, config: TrainingConfig, segmentations: int = 1) -> Batches:
@@ -64,6 +59,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
+        self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision)
         self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)
         self.coming = Prefetch(self.prepare, AHEAD)
 
@@ -149,21 +145,18 @@ class Trainer:
 
         For the gradients, the loss is divided by the target tokens of the whole batch, so workers and parts count by size.
         """
-        state, config, loss_sum = self.state, self.config, torch.zeros_like(self.state.loss_sum)
+        state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
 
         def begin() -> None:
             self.workers.begin()
-            seed_step(config.seed, state.step, self.workers.rank)
+            self.own_gradients.seed(state.step, self.workers.rank)
             state.optimiser.zero_grad()
             loss_sum.zero_()
 
         def add(part: Batch, last: bool) -> None:
-            with autocast(self.device, self.precision):
-                loss = batch_loss(state.model, part.to(self.device), config.label_smoothing, config.r_drop)
             if last:
                 self.workers.begin_last()
-            (loss / target_tokens).backward()
-            loss_sum.add_(loss.detach())
+            loss_sum.add_(self.own_gradients.add(part, target_tokens))
 
         self.accumulation.run(parts, begin, add)
         self.workers.finish()

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from pipeline.costs.expected import TRAINED_WEIGHT, Training
 from pipeline.costs.measuring import kept_bytes
 from transformer.binarised import BinarisedSet
+from transformer.gradients import Gradients
 from transformer.layout import Batch, layout_for
 from transformer.model import Transformer
 from transformer.optimisation import adam
-from transformer.perplexity import batch_loss
-from transformer.precision import autocast, precision_of
+from transformer.precision import precision_of
 
 MODELS = 3  # the largest number of measured models
 SECONDS = 6.0  # of timed steps for all models together; creating the models and warming up takes about as long
@@ -123,12 +123,11 @@ class Loss(nn.Module):
 
     def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
         super().__init__()
-        self.model, self.config, self.device = model, training.config, device
-        self.precision = precision_of(training.config.precision, device)
+        self.model = model
+        self.gradients = Gradients(model, training.config, device, precision_of(training.config.precision, device))
 
     def forward(self, batch: Batch) -> Tensor:
-        with autocast(self.device, self.precision):
-            return batch_loss(self.model, batch, self.config.label_smoothing, self.config.r_drop)
+        return self.gradients.loss(batch)
 
 
 def point(training: Training, device: torch.device, seconds: float) -> Point:
@@ -147,7 +146,7 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
         return time.perf_counter() - started
 
     def passes(batch: Batch) -> None:
-        (loss(batch) / len(batch.labels_N)).backward()
+        loss.gradients.add(batch, len(batch.labels_N))
 
     def batch_of(tokens: int) -> tuple[Batch, int]:
         pairs = random_pairs(training, tokens)
