@@ -22,4 +22,6 @@ def precision_of(config_precision: str, device: torch.device) -> str:
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
+    """On a CPU without torch's cache of cast weights, which the threads that share a batch would have in common."""
+    cached, enabled = device.type == "cuda", precision == "bfloat16"
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled, cache_enabled=cached)
