@@ -17,10 +17,12 @@ class Process:
 
     def __init__(self, ours: bool) -> None:
         self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        before = os.environ["GOMP_SPINCOUNT"]
+        before = os.environ["GOMP_SPINCOUNT"]  # set by the package transformer
         os.environ["GOMP_SPINCOUNT"] = before if ours else DEFAULT_SPINS
-        self.do(int)  # starts the process, with a copy of this environment
-        os.environ["GOMP_SPINCOUNT"] = before
+        try:
+            self.do(int)  # starts the process, with a copy of this environment
+        finally:
+            os.environ["GOMP_SPINCOUNT"] = before
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of the function. Raises what it raises."""

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -362,6 +363,28 @@ def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
     torch.testing.assert_close(short.gradients(parts, 150), expected, rtol=1e-5, atol=0)
     for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
         torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
+
+
+def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
+    tmp_path, monkeypatch, settings, training_settings
+):
+    config, failed, alive, whole = training_settings(threads=2), [], [], gradients.batch_loss
+
+    def batch_loss(model, batch, *options):
+        if not failed:
+            kept = torch.zeros(1000)
+            failed.append(weakref.ref(kept))
+            raise torch.OutOfMemoryError
+        return whole(model, batch, *options)
+
+    monkeypatch.setattr(gradients, "batch_loss", batch_loss)
+    trainer = build(tmp_path, config, settings())
+    trainer.accumulation.warn = print
+    divide = trainer.accumulation.divide
+    _, parts = trainer.prepare(0)
+    trainer.accumulation.divide = lambda numbers: alive.append(failed[0]() is not None) or divide(numbers)
+    trainer.gradients(parts, 150)
+    assert alive == [False]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Gradient accumulation: a batch is computed in parts. The parts become smaller if memory runs out."""
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -102,8 +103,10 @@ class Accumulation:
     def lower(self, failed: np.ndarray) -> None:
         """Set the limit to one for parts half as large. Raises UserError if the failed part cannot be divided.
 
-        Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held.
+        Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held. An
+        exception in a thread is part of a reference cycle, which only the garbage collector frees.
         """
+        gc.collect()
         limit = self.batches.halved(failed, self.limit)
         if limit is None:
             source, target = (int(side[failed].sum()) for side in (self.batches.source, self.batches.target))

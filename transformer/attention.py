@@ -51,8 +51,8 @@ def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
 def fused_is_better(x: Tensor, p: float) -> bool:
     """Whether torch's fused attention is better than the separate operations of equation 1. `p` is the dropout of weights.
 
-    It is not for training in bfloat16 on a CPU, where its backward pass takes 4 to 15 times as long as in float32, and
-    not for dropout on a CPU, where it would draw from the random generator that all threads share.
+    On a CPU, the fused attention is slower in a training in bfloat16: its backward pass takes 4 to 15 times as long as in
+    float32. With dropout, it would draw from the random generator that all threads share.
     """
     return x.device.type != "cpu" or not (p or (x.requires_grad and x.dtype == torch.bfloat16))
 

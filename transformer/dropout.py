@@ -25,7 +25,10 @@ SOURCE = Source()
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """In this thread and on a CPU, dropout draws from `generator`. Several threads would draw from torch's in any order."""
+    """In this thread and on a CPU, dropout draws from `generator`.
+
+    Threads that share torch's generator would draw from it in an order that depends on their speed.
+    """
     SOURCE.generator = generator
     try:
         yield

@@ -1,4 +1,4 @@
-"""The loss and the gradients of a part of a batch. On a CPU, several threads compute those of some of its rows each."""
+"""The loss and the gradients of a part of a batch. On a CPU, several threads share the rows of the part."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
 

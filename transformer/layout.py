@@ -67,7 +67,7 @@ class Batch:
 
     source: Rows
     target: Rows
-    real_N: Tensor  # indices into the flattened target: its positions without padding, in ascending order
+    real_N: Tensor  # indices into the flattened target: its positions without padding
     labels_N: Tensor  # the label at each of them
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
@@ -82,7 +82,7 @@ class Batch:
         return [share for share in shares if len(share.labels_N)]
 
     def rows(self, start: int, stop: int) -> "Batch":
-        """The rows from `start` up to, not including, `stop`."""
+        """The rows from `start` up to, not including, `stop`. `real_N` has to be in ascending order, as before `twice`."""
         width = self.target.ids_BS.shape[1]
         first, last = torch.searchsorted(self.real_N, torch.tensor([start * width, stop * width])).tolist()
         source, target = (rows.map(lambda tensor: tensor[start:stop]) for rows in (self.source, self.target))

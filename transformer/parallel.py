@@ -64,7 +64,7 @@ class Workers(Protocol):
     def begin_last(self) -> None:
         """Called before the backward pass of a step's last micro-batch, which completes this process's gradients.
 
-        Gradients that threads have computed (gradients.py) are sent by `finish`.
+        This has no effect on gradients that threads have computed (gradients.py). `finish` sends those.
         """
 
     def finish(self) -> None:
