@@ -28,7 +28,7 @@ LAYERS = [
     {"decoders/beam", "decoders/sampling", "decoders/mbr", "decoders/nodes"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
     {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
-    {"divergence", "accumulation"},
+    {"divergence", "accumulation", "gradients"},
     {"training"},
 ]
 
