@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import MultiHeadAttention, attention_weights, position_mask
+from transformer.attention import MultiHeadAttention, attention_weights, kernels, position_mask
 from transformer.precision import autocast
 
 
@@ -22,6 +22,14 @@ def test_attention_equals_scaled_dot_product_attention(masked, d_v):
         mask[..., 0] = True
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     torch.testing.assert_close(attention_weights(q, k, mask, 8**-0.5) @ v, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_attention_on_a_gpu_does_not_use_cudnn():
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    with kernels(torch.device("cuda")):
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+        assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.mem_efficient_sdp_enabled()
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before
 
 
 def test_a_query_without_keys_spoils_neither_output_nor_gradients():

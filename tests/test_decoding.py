@@ -291,3 +291,7 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
     assert sorted(itertools.chain(*batches)) == list(range(8))
     assert all(len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= 60 for batch in batches)
     assert batches_by_length([100], 60) == [[0]]
+
+
+def test_batches_of_short_sentences_are_limited_by_the_memory_of_their_logits():
+    assert [len(batch) for batch in batches_by_length([1] * 20, 80)] == [10, 10]

@@ -5,14 +5,28 @@ A mask is boolean, true where a query may attend to a key, or additive: floats t
 """
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.config.model import ModelConfig
 from transformer.dropout import dropout
 from transformer.layout import Rows
+
+# Without cuDNN's kernels. They plan each new shape, for up to a second, and their backward pass can return NaN with a mask
+# at widths such as 64 and 192 (pytorch issue 196678).
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+def kernels(device: torch.device) -> AbstractContextManager:
+    """A context in which torch's fused attention on a GPU uses one of `KERNELS`.
+
+    It has no effect on a CPU, where several threads compute: torch applies the choice to the whole process.
+    """
+    return sdpa_kernel(KERNELS) if device.type == "cuda" else nullcontext()
 
 
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, scale: float) -> Tensor:

@@ -4,12 +4,11 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from transformer.attention import kernels
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
@@ -20,8 +19,7 @@ from transformer.precision import precision_of
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# All backends but cuDNN's, which makes a new plan for each length.
-ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+SHORTEST = 8  # tokens
 BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}  # with smaller batches, a GPU waits for its host
 
 
@@ -66,8 +64,7 @@ def search(models: Sequence[Transformer], job: Job, decoder: Decoder, extra_leng
     if not job.sources:
         return Searched([], 0)
     batch = Batch(models, job.sources, job.numbers, extra_length)
-    # sdpa_kernel sets the backends of the whole process, and on a CPU several threads decode.
-    with sdpa_kernel(ATTENTION) if batch.device.type == "cuda" else nullcontext():
+    with kernels(batch.device):
         found = decoder.search(batch, n_best)
     return Searched(found, batch.calls)
 
@@ -119,11 +116,12 @@ def by_threads(work: Callable[[Item], Result], items: Sequence[Item], at_once: i
 def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """Sentence numbers in batches of at most `tokens` tokens, padding included; longest first, so memory peaks early.
 
-    A longer sentence is a batch of its own.
+    A longer sentence is a batch of its own. A sentence counts as at least `SHORTEST` tokens, because the logits of a step
+    take the same memory for each sentence, whatever its length.
     """
     batches: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
-        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= tokens:
+        if batches and max(lengths[batches[-1][0]], SHORTEST) * (len(batches[-1]) + 1) <= tokens:
             batches[-1].append(number)
         else:
             batches.append([number])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer import dropout
+from transformer.attention import kernels
 from transformer.config.training import TrainingConfig
 from transformer.device import at_once
 from transformer.layout import Batch
@@ -57,7 +58,7 @@ class Gradients:
         return torch.stack(losses).sum()
 
     def loss(self, part: Batch) -> Tensor:
-        with autocast(self.device, self.precision):
+        with kernels(self.device), autocast(self.device, self.precision):
             return batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop)
 
 

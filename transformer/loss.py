@@ -58,6 +58,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
+            if compiles(device):
+                torch._dynamo.mark_static(logits, 1)  # the kernels then load several logits at a time
             likelihood, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
             loss -= likelihood
             if gradients and logits_gradient is not None:
@@ -69,8 +71,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = zip(ctx.saved_tensors, ctx.dtypes)
-        return *(saved.to(dtype) * gradient.to(dtype) for saved, dtype in pairs), None, None, None, None
+        pairs = zip(ctx.saved_tensors, ctx.dtypes)  # `mul_`: a further buffer of the embedding's size would be large
+        return *(saved.to(dtype, copy=True).mul_(gradient.to(dtype)) for saved, dtype in pairs), None, None, None, None
 
 
 @functools.cache

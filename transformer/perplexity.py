@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.attention import kernels
 from transformer.data import in_order
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.loss import cross_entropy
@@ -31,7 +32,7 @@ def summed_loss(
     model.eval()
     layout = layout_for(device, "float32")
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(), kernels(device):
             for numbers in batches:
                 batch = layout(pairs, numbers).to(device)
                 total += batch_loss(model, batch, 0.0).item()

@@ -6,20 +6,18 @@ Shapes: as in decoders/beam.py, with B = 1.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.attention import sdpa_kernel
 
+from transformer.attention import kernels
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import BeamState, continuations, decided, extend, finished, keep, length_penalty, start
 from transformer.decoders.steps import Batch, Translation, next_logits
-from transformer.decoding import ATTENTION
 from transformer.model import Transformer
 
 ALTERNATIVES = 8  # tokens that are kept of each distribution
@@ -77,11 +75,11 @@ class Trace:
     def steps(self) -> Iterator[Step]:
         """Run the search. Each step is computed when the caller requests it."""
         state, result = start(self.batch.limits, self.batch.device), None
-        with self.backends():
+        with kernels(self.batch.device):
             step = self.batch.start()
         indices = [0]  # of the live hypotheses in the candidates of the previous step
         while result is None:
-            with self.backends():
+            with kernels(self.batch.device):
                 logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
             log_prob_KV = next_logits(logits_BKV[0].clone()).log_softmax(-1)
             total_KV = state.log_prob_BK[0, :, None] + log_prob_KV
@@ -110,10 +108,6 @@ class Trace:
             done_B = decided(state, self.config)
             result = finished(state, done_B)[0][0] if done_B.all() else None
             yield Step(candidates, leader, result)
-
-    def backends(self) -> AbstractContextManager:
-        """The attention backends of `decoding.translate`."""
-        return sdpa_kernel(ATTENTION) if self.batch.device.type == "cuda" else nullcontext()
 
     def fate(
         self, place: Place, rank: int, live: list[Place], forced: int | None

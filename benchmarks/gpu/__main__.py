@@ -1,7 +1,7 @@
 """All measurements that need a GPU, in parts of at most nine minutes, the most valuable first.
 
     python -m benchmarks.gpu [--part check|train|big|learn|decode ...] [--data work/gpu/data] [--out work/gpu/results]
-                             [--batching by_length|mixed] [--attention default|cudnn-first|cudnn-last]
+                             [--batching by_length|mixed]
 
 Needs Python 3.11 or 3.12, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
 makes the data. Each part runs in a process of its own, prints its tables and writes one JSON file, even if it fails or
@@ -23,8 +23,9 @@ from types import FrameType
 import torch
 
 from benchmarks.gpu import check, decode, learn, speed
-from benchmarks.gpu.bench import ORDERS, Bench, Outcome, versions
+from benchmarks.gpu.bench import Bench, Outcome, versions
 from benchmarks.provenance import code_digest, write_record
+from transformer.compilation import compiles, hindrance
 from transformer.config.reading import UserError
 from transformer.device import device_of
 
@@ -46,10 +47,7 @@ def time_up(number: int, frame: FrameType | None) -> None:
 
 
 def name_of(part: str, bench: Bench) -> str:
-    changed = [
-        value for value, default in ((bench.batching, "by_length"), (bench.attention, "default")) if value != default
-    ]
-    return "-".join(["gpu", part, *changed])
+    return f"gpu-{part}" if bench.batching == "by_length" else f"gpu-{part}-{bench.batching}"
 
 
 def run(part: str, bench: Bench) -> Outcome:
@@ -57,6 +55,8 @@ def run(part: str, bench: Bench) -> Outcome:
     outcome, began = Outcome(), time.perf_counter()
     signal.signal(signal.SIGALRM, time_up)
     signal.alarm(bench.scale.seconds)
+    if bench.device.type == "cuda" and not compiles("cuda"):
+        outcome.failures.append(f"nothing is compiled: {hindrance()}")
     try:
         PARTS[part](bench, outcome)
     except TimeUp:
@@ -98,19 +98,15 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--batching", choices=("by_length", "mixed"), default="by_length", help="batching of train, big and learn"
     )
-    parser.add_argument(
-        "--attention", choices=ORDERS, default="default", help="order of the attention kernels in train, big and learn"
-    )
     return parser
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit status 1 if a part failed."""
-    bench = Bench(device_of("auto"), arguments.data, arguments.out, arguments.batching, arguments.attention)
+    bench = Bench(device_of("auto"), arguments.data, arguments.out, arguments.batching)
     _ = bench.settings  # raises UserError for missing data before anything is written
     if len(arguments.part) > 1:
-        shared = ["--data", arguments.data, "--out", arguments.out]
-        shared += ["--batching", arguments.batching, "--attention", arguments.attention]
+        shared = ["--data", arguments.data, "--out", arguments.out, "--batching", arguments.batching]
         commands = [[sys.executable, "-m", "benchmarks.gpu", *shared, "--part", part] for part in arguments.part]
         return int(any([subprocess.run(each, check=False).returncode for each in commands]))
     print(f"{bench.hardware()}, torch {torch.__version__}, part {arguments.part[0]}\n", flush=True)

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import platform
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks.provenance import Table
 from benchmarks.workload import WMT14_EN_DE, Repeated
@@ -30,13 +28,6 @@ from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state
 
 SETTINGS = "settings.json"
-CUDNN, FLASH, EFFICIENT = SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION
-# The order in which torch tries its kernels of attention. `default` is torch's own order.
-ORDERS = {
-    "default": [],
-    "cudnn-first": [CUDNN, FLASH, EFFICIENT, SDPBackend.MATH],
-    "cudnn-last": [FLASH, EFFICIENT, CUDNN, SDPBackend.MATH],
-}
 PACKAGES = ("torch", "triton", "numpy", "safetensors", "sentencepiece")
 
 
@@ -75,7 +66,6 @@ class Bench:
     data: Path
     out: Path
     batching: str = "by_length"
-    attention: str = "default"
 
     @property
     def scale(self) -> Scale:
@@ -135,11 +125,6 @@ class Bench:
         store, batches = Store(folder, config.keep, {}), self.batches(pairs, config)
         state = new_state(self.network(model), config, self.device)
         return Trainer(state, batches, self.pairs("dev"), config, store, self.device, self.precision(config), 3600.0)
-
-    def attending(self, order: str | None = None) -> AbstractContextManager:
-        """A context in which attention tries its kernels in this order (default: that of the command line)."""
-        backends = ORDERS[order or self.attention]
-        return sdpa_kernel(backends, set_priority=True) if backends else nullcontext()
 
     def synchronise(self) -> None:
         if self.device.type == "cuda":

@@ -14,8 +14,17 @@ def run(bench: Bench, outcome: Outcome) -> None:
         try:
             result, said = "holds", check(bench)
         except Exception as error:  # the other checks go on
-            result, said = "fails", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            outcome.failures.append(f"{name}: {said}")
+            result, said = "fails", failed(outcome, name, error)
         rows.append([name, result, said, f"{time.perf_counter() - began:.0f}"])
-    compare_batches(bench, outcome)
-    compare_losses(bench, outcome)
+    for compare in (compare_losses, compare_batches):
+        try:
+            compare(bench, outcome)
+        except Exception as error:
+            failed(outcome, compare.__name__, error)
+
+
+def failed(outcome: Outcome, name: str, error: Exception) -> str:
+    """Add a failure to the outcome. Returns the first line of the error."""
+    said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    outcome.failures.append(f"{name}: {said}")
+    return said

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from benchmarks.gpu.bench import Bench, programs
 from benchmarks.profile import host_waits
+from transformer.attention import kernels
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
@@ -51,7 +52,8 @@ def layouts(bench: Bench) -> list[Batch]:
 
 def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
     model.zero_grad()
-    with autocast(batch.labels_N.device, precision):
+    device = batch.labels_N.device
+    with kernels(device), autocast(device, precision):
         loss = batch_loss(model, batch, SMOOTHING)
     loss.backward()
     return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])

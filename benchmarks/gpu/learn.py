@@ -25,7 +25,7 @@ def run(bench: Bench, outcome: Outcome) -> None:
     bigram_loss = bench.settings["bigram_loss"]
     rows = outcome.table("step", "seconds", "training loss", "dev loss", "dev loss of a bigram model")
     outcome.figures |= {"bigram_loss": bigram_loss, "points": []}
-    with tempfile.TemporaryDirectory() as folder, bench.attending():
+    with tempfile.TemporaryDirectory() as folder:
         trainer = bench.trainer(bench.model(bench.scale.base), config, bench.pairs("train"), Path(folder))
         state, losses = trainer.state, [0.0]
 

@@ -77,7 +77,7 @@ def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int, sec
 
 def run(bench: Bench, outcome: Outcome, part: str) -> None:
     name = bench.scale.big if part == "big" else bench.scale.base
-    with tempfile.TemporaryDirectory() as folder, bench.attending():
+    with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "compiled"))  # nothing of an earlier run is used
         began = time.perf_counter()
         trainer = bench.trainer(bench.model(name), bench.training(name), bench.epoch(), Path(folder))
@@ -96,19 +96,19 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
 
 
 def report_cold(bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch) -> None:
-    columns = ("pass", "batching", "attention", "steps", "real tokens/s", "goal", "TFLOP/s", "shapes", "programs")
+    columns = ("pass", "batching", "steps", "real tokens/s", "goal", "TFLOP/s", "shapes", "programs")
     speed = cold.tokens / (start + cold.seconds)
     cells = [f"{cold.steps:,}", f"{speed:,.0f}", f"{GOALS[part]:,}", f"{cold.tflops:.0f}", str(len(coming.shapes))]
     rows = outcome.table(*columns)
-    rows.append(["from a cold start", bench.batching, bench.attention, *cells, str(cold.programs)])
-    rows.append(["warm", bench.batching, bench.attention, *["–"] * 2, f"{GOALS[part]:,}", *["–"] * 3])
+    rows.append(["from a cold start", bench.batching, *cells, str(cold.programs)])
+    rows.append(["warm", bench.batching, *["–"] * 2, f"{GOALS[part]:,}", *["–"] * 3])
     outcome.figures |= {"start_seconds": start, "cold": vars(cold), "attention_shapes": len(coming.shapes)}
 
 
 def report_warm(bench: Bench, outcome: Outcome, cold: Pass, warm: Pass, start: float) -> None:
     warm_row = outcome.tables[-1]["rows"][-1]
-    warm_row[3], warm_row[4], warm_row[6] = f"{warm.steps:,}", f"{warm.speed:,.0f}", f"{warm.tflops:.0f}"
-    warm_row[8] = str(warm.programs)
+    warm_row[2], warm_row[3], warm_row[5] = f"{warm.steps:,}", f"{warm.speed:,.0f}", f"{warm.tflops:.0f}"
+    warm_row[7] = str(warm.programs)
     compiling, waited = cold.compiling - warm.compiling, cold.waited - warm.waited
     lost = {
         "making the model and ordering the pairs": start,
