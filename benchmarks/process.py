@@ -10,7 +10,7 @@ DEFAULT_SPINS = "300000"  # of libgomp, for no more threads than CPUs
 
 
 class Process:
-    """A new Python process, which calls functions of a module. What one call leaves in the module, the next one finds.
+    """A new Python process, which calls functions of a module. Between the calls, the module's variables keep their values.
 
     The threads of `ours` spin as long as in the stages, those of a peer as long as GNU's OpenMP lets them by default.
     """

@@ -165,9 +165,10 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
         "not in git, shows everything, with times and hardware. Each table is a .csv (numbers unrounded), and Tables "
         "1 to 3 are .tex as well. `study-*.csv` hold the runs of a study, `runs.csv` all runs with the hashes of their "
         "data and settings, `scores.csv` every score.\n\nSelected runs are those of params.yaml; recorded runs are kept in "
-        "results/. A study whose runs have several test sets is shown in parts, one per test set. A part without the first "
-        "run is named STUDY-CORPUS or after its corpus, and `make study` does not list it. The table of runs leaves out "
-        "runs that are expected to fail (post-norm without warm-up); `runs.csv` has them.\n"
+        "results/. A study whose runs have several test sets is shown in parts, one per test set. The part with the "
+        "study's first run has the name of the study. Another part is named STUDY-CORPUS, or CORPUS if it is the only "
+        "part; `make study` does not list such names. The table of runs leaves out runs that are expected to fail "
+        "(post-norm without warm-up); `runs.csv` has them.\n"
     )
     pictures = [
         f"{escape_markdown(figure.caption)}\n\n![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n"

@@ -94,8 +94,7 @@ class Searcher:
             return True
         finally:
             if training:
-                training.coming.close()
-                training.batches.orders.close()
+                training.close()
                 if training.device.type == "cuda":
                     torch.compiler.reset()  # the shapes of earlier trials would use up torch's limit of compiled variants
 

@@ -102,7 +102,10 @@ def trainer(
 
 
 def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:
-    """Return what the bytes of a training depend on, besides settings and data. Only an equal one resumes a state."""
+    """Return what the bytes of a training depend on, besides settings and data.
+
+    A state is resumed only if its identity equals this one.
+    """
     here = hardware.hardware(device)
     identity = {"device": device.type, "hardware": here["hardware"], "precision": precision, "threads": threads}
     return identity | ({"instructions": here["instructions"]} if device.type == "cpu" else {})

@@ -190,7 +190,10 @@ def test_a_failure_leaves_the_other_checks_and_comparisons(data, tmp_path, monke
     monkeypatch.setitem(choices.TARGETS, "where", lambda *_: 1 / 0)
     status, made = run("check", data, tmp_path)
     assert status == 1
-    assert made["failures"] == ["broken: RuntimeError: no kernel", "compare_losses: ZeroDivisionError: division by zero"]
+    assert made["failures"] == [
+        "broken: RuntimeError: no kernel",
+        "compare_losses: ZeroDivisionError: division by zero",
+    ]
     checks, losses, batches = made["tables"]
     assert row(checks, "broken")["result"] == "fails" and row(checks, "whole")["figures"] == "0 waits"
     assert [cells[:2] for cells in batches["rows"]] == [

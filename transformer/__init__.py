@@ -15,7 +15,8 @@ __all__ = ["Translator"]
 
 # GNU's OpenMP reads this when torch is first imported. By default, a thread of torch that waits for another spins for
 # milliseconds. If another process uses the same cores, this halves the speed or worse. A thread that sleeps at once has to
-# be woken for each operation. In bfloat16, where operations are short, a training then has 0.65 of its speed.
+# be woken for each operation. The threads of OpenMP serve the dev loss, the optimiser and what else is not shared by Python
+# threads (gradients.py, decoding.py).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 

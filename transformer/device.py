@@ -4,11 +4,13 @@ import torch
 
 from transformer.config.reading import UserError
 
-AT_ONCE = 4  # Python threads; more gain nothing, because of the interpreter lock
+AT_ONCE = 4  # Python threads; in decoding, more gained nothing, because of the interpreter lock
 
 
 def at_once(device: torch.device, threads: int) -> int:
     """The number of Python threads that share the work on a CPU if it may use `threads` threads, and 1 on a GPU.
+
+    Each of them may use `threads` divided by this number, rounded down, so of 5 to 7 threads four are used.
 
     The operations of small matrices gain little from several threads of OpenMP, which wait for each other after each
     operation. Torch releases the interpreter lock during an operation.

@@ -1,6 +1,6 @@
 """Detects a training that has diverged, and stops it before its state replaces the last good one.
 
-The checks run at records and before saves only, because each waits for the device.
+The checks run only when a loss is recorded and before a state is saved, because each check waits for the device.
 """
 
 import math

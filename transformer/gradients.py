@@ -57,6 +57,10 @@ class Gradients:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return torch.stack(losses).sum()
 
+    def close(self) -> None:
+        """End the threads."""
+        self.pool.shutdown()
+
     def loss(self, part: Batch) -> Tensor:
         with kernels(self.device), autocast(self.device, self.precision):
             return batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop)

@@ -43,7 +43,7 @@ class Positions(nn.Module):
 
     def forward(self, start: int, stop: int) -> Tensor:
         """The encodings of the positions from `start` up to, not including, `stop`: [stop - start, D]."""
-        table = self.table  # read once: another decoding thread may replace it
+        table = self.table  # read once: another thread may replace it
         if self.learned and stop > len(table):
             return table[torch.arange(start, stop, device=table.device).clamp(max=len(table) - 1)]
         if stop > len(table):

@@ -28,7 +28,8 @@ def keep_freed() -> None:
     """Keep memory that this process frees, for its next allocations. Does nothing unless the C library is glibc.
 
     By default, glibc returns freed buffers of some MB to the operating system. A training allocates the same sizes in
-    each step. Each page that it gets back costs a page fault, and the operating system fills it with zeros.
+    each step. Each page that it gets back costs a page fault, and the operating system fills it with zeros. In threads
+    other than the first, glibc still returns buffers of more than 64 MB.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "gnu_get_libc_version"):

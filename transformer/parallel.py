@@ -161,7 +161,10 @@ class ProcessGroup:
 
 
 class GradientSum:
-    """Sums gradients over the workers in buckets. Each bucket is sent during the backward pass when it is complete.
+    """Sums gradients over the workers in buckets.
+
+    With one thread or a GPU, each bucket is sent during the backward pass when it is complete. If several threads share a
+    batch (gradients.py), all buckets are sent after it.
 
     The first bucket holds the parameters of the last layers, whose gradients are computed first. All workers send their
     buckets in the same fixed order, so that corresponding buckets are summed.

@@ -22,6 +22,9 @@ def precision_of(config_precision: str, device: torch.device) -> str:
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """On a CPU without torch's cache of cast weights, which the threads that share a batch would have in common."""
+    """The context of autocast for `precision`.
+
+    On a CPU it does not cache cast weights, because the threads that share a batch would also share the cache.
+    """
     cached, enabled = device.type == "cuda", precision == "bfloat16"
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled, cache_enabled=cached)

@@ -90,6 +90,12 @@ class Trainer:
                 return False
         return True
 
+    def close(self) -> None:
+        """End the threads of the training."""
+        self.coming.close()
+        self.batches.orders.close()
+        self.own_gradients.close()
+
     def at_checkpoint(self) -> bool:
         """Whether this step is a checkpoint. Checkpoints are counted back from the last step."""
         return (self.config.steps - self.state.step) % self.config.checkpoint_every == 0

@@ -233,8 +233,9 @@ class Translator:
         for number, source in enumerate(sources):
             if len(source) > longest:  # it would take hours, and its memory grows with the square of its length
                 raise UserError(
-                    f"{name}: line {number + 1} is {len(source):,} pieces long, and decoding.batch_tokens "
-                    f"{self.config.batch_tokens} leaves {longest:,} to each of beam {width}; split the line"
+                    f"{name}: line {number + 1} is {len(source):,} pieces long; with batch_tokens "
+                    f"{self.config.batch_tokens} and {width} hypotheses in memory, at most {longest:,} are possible; "
+                    "split the line"
                 )
         asked = [number for number, source in enumerate(sources) if source]
         by_length = batches_by_length([len(sources[number]) for number in asked], longest)

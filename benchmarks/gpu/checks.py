@@ -121,7 +121,7 @@ def resumed_equals_uninterrupted(bench: Bench) -> str:
         trainer.store.resume(trainer.state)
         records: list[dict] = []
         trainer.run(lambda record: records.append(record or {}), lambda: trainer.state.step >= until)
-        trainer.coming.close()
+        trainer.close()
         return [record[key] for record in records for key in ("loss", "dev_loss") if key in record]
 
     with tempfile.TemporaryDirectory() as name:
@@ -172,7 +172,7 @@ def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
             trainer.advance()
             counts.append(programs()[0] - before)
         waits = host_waits(trainer.advance, bench.device)
-        trainer.coming.close()
+        trainer.close()
     return len(counts), counts, waits
 
 

@@ -26,7 +26,7 @@ class Claim:
 
 
 def number_of_heads(new: int, old: int) -> int | None:
-    """In Table 3, 1 head and 32 heads, four times those of the base, are worse; 4 and 16 heads are not clearly so."""
+    """In Table 3, 1 head is worse than the base, and so are four times as many, 32. 4 and 16 are not clearly worse."""
     return -1 if new == 1 < old or new >= 4 * old else None
 
 
@@ -103,10 +103,11 @@ def table(compared: Comparison) -> Table | None:
             if own.base not in compared.study.bases:
                 others += f" {own.run.name} is compared with {own.base.name}."
     says = (
-        "A claim is decided if the interval does not contain 0 and the difference is larger than the distance of any seed "
-        f"of the base from their mean. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and "
-        "decides nothing about the setting. The claims on the schedule and on scaling are about whether a training "
-        "succeeds, so a failed training decides them."
+        "A claim is decided if the interval does not contain 0 and the difference is larger than the largest distance "
+        "of a seed of the base from the mean of these seeds. "
+        f"A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
+        "setting. The claims on the schedule and on scaling are about whether a training succeeds, so a failed training "
+        "decides them."
     )
     title = f"Published claims, tested by {compared.study.name}"
     return Table("claims", title, columns, rows, [f"{note(compared)} {says}{others}"]) if rows else None

@@ -33,10 +33,10 @@ NOTES = [
     "Each is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
     "bootstrap.",
     "p: of the difference in sacreBLEU from the paper's beam search with the same model on the same set (paired bootstrap "
-    "resampling, Koehn 2004). Log-probability: the model's of a translation, in the mean. Source log-probability: of the "
-    "source given its translation, by the run of the reverse direction in `reverse_scores`, in the mean. Search errors: "
-    "of the sentences that exact search finished, the share with a more probable translation. Prefixes: those that the "
-    "model scored for a sentence.",
+    "resampling, Koehn 2004). The log-probability is the mean of log p(translation | source) by the model. The source "
+    "log-probability is the mean of log p(source | translation) by the run in `reverse_scores`. Of the sentences that "
+    "exact search finished, search errors are the share for which it found a more probable translation. Prefixes is the "
+    "mean number of prefixes that the model scored for a sentence.",
 ]
 
 

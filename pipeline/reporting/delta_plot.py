@@ -108,13 +108,15 @@ def labels(plot: Axes, deltas: Sequence[Delta], cut: Mapping[str, str]) -> None:
 
 def legend(compared: Comparison, name: str) -> str:
     if compared.study is None:
-        return "Grey: the paper. No run of ours has such a row yet."
+        return "Grey: the paper. No run of ours corresponds to a row yet."
     lines = band = ""
     if name == "bleu" and compared.has_intervals:
         lines = "The lines are 95% intervals of the difference, by paired bootstrap."
     if name == "bleu" and compared.seeds:
         band = f"The band is the range of the base's {compared.seeds.seeds} seeds."
-    scale = "" if on(compared.study.corpus, EN_DE) else "Each has its own scale, with a common zero."
+    scale = (
+        "" if on(compared.study.corpus, EN_DE) else "The paper's axis and ours have different scales and a common zero."
+    )
     ours = f"Blue: {compared.study.name}, on {compared.study.corpus}; {compared.sample()}."
     said = [
         "Last checkpoints on the dev sets.",

@@ -132,7 +132,8 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence
 
 
 def compared_with(run: Evidence, study: Study) -> list[Evidence]:
-    """The base with its seeds. A run whose schedule is not its only change is compared with that of another schedule.
+    """The base with its seeds. A run that changes the schedule and other settings is compared with the run that has only
+    the other changes.
 
     So pre-norm without the warm-up is compared with pre-norm, not with post-norm. Empty if there is no such run.
     """

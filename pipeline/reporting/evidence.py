@@ -76,7 +76,7 @@ class Evidence:
     corpus: str
     model: str
     differences: dict[str, Any]
-    settings: dict[str, Any]  # of model and training: of the finished training, else of params.yaml; with bpe_dropout
+    settings: dict[str, Any]  # of model and training, from the finished training or else params.yaml; and bpe_dropout
     recorded: bool
     parts: dict[str, dict | None]
     cost: Cost

@@ -48,7 +48,7 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
 
 ASKS = {  # the topics of studies of params.yaml; a study that is not listed is shown by its name
     "paper": "the paper: Tables 2 and 3 on WMT14",
-    "multi30k-claims": "published claims on Multi30k: Table 3 in small, warm-up, pre-norm, scaling, regularisation",
+    "multi30k-claims": "published claims on Multi30k: Table 3 on a small scale, warm-up, pre-norm, scaling, regularisation",
     "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
     "multi30k-records": "three seeds of each entry of docs/records.md",
     "multi30k-decoding": "all decoders on one model",

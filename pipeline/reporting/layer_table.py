@@ -17,11 +17,11 @@ from transformer.config.reading import UserError
 NOTES = [
     "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions.",
     (
-        "Measured are one head of attention without projections, which the paper does not count either, a plain "
-        "recurrent layer (tanh), and attention restricted to r positions on either side, block by block; paths are "
-        "those of convolutions dilated by powers of k. Memory is what the forward pass keeps for the backward pass "
-        "beside the weights; it is expected to grow as the same fit of a count of it: n^2 + n d numbers for "
-        "self-attention."
+        "The measured layers are one head of attention without projections, which the paper does not count either, a "
+        "plain recurrent layer (tanh), a convolution, and attention restricted to r positions on either side, computed in "
+        "blocks. The paths are those of convolutions dilated by powers of k. Memory is what the forward pass keeps for the "
+        "backward pass, without the weights. The expected memory is the same fit of a counted number, for self-attention "
+        "n^2 + n d."
     ),
 ]
 

@@ -125,7 +125,7 @@ def table(search: Tuning) -> Table:
         f"{len(search.trials)} trials of at most {search.budget} by TPE, one seed each; {pruned} were pruned.",
         f"The best as a line of params.yaml: {line(f'{search.name}-best', search.run)}",
     ]
-    notes += [f"Importance by PED-ANOVA, of a sum of 1: {shares}."] if shares else []
+    notes += [f"Importance by PED-ANOVA (the values add up to 1): {shares}."] if shares else []
     title = f"Search {search.name}" + (" (recorded)" if search.recorded else "")
     return Table(search.id, title, columns, rows, notes).without_empty("why")
 

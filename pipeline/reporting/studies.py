@@ -118,8 +118,8 @@ def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[s
     """Return (name, corpus, runs) of each study. Studies are taken in the order of their runs that no study has yet.
 
     If a run is in no study of params.yaml, all runs with its dev and test sets form the study `selection`. A study with
-    several dev and test sets is divided: the part of its first run keeps the name, the others are `STUDY-CORPUS`. A part
-    without the first run's part is named after its corpus.
+    several dev and test sets is divided: the part of its first run keeps the name, the others are `STUDY-CORPUS`. If a
+    study has only one part, without its first run, the part is named after its corpus.
     """
     known = catalogue(params)
     texts: dict[Any, list[Evidence]] = {}

@@ -18,9 +18,9 @@ from transformer.config.reading import convert
 
 NOTES = [
     "Each is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
-    "final score of a translation from its prefixes. Measured on samples of the dev set, over all prefixes. Correlation is "
-    "Pearson's, with the final score; beside it that of the prefix's length. Calibration error: the mean distance of value "
-    "and score.",
+    "final score of a translation from its prefixes. All prefixes of samples of the dev set are measured. The correlation "
+    "is Pearson's, of the value and the final score; the next column has that of the prefix's length. The calibration "
+    "error is the mean distance between mean value and mean score in ten intervals of the value.",
 ]
 
 

@@ -36,7 +36,7 @@ OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": Avera
 BLOCKS = (*STUDY, "corpora_in_use", "machine", "base", "corpora", "models", "hardware", "peak_tflops", "layer_costs")
 
 TAKEN = {
-    "corpora": "scores/corpora holds the corpora's own",
+    "corpora": "scores/corpora holds the reports on the corpora",
     "decodings": "scores/decodings holds the scores of `decodings`",
     "reverse_scores": "scores/reverse_scores holds what `reverse_scores` makes",
     "searches": "scores/searches holds the results of `searches`",
@@ -163,12 +163,13 @@ def check_runs(params: Mapping) -> None:
             earliest = training.evaluate_every * (training.patience + 1)
             first = training.steps % training.checkpoint_every or training.checkpoint_every
             written = min(written, 1 + max(0, math.ceil((earliest - first) / training.checkpoint_every)))
-            why = f" or, if patience ends the training, the steps up to {earliest}"
+            why = f" (patience can end it at step {earliest})"
         if wanted > min(training.keep, written):
             raise UserError(
-                f"params.yaml: runs.{name}: averaging.checkpoints {wanted} is not possible with training.keep "
-                f"{training.keep} and the {written} checkpoints that {training.steps} steps{why} write, one every "
-                f"{training.checkpoint_every} steps; at most {min(training.keep, written)} is expected"
+                f"params.yaml: runs.{name}: averaging.checkpoints: {wanted} is not possible; at most "
+                f"{min(training.keep, written)} is expected. training.keep is {training.keep}, and a training of "
+                f"{training.steps} steps{why} with a checkpoint every {training.checkpoint_every} steps may write only "
+                f"{written}"
             )
 
 

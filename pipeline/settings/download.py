@@ -68,9 +68,9 @@ class Part:
         form = given - {"first"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
-                f"source: {', '.join(sorted(given)) or 'nothing'} is not a part of a corpus; valid are source and "
-                "target (with source_sha256, target_sha256), archive with source and target, parquet, each with or "
-                "without first, and hold_out"
+                f"the keys {', '.join(sorted(given)) or '(none)'} are not possible together; expected are source and "
+                "target (with source_sha256, target_sha256), or archive, source and target, or parquet, each with or "
+                "without first; or hold_out alone"
             )
         for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
             if address is not None:

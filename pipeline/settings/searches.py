@@ -14,7 +14,7 @@ from transformer.config.training import TrainingConfig
 
 NOT_SEARCHED = {
     "steps": "it is the budget of a trial",
-    "seed": "a setting is not chosen by luck",
+    "seed": "all trials have the same seed, so that they differ only in their settings",
     "corpus": "all trials have the corpus of the search",
     "model": "all trials have the model of the search",
 }

@@ -36,7 +36,10 @@ def visible() -> list[str]:
 
 
 def limit() -> int:
-    """Return the number of GPUs that the stages of this machine share. Without a GPU, every core counts as one."""
+    """Return the number of GPUs that the stages of this machine share.
+
+    Without a GPU, this is the number of cores, so that the resource `gpu` limits no stage.
+    """
     return len(visible()) or os.cpu_count() or 1
 
 

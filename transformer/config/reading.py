@@ -110,7 +110,9 @@ def require_seed(seed: int) -> None:
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """`value` converted to the type `kind`. A bool is not a number. A mapping counts as a list of one dataclass.
+    """`value` converted to the type `kind`. A bool is not a number.
+
+    Where a list of dataclasses is expected, a mapping is read as a list with one entry.
 
     Raises UserError, which names `where`, for a value of another type.
     """

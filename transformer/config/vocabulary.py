@@ -34,4 +34,5 @@ class VocabularyConfig:
         valid = self.segmentations > 0 if several else self.segmentations == 1
         require(valid, "segmentations", self.segmentations, expected)
         require_seed(self.seed)
-        require(0 < self.character_coverage <= 1, "character_coverage", self.character_coverage, "above 0, at most 1")
+        least = "a number from 0.98 to 1 is expected"  # as SentencePiece requires
+        require(0.98 <= self.character_coverage <= 1, "character_coverage", self.character_coverage, least)
