@@ -12,7 +12,8 @@ reference. The row of a system that cannot translate on this machine shows dashe
 All systems get the same batches, which are sorted by length. On a CPU, CTranslate2 translates one batch per thread. So does
 our decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many
 threads. It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. The
-process of all systems keeps the memory that it frees, as pipeline.decode does.
+process of all systems keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by
+default, which suits generate. Each thread of our decoder has only one.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
@@ -31,6 +32,7 @@ import numpy as np
 import torch
 
 from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
+from benchmarks.process import Process
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
 from pipeline.workflow import stage
@@ -163,6 +165,14 @@ def options() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    process = Process(ours=False)
+    try:
+        process.do(compare, arguments)
+    finally:
+        process.end()
+
+
+def compare(arguments: argparse.Namespace) -> None:
     if bool(arguments.shape) == bool(arguments.text):
         raise UserError("give either a model folder and a text, or --shape")
     keep_freed()

@@ -29,6 +29,7 @@ from sacrebleu.metrics import BLEU
 from torch import nn
 
 from benchmarks.peers import TorchTransformer, compiled_loss, smoothed, torch_loss
+from benchmarks.process import Process
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
 from pipeline.workflow import stage
@@ -117,8 +118,18 @@ def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list
     return curve
 
 
+def of_peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
+    """The curve of the peer, trained in a process of its own."""
+    process = Process(ours=False)
+    try:
+        return process.do(peer, study, say)
+    finally:
+        process.end()
+
+
 def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
     """Train torch.nn.Transformer with the same schedule and the same batches, padded and prefetched."""
+    torch.set_num_threads(study.config.threads)
     clock, curve, config, batches = Clock(), [], study.config, study.batches()
     torch.manual_seed(config.seed)
     model = TorchTransformer(study.model, study.vocabulary).to(study.device)
@@ -222,7 +233,7 @@ def main(arguments: argparse.Namespace) -> None:
     curves, own_model = dict[str, list[Point]](), Transformer(model, study.vocabulary)
     print("| trainer | seconds | step | dev loss |\n|---|---:|---:|---:|")
     trainers: dict[str, Callable[[Study, Callable[[Point], None]], list[Point]]]
-    trainers = {"ours": partial(ours, model=own_model), "torch.nn.Transformer": peer}
+    trainers = {"ours": partial(ours, model=own_model), "torch.nn.Transformer": of_peer}
     for name, learn in trainers.items():
         curves[name] = learn(study, partial(print_row, name))
     own, others = curves.values()

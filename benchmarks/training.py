@@ -257,6 +257,12 @@ def waits() -> int:
 
 
 def profile() -> None:
+    """Print where the time of a step goes. On a CPU with one thread, as torch's profiler follows only this thread."""
+    if entry.device.type == "cpu":
+        torch.set_num_threads(1)
+        entry.gradients = Gradients(
+            entry.model, dataclasses.replace(entry.config, threads=1), entry.device, entry.precision
+        )
     print_profile(entry.turn, len(entry.batches), entry.device)
 
 

@@ -95,16 +95,16 @@ def test_an_epoch_is_timed_for_systems_of_all_kinds(corpus, monkeypatch, capsys)
 
 
 @pytest.mark.slow
-def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch, capsys):
+def test_a_model_kept_by_learning_decodes_as_in_ctranslate2(corpus, monkeypatch, capfd):
     text, reference = corpus / "text.en", corpus / "text.de"
     once = ("--model", "tiny", "--minutes", "0", "--every", "2", "--out", corpus / "curves.svg")
     made = ("--keep", corpus / "kept", "--test", text, reference)
-    said = output_of(learning, capsys, corpus / "binarised", *once, *made)
+    said = output_of(learning, capfd, corpus / "binarised", *once, *made)
     assert re.search(r"^\| ours \| [\d.]+ \| 2 \| \d\.\d+ \|$", said, re.MULTILINE)
     assert re.search(r"^\| torch.nn.Transformer \| [\d.]+ \| 2 \| \d\.\d+ \|$", said, re.MULTILINE)
     assert "sacreBLEU on" in said and "<svg" in (corpus / "curves.svg").read_text()
     short = ("--reference", reference, "--sentences", 1, "--rounds", 1)
-    said = output_of(decoding, capsys, corpus / "kept", text, *short)
+    said = output_of(decoding, capfd, corpus / "kept", text, *short)
     rows = dict(line.split(" | ", 2)[1:] for line in said.splitlines() if line.startswith(f"| {corpus}"))
     ours, theirs = (rows[f"{system}, float32"].split(" | ") for system in ("ours", "CTranslate2"))
     assert theirs[2] == "100.0%" and ours[3] == theirs[3]
