@@ -147,18 +147,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="augment", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a back-translation of params.yaml")
-    for option in (
-        "--data",
-        "--vocabulary",
-        "--text",
-        "--synthetic",
-        "--dev",
-        "--test",
-        "--out",
-        "--sets",
-        "--reports",
-    ):
-        parser.add_argument(option, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(
+        main,
+        "augment",
+        __doc__,
+        "data vocabulary text synthetic dev test out sets reports",
+        name="a back-translation of params.yaml",
+    )

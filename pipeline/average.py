@@ -50,10 +50,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="average", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml")
-    parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--vocabulary", type=Path, required=True)
-    parser.add_argument("--text", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "average", __doc__, "checkpoints vocabulary text out", run="a run of params.yaml")

@@ -68,8 +68,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="back_translate", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a back-translation of params.yaml")
-    for name in ("--model", "--monolingual", "--out", "--report", "--times"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(
+        main, "back_translate", __doc__, "model monolingual out report times", name="a back-translation of params.yaml"
+    )

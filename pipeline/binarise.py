@@ -85,10 +85,6 @@ def report_of(description: dict) -> dict:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="binarise", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", help="a name under `corpora` in params.yaml")
-    parser.add_argument("--text", type=Path, required=True, help="folder of the normalised text")
-    parser.add_argument("--vocabulary", type=Path, required=True, help="SentencePiece model")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the arrays")
-    parser.add_argument("--report", type=Path, required=True, help="JSON file for the counts")
-    stage.run(main, parser)
+    stage.script(
+        main, "binarise", __doc__, "text vocabulary out report", corpus="a name under `corpora` in params.yaml"
+    )

@@ -128,8 +128,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="decode", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--checkpoints", "--average", "--dev", "--test", "--out", "--times"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "decode", __doc__, "checkpoints average dev test out times", run="a run of params.yaml")

@@ -144,8 +144,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="decoding", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a decoding of params.yaml")
-    for name in ("--model", "--set", "--out", "--times"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "decoding", __doc__, "model set out times", name="a decoding of params.yaml")

@@ -57,8 +57,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="download", description=__doc__.split("\n\n")[0])
-    parser.add_argument("corpus", help="a corpus of params.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="folder for train and dev")
-    parser.add_argument("--test", type=Path, required=True, help="folder for the corpus's own test set")
-    stage.run(main, parser)
+    stage.script(main, "download", __doc__, "out test", corpus="a corpus of params.yaml")

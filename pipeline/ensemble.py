@@ -7,7 +7,6 @@ Copies the two model folders to the subfolders 1 and 2 of --out. Their vocabular
 
 import argparse
 import shutil
-from pathlib import Path
 
 from pipeline.workflow import stage
 from transformer.checkpoint import read_settings
@@ -26,8 +25,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="ensemble", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="an ensemble of params.yaml")
-    for name in ("--first", "--second", "--out"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "ensemble", __doc__, "first second out", name="an ensemble of params.yaml")

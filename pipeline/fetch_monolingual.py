@@ -39,8 +39,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="fetch_monolingual", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a back-translation of params.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the clean text")
-    parser.add_argument("--report", type=Path, required=True, help="JSON file for the counts")
-    stage.run(main, parser)
+    stage.script(main, "fetch_monolingual", __doc__, "out report", name="a back-translation of params.yaml")

@@ -45,7 +45,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="fetch_set", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a set of params.yaml")
-    parser.add_argument("--out", type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "fetch_set", __doc__, "out", name="a set of params.yaml")

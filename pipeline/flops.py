@@ -59,9 +59,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="flops", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml")
-    parser.add_argument("--training", type=Path, required=True)
-    parser.add_argument("--corpus", type=Path, required=True, help="binarise's report on the run's corpus")
-    parser.add_argument("--out", type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "flops", __doc__, "training corpus out", run="a run of params.yaml")

@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.costs.growth import Growth, LayerCost, Point, upper
@@ -98,7 +97,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="layer_costs", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--times", type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "layer_costs", __doc__, "out times")

@@ -65,8 +65,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="learn_bpe", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", help="a name under `corpora` in params.yaml")
-    parser.add_argument("--text", type=Path, required=True, help="folder of the clean sets")
-    parser.add_argument("--out", type=Path, required=True, help="file for the SentencePiece model")
-    stage.run(main, parser)
+    stage.script(main, "learn_bpe", __doc__, "text out", corpus="a name under `corpora` in params.yaml")

@@ -15,7 +15,6 @@ agree with the references. The report counts pairs (read, kept, dropped by reaso
 
 import argparse
 import itertools
-from pathlib import Path
 
 from pipeline.corpora.lines import progress
 from pipeline.corpora.normalising import normalise_set, write_set
@@ -52,12 +51,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="normalise", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", help="a name under `corpora` in params.yaml")
-    parser.add_argument("--raw", type=Path, required=True, help="folder of train and dev as they were downloaded")
-    parser.add_argument("--test", type=Path, required=True, help="folder of the test set as it was downloaded")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the clean training and dev text")
-    parser.add_argument("--text", type=Path, required=True, help="JSON file for the languages and the normalisation")
-    parser.add_argument("--sets", type=Path, required=True, help="folder for the evaluation sets")
-    parser.add_argument("--report", type=Path, required=True, help="JSON file for the counts")
-    stage.run(main, parser)
+    stage.script(
+        main, "normalise", __doc__, "raw test out text sets report", corpus="a name under `corpora` in params.yaml"
+    )

@@ -210,7 +210,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="report", description=__doc__.split("\n\n")[0])
-    for name in ("--scores", "--times", "--sets", "--results", "--studies", "--out"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "report", __doc__, "scores times sets results studies out")

@@ -8,7 +8,6 @@ float32. Writes these values, and log p(source | reference) for comparison.
 """
 
 import argparse
-from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
@@ -49,8 +48,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="reverse_score", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a line of `reverse_scores` in params.yaml")
-    for name in ("--model", "--set", "--decodings", "--out"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(
+        main, "reverse_score", __doc__, "model set decodings out", name="a line of `reverse_scores` in params.yaml"
+    )

@@ -9,7 +9,6 @@ of each piece of the source. The score is the geometric mean of these probabilit
 """
 
 import argparse
-from pathlib import Path
 
 from pipeline.scoring import values
 from pipeline.scoring.reverse import source_probability
@@ -29,8 +28,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="reverse_value", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a line of `reverse_values` in params.yaml")
-    for name in ("--reverse", *values.ARGUMENTS):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(
+        main, "reverse_value", __doc__, f"reverse {values.OPTIONS}", name="a line of `reverse_values` in params.yaml"
+    )

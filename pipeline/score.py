@@ -45,8 +45,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="score", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--translations", "--dev", "--test", "--out", "--metrics"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "score", __doc__, "translations dev test out metrics", run="a run of params.yaml")

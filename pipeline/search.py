@@ -213,8 +213,4 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="search", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a search of params.yaml")
-    for name in ("--data", "--vocabulary", "--dev", "--out", "--times"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "search", __doc__, "data vocabulary dev out times", name="a search of params.yaml")

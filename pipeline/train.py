@@ -253,8 +253,4 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="train", description=__doc__.split("\n\n")[0])
-    parser.add_argument("run", help="a run of params.yaml")
-    for name in ("--data", "--vocabulary", "--out", "--scores", "--times"):
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "train", __doc__, "data vocabulary out scores times", run="a run of params.yaml")

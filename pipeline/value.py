@@ -9,7 +9,6 @@ of the model folder with the head (value.safetensors): the model `values/NAME`. 
 """
 
 import argparse
-from pathlib import Path
 
 from pipeline.scoring import values
 from pipeline.scoring.sentences import sentence_score
@@ -28,8 +27,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="value", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", help="a line of `values` in params.yaml")
-    for name in values.ARGUMENTS:
-        parser.add_argument(name, type=Path, required=True)
-    stage.run(main, parser)
+    stage.script(main, "value", __doc__, values.OPTIONS, name="a line of `values` in params.yaml")

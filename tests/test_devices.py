@@ -112,7 +112,8 @@ def test_the_script_of_each_stage_with_gpus_has_the_name_of_the_stage():
     stages = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     for name in STAGES:
         if stages[name].get("do", stages[name])["meta"]["snakemake"]["gpu"]:
-            assert f'ArgumentParser(prog="{name}"' in (ROOT / f"pipeline/{name}.py").read_text(encoding="utf-8")
+            script = (ROOT / f"pipeline/{name}.py").read_text(encoding="utf-8")
+            assert re.search(rf'stage\.script\(\s*main,\s*"{name}",', script)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from transformer.files import atomic_folder, write_json
 from transformer.layout import Rows, pad
 from transformer.translator import Translator
 
-ARGUMENTS = ("--model", "--text", "--dev", "--out", "--scores", "--times")  # of both stages that train values
+OPTIONS = "model text dev out scores times"  # of both stages that train values
 Scores = Callable[[list[str], list[str], list[str]], list[float]]
 """Takes translations, their source lines and their references. Returns the score of each translation, from 0 to 1."""
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from pipeline.settings.check import check
 from pipeline.settings.params import load
@@ -50,3 +51,13 @@ def run(
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
     sys.exit(status)
+
+
+def script(main: Callable[[argparse.Namespace], int | None], prog: str, doc: str, options: str, **name: str) -> None:
+    """Run a stage. All `options` are paths and required. `name` is the positional argument with its help, if any."""
+    parser = argparse.ArgumentParser(prog=prog, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for argument, text in name.items():
+        parser.add_argument(argument, help=text)
+    for option in options.split():
+        parser.add_argument(f"--{option}", type=Path, required=True)
+    run(main, parser)
