@@ -26,8 +26,7 @@ from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.sampling import truncated
-from transformer.decoders.steps import Batch, Translation, mean_of
-from transformer.decoders.tree import TreeStep
+from transformer.decoders.steps import Batch, Translation, TreeStep, mean_of
 from transformer.decoding import Job, model_in, search
 
 

@@ -23,7 +23,7 @@ LAYERS = [
     {"alignment", "binarised", "attention", "data", "loss", "parallel"},
     {"layers"},
     {"model"},
-    {"checkpoint", "perplexity", "decoders/tree"},
+    {"checkpoint", "perplexity"},
     {"decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr", "decoders/nodes"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},

@@ -14,8 +14,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam, length_penalty
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.steps import Batch, Counted
-from transformer.decoders.tree import TreeStep
+from transformer.decoders.steps import Batch, Counted, TreeStep
 from transformer.decoders.value_beam import ValueBeam, value_beam_search
 from transformer.decoding import Job, search, translate
 from transformer.layout import Rows, pad
@@ -31,7 +30,7 @@ def mcts(**differences):
 
 
 class LanguageModel:
-    """A `Tree` without a model. Its logits are logits[sentence, position, previous token, next token].
+    """A tree of prefixes without a model. Its logits are logits[sentence, position, previous token, next token].
 
     The hidden state of a prefix, which begins with BOS, is `value(sentence, prefix)`.
     """

@@ -14,8 +14,7 @@ from transformer.config.decoders import ExactConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
-from transformer.decoders.steps import Batch, Translation, next_logits
-from transformer.decoders.tree import Tree
+from transformer.decoders.steps import Batch, Counted, Translation, next_logits
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Walk:
         return False
 
 
-def depth_first(tree: Tree, walks: Sequence[Walk], device: torch.device) -> None:
+def depth_first(tree: Counted, walks: Sequence[Walk], device: torch.device) -> None:
     """Search each sentence until the search is complete or its steps are used up.
 
     One call of `tree` scores one prefix of every sentence that is still searched.

@@ -25,8 +25,7 @@ from transformer.config.search import MctsConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import length_penalty
 from transformer.decoders.nodes import Decoded, Node, Request, decoded
-from transformer.decoders.steps import Batch, Translation
-from transformer.decoders.tree import Tree
+from transformer.decoders.steps import Batch, Counted, Translation
 from transformer.value import Values
 
 Metric = Callable[[int, list[int]], float]
@@ -193,7 +192,7 @@ def most_visited(node: Node) -> int:
 
 
 def tree_search(
-    tree: Tree, searches: Sequence[Search], own: MctsConfig, values: Values | None, device: torch.device
+    tree: Counted, searches: Sequence[Search], own: MctsConfig, values: Values | None, device: torch.device
 ) -> list[Translation]:
     """Run the searches together: each call of `tree` decodes one node of every sentence that is not finished."""
     results: dict[int, Translation] = {}

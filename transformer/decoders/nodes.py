@@ -17,7 +17,7 @@ from transformer.value import Values
 
 @dataclass(frozen=True)
 class Request:
-    """A node to decode: its token, the slot of its parent (-1 for BOS) and its own (see `Tree`)."""
+    """A node to decode: its token, the slot of its parent (-1 for BOS) and its own (see `TreeStep`)."""
 
     token: int
     parent: int

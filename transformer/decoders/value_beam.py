@@ -13,7 +13,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.search import ValueBeamConfig
 from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import continuations, extend, release, start
-from transformer.decoders.steps import Batch, GuidedStep, Translation
+from transformer.decoders.steps import Batch, Counted, Translation
 from transformer.value import Values
 
 LEAST = 1e-6  # a smaller value counts as this, so that its logarithm is finite
@@ -37,7 +37,7 @@ class ValueBeam:
 
 
 def value_beam_search(
-    step: GuidedStep,
+    step: Counted,
     limits: Sequence[int],
     config: DecodingConfig,
     own: ValueBeamConfig,
