@@ -41,16 +41,9 @@ class TrainingState:
     seconds: float = 0.0
     joules: float | None = 0.0  # None if any part of the training was not measured
 
-    NUMBERS = (
-        "step",
-        "loss_tokens",
-        "best_dev_loss",
-        "evaluations_since_best",
-        "sums",
-        "seconds",
-        "joules",
-        "micro_batch_tokens",
-    )
+    def numbers(self) -> dict[str, Any]:
+        """All but the tensors."""
+        return {key: value for key, value in vars(self).items() if key not in ("model", "optimiser", "loss_sum")}
 
     def tensors(self) -> dict[str, Tensor]:
         names = [name for name, _ in self.model.named_parameters()]
@@ -79,7 +72,7 @@ class TrainingState:
         # Older state files may lack `joules`, which is then unknown, and `micro_batch_tokens`, which is then as in the
         # settings.
         known = {"joules": None, "micro_batch_tokens": self.micro_batch_tokens, **numbers}
-        for key in self.NUMBERS:
+        for key in self.numbers():
             setattr(self, key, known[key])
 
 
@@ -93,11 +86,10 @@ class Store:
         self.saved = 0  # the step of the saved state
 
     def save(self, state: TrainingState) -> None:
-        numbers = {key: getattr(state, key) for key in TrainingState.NUMBERS}
         if self.log.exists():
             with open(self.log, "rb+") as file:
                 os.fsync(file.fileno())
-        write_tensors(self.state, state.tensors(), {"identity": self.identity, "numbers": numbers})
+        write_tensors(self.state, state.tensors(), {"identity": self.identity, "numbers": state.numbers()})
         self.saved = state.step
         self.prune()
 

@@ -9,18 +9,8 @@ from pipeline.reporting.published import BASE
 from pipeline.reporting.tables import Column, Table
 
 # The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
-SETTINGS = {
-    "N": "N",
-    "d_model": "d_model",
-    "d_ff": "d_ff",
-    "h": "h",
-    "d_k": "d_k",
-    "d_v": "d_v",
-    "P_drop": "dropout",
-    "eps_ls": "label_smoothing",
-    "positions": "positions",
-    "steps": "steps",
-}
+SETTINGS = {"N": "N", "d_model": "d_model", "d_ff": "d_ff", "h": "h", "d_k": "d_k", "d_v": "d_v"}
+SETTINGS |= {"P_drop": "dropout", "eps_ls": "label_smoothing", "positions": "positions", "steps": "steps"}
 OTHERS = "other settings"  # the column of the settings that have no column of their own
 GROUPS = ("base", "A", "B", "C", "D", "E", "big", "other")
 

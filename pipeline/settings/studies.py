@@ -11,17 +11,8 @@ from transformer.config.reading import UserError, shown, unknown
 STUDIES = Path("studies.yaml")
 
 # The keys of a study. All but `runs` are optional.
-STUDY = (
-    "runs",
-    "sets",
-    "ensembles",
-    "values",
-    "reverse_values",
-    "decodings",
-    "reverse_scores",
-    "back_translations",
-    "searches",
-)
+STUDY = ["runs", "sets", "ensembles", "values", "reverse_values", "decodings", "reverse_scores"]
+STUDY += ["back_translations", "searches"]
 
 
 def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
@@ -50,7 +41,7 @@ def study(params: Mapping, name: str) -> dict:
         raise UserError(unknown(name, list(studies), str(STUDIES)).replace(f"{STUDIES}.", f"{STUDIES}: ", 1))
     chosen = studies[name]
     require_mapping(chosen, where)
-    require_known(chosen, list(STUDY), params, where)
+    require_known(chosen, STUDY, params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}
     for key, block in blocks.items():
         require_mapping(block, f"{where}.{key}")
