@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from tests.test_decoding import sharpened
-from transformer.config.decoders import Choice
+from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.reading import UserError
-from transformer.config.search import MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import Beam, length_penalty
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search

@@ -20,8 +20,8 @@ from pipeline.settings.values import value_run
 from tests import browser
 from tests.test_decoding import SOURCES, Ids, sharpened
 from transformer import value
+from transformer.config.decoders import MctsConfig
 from transformer.config.reading import UserError
-from transformer.config.search import MctsConfig
 from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam

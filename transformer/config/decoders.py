@@ -1,8 +1,9 @@
-"""The settings of the decoders of `decodings`, besides those of `DecodingConfig`. docs/decoding.md explains them.
+"""The settings of the decoders of `decodings`, besides those of `DecodingConfig`.
 
-USES lists the settings of `DecodingConfig` that a decoder uses besides COMMON. PARTS lists its settings that choose
-another decoder, as {decoder: NAME, number: N, ...}. The optional `check` compares settings with those of
-`DecodingConfig`. `BeamConfig` is in `decoding.py`, so that a new decoder here does not make the stage `decode` stale.
+docs/decoding.md and docs/search.md explain them. USES lists the settings of `DecodingConfig` that a decoder uses besides
+COMMON. PARTS lists its settings that choose another decoder, as {decoder: NAME, number: N, ...}. The optional `check`
+compares settings with those of `DecodingConfig`. `BeamConfig` is in `decoding.py`, so that a new decoder here does not
+make the stage `decode` stale.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ from typing import Any, ClassVar, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecodingConfig
 from transformer.config.reading import keys, require, require_seed
-from transformer.config.search import MctsConfig, ValueBeamConfig
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
@@ -76,6 +76,50 @@ class ExactConfig:
 
     def __post_init__(self) -> None:
         require(self.max_steps > 0, "max_steps", self.max_steps, "a whole number above 0 is expected")
+
+
+@dataclass(frozen=True)
+class ValueBeamConfig:
+    """Beam search that ranks by log-likelihood and value."""
+
+    weight: float
+
+    USES: ClassVar = BEAM_SETTINGS
+    PARTS: ClassVar = ()
+    needs_value: ClassVar = True
+    metric: ClassVar = None
+
+    def __post_init__(self) -> None:
+        require(0 <= self.weight < 1, "weight", self.weight, "a number from 0 up to, but not including, 1 is expected")
+
+
+@dataclass(frozen=True)
+class MctsConfig:
+    """Monte-Carlo tree search."""
+
+    objective: Literal["value", "log_probability", "oracle_bleu", "oracle_chrf"]
+    simulations: int
+    c: float
+    children: int
+    temperature: float
+
+    USES: ClassVar = ("penalty", "alpha")
+    PARTS: ClassVar = ()
+
+    def __post_init__(self) -> None:
+        for key in ("simulations", "children"):
+            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
+        require(self.c >= 0, "c", self.c, "0 or a number above it is expected")
+        require(self.temperature > 0, "temperature", self.temperature, "a number above 0 is expected")
+
+    @property
+    def needs_value(self) -> bool:
+        return self.objective == "value"
+
+    @property
+    def metric(self) -> str | None:
+        """The metric against the reference that an oracle maximises; None for the other objectives."""
+        return self.objective.removeprefix("oracle_") if self.objective.startswith("oracle_") else None
 
 
 DECODERS: dict[str, Any] = {

@@ -20,8 +20,8 @@ from functools import partial
 import numpy as np
 import torch
 
+from transformer.config.decoders import MctsConfig
 from transformer.config.decoding import DecodingConfig
-from transformer.config.search import MctsConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import length_penalty
 from transformer.decoders.nodes import Decoded, Node, Request, decoded

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from transformer.config.search import MctsConfig
+from transformer.config.decoders import MctsConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.steps import next_logits
 from transformer.value import Values

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from transformer.config.decoders import ValueBeamConfig
 from transformer.config.decoding import DecodingConfig
-from transformer.config.search import ValueBeamConfig
 from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import continuations, extend, release, start
 from transformer.decoders.steps import Batch, Counted, Translation
