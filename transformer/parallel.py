@@ -7,7 +7,6 @@ no step waits for a GPU.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -46,17 +45,20 @@ def connection_failed(error: RuntimeError) -> bool:
     return isinstance(error, dist.DistError) or "gloo/" in str(error)
 
 
-class Workers(Protocol):
-    """The processes that share a training, from the view of one of them. Process 0 writes the files."""
+class Workers:
+    """The processes that share a training, from the view of one of them. Process 0 writes the files.
 
-    rank: int
-    number: int
+    Here process 0 is the only one and exchanges nothing.
+    """
+
+    rank, number = 0, 1
 
     def watch(self, model: nn.Module) -> None:
         """Give every process the weights of process 0, and sum the gradients of `model` from now on."""
 
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the consecutive part of `numbers` for this process. All parts have about the same sum of `sizes`."""
+        return numbers
 
     def begin(self) -> None:
         """Called before the first micro-batch of a step, and again if the step is repeated because memory ran out."""
@@ -72,9 +74,11 @@ class Workers(Protocol):
 
     def total(self, *values: float) -> tuple[float, ...]:
         """Return the sum of each value over all processes. It is bitwise equal in every process."""
+        return values
 
     def highest(self, *values: float) -> tuple[float, ...]:
         """Return the maximum of each value over all processes. For a flag, this is whether any process has set it."""
+        return values
 
     def collect(self, tensor: Tensor) -> None:
         """In process 0, replace a scalar by its sum over all processes; in the others, by 0. Waits for the device."""
@@ -83,34 +87,10 @@ class Workers(Protocol):
         """Return when every process has called this."""
 
 
-class SingleProcess:
-    """A training in one process, which exchanges nothing."""
-
-    rank, number = 0, 1
-
-    def watch(self, model: nn.Module) -> None: ...
-
-    def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        return numbers
-
-    def begin(self) -> None: ...
-    def begin_last(self) -> None: ...
-    def finish(self) -> None: ...
-
-    def total(self, *values: float) -> tuple[float, ...]:
-        return values
-
-    def highest(self, *values: float) -> tuple[float, ...]:
-        return values
-
-    def collect(self, tensor: Tensor) -> None: ...
-    def wait(self) -> None: ...
+SINGLE_PROCESS = Workers()
 
 
-SINGLE_PROCESS = SingleProcess()
-
-
-class ProcessGroup:
+class ProcessGroup(Workers):
     """The processes of `torch.distributed`'s default group."""
 
     def __init__(self) -> None:
