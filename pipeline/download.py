@@ -19,8 +19,7 @@ from pipeline.corpora.generating import make
 from pipeline.corpora.transfer import PATIENT, say
 from pipeline.settings.download import SETS, DownloadConfig
 from pipeline.settings.machine import machine
-from pipeline.settings.names import require_name
-from pipeline.settings.params import entry, languages, load
+from pipeline.settings.params import entry, languages, load, require_name
 from pipeline.workflow import stage
 from transformer.config.reading import UserError, read
 from transformer.files import atomic_folder

@@ -22,7 +22,6 @@ import torch
 from pipeline import train
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measures
-from pipeline.settings.digest import digest
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load, section
 from pipeline.settings.searches import Search, search, trial_settings
@@ -35,7 +34,7 @@ from pipeline.workflow.times import write_times
 from transformer.binarised import describe, open_binarised
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.files import sha256, write_json
+from transformer.files import digest, sha256, write_json
 from transformer.memory import enough_memory
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import step_files

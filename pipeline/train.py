@@ -24,7 +24,6 @@ from typing import Any
 
 import torch
 
-from pipeline.settings.digest import digest
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
@@ -40,7 +39,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.divergence import Diverged
-from transformer.files import atomic, atomic_folder, sha256, write_json
+from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
 from transformer.precision import precision_of

@@ -11,7 +11,6 @@ import torch
 
 from pipeline.flops import counted_of
 from pipeline.reporting import evidence
-from pipeline.settings.digest import digest
 from pipeline.train import key_of
 from transformer import checkpoint
 from transformer.checkpoint import load_model, read_settings
@@ -21,7 +20,7 @@ from transformer.config.reading import UserError, keys, read, read_saved
 from transformer.config.training import TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.decoding import translate
-from transformer.files import read_json, write_json
+from transformer.files import digest, read_json, write_json
 from transformer.vocabulary import Vocabulary
 
 OLD = Path(__file__).parent / "data/commit-3b4f273"

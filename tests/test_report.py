@@ -46,7 +46,6 @@ from pipeline.reporting.page import page
 from pipeline.reporting.published import BASE, TABLE2, TABLE3
 from pipeline.reporting.studies import is_control, studies
 from pipeline.reporting.tables import Column, Table, comma_separated, duration, latex, markdown
-from pipeline.settings.digest import digest
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.settings.selection import run_settings
@@ -54,7 +53,7 @@ from pipeline.workflow.times import write_times
 from tests import browser
 from tests.imports import ROOT
 from transformer.config.reading import UserError
-from transformer.files import read_json, write_json, write_lines
+from transformer.files import digest, read_json, write_json, write_lines
 from transformer.flops import Lengths, forward_flops
 
 SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]

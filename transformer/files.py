@@ -72,6 +72,14 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def digest(value: Any) -> str:
+    """Return the sha256, in hexadecimal, of the JSON text of `value` with sorted keys.
+
+    It identifies settings in the names of work folders, in score files and in MLflow.
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """A new, empty folder that replaces `path` at the end of the `with` block.

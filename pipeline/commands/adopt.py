@@ -19,7 +19,7 @@ from dvc.repo import Repo, lock_repo
 from dvc.stage import PipelineStage
 from networkx import topological_sort
 
-from pipeline.settings.names import require_name
+from pipeline.settings.params import require_name
 from pipeline.training import workspace
 from pipeline.training.workspace import WORK
 from pipeline.workflow import stage as command_line

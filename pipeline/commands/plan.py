@@ -23,7 +23,6 @@ from pipeline.costs.expected import Training
 from pipeline.costs.speed import Point, Speed, measured, of_paper
 from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.check import check
-from pipeline.settings.digest import digest
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
@@ -36,7 +35,7 @@ from pipeline.workflow.times import DURATIONS, duration
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.files import write_json
+from transformer.files import digest, write_json
 from transformer.precision import precision_of
 
 KEPT = Path("work/speed.json")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
-from pipeline.settings.digest import digest
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.selection import run_settings
@@ -19,7 +18,7 @@ from pipeline.workflow.times import read_times
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read_saved, shown
 from transformer.config.training import TrainingConfig
-from transformer.files import read_json
+from transformer.files import digest, read_json
 
 # A record holds the contents of these files of scores/RUN under these names.
 PARTS = {

@@ -12,9 +12,8 @@ from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs, ensemble, require_model
 from pipeline.settings.machine import machine
-from pipeline.settings.names import require_name
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, section, text_corpus
+from pipeline.settings.params import entry, languages, require_name, section, text_corpus
 from pipeline.settings.rates import rates
 from pipeline.settings.reverse_scores import reverse_score
 from pipeline.settings.scoring import scoring

@@ -1,6 +1,7 @@
 """Reads params.yaml. A corpus or a model lists only its differences from `base`, a run only those from its model."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,6 +130,14 @@ def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings
         if more:
             merged, where = {**merged, **more}, place
     return read(cls, merged, where)
+
+
+def require_name(name: Any, where: str) -> None:
+    """Refuse a name with a character that has a meaning in paths, in a shell or in DVC's keys of params.yaml (`a.b`)."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise UserError(
+            f"{where}: {shown(name)} is not a valid name; a letter or digit is expected, then letters, digits, - and _"
+        )
 
 
 OWNERS = {

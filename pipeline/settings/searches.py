@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, Literal
 
-from pipeline.settings.names import require_name
-from pipeline.settings.params import entry, require_known
+from pipeline.settings.params import entry, require_known, require_name
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, read, require, require_seed, shown

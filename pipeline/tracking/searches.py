@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.digest import digest
 from pipeline.tracking.store import Entry, Store
 from pipeline.tracking.trainings import leaves
-from transformer.files import read_json
+from transformer.files import digest, read_json
 
 ENDED = ("complete", "pruned")
 

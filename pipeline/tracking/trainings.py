@@ -17,14 +17,13 @@ from typing import Any
 
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.settings.digest import digest
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.tracking.store import Curve, Entry, Store
 from pipeline.workflow.text import content
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
-from transformer.files import read_json
+from transformer.files import digest, read_json
 
 TRANSLATIONS = Path("translations/translations.json")
 TIMES = Path("work/times")

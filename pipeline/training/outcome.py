@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.settings.digest import digest
 from pipeline.workflow import hardware
+from transformer.files import digest
 from transformer.training import Trainer
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.settings.digest import digest
 from transformer.config.reading import UserError, convert
-from transformer.files import read_json, write_json
+from transformer.files import digest, read_json, write_json
 
 WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
