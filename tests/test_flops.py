@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from pipeline import flops as stage
 from pipeline.costs import training_cost
 from pipeline.reporting.published import TABLE3
+from tests.models import lengths_of
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys
 from transformer.data import Batches
@@ -51,7 +52,7 @@ def counted(config, sentences, source, target, backward):
 
 
 def lengths(sentences, source, target):
-    return Lengths.of([(source, target)] * sentences)
+    return lengths_of([(source, target)] * sentences)
 
 
 # The counts are exactly equal, because both count only matrix products.
@@ -89,12 +90,12 @@ def test_additive_attention_is_the_count_of_torch_and_its_scores(settings):
 def test_sentences_of_different_lengths_add_up(settings):
     pairs = [(3, 8), (20, 1), (7, 7)]
     one_by_one = [sum(forward_flops(settings(), VOCABULARY, lengths(1, *pair)).values()) for pair in pairs]
-    assert sum(forward_flops(settings(), VOCABULARY, Lengths.of(pairs)).values()) == sum(one_by_one)
+    assert sum(forward_flops(settings(), VOCABULARY, lengths_of(pairs)).values()) == sum(one_by_one)
 
 
 def test_causal_half_counts_only_the_visible_positions(settings):
     config, targets = settings(d_v=16), [1, 6, 9]
-    sums = Lengths.of([(4, m) for m in targets])
+    sums = lengths_of([(4, m) for m in targets])
     full, half = (forward_flops(config, VOCABULARY, sums, causal_half=half) for half in (False, True))
     seen = sum(position + 1 for m in targets for position in range(m))
     assert half.pop("decoder_self_attention") == config.N * seen * 2 * config.h * (config.d_k + config.d_v)
@@ -107,7 +108,7 @@ def test_r_drop_counts_both_passes(tmp_path):
     model = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0, "attention_dropout": 0.0}
     model |= {"relu_dropout": 0.0, "norm": "post", "positions": "sinusoidal", "max_positions": 9}
     model |= {"attention": "scaled_dot_product", "neighbourhood": 0}
-    sums = vars(Lengths.of([(3, 5), (7, 2), (4, 4)]))
+    sums = vars(lengths_of([(3, 5), (7, 2), (4, 4)]))
     write_json(tmp_path / "corpus.json", {"vocabulary_size": VOCABULARY})
     counted = []
     for training in ({}, {"r_drop": 0.0}, {"r_drop": 5.0}):
@@ -126,7 +127,7 @@ def test_the_sums_of_a_training_suffice_for_the_counts():
             return np.array([2, 6, 3, 9] if side == "source" else [4, 1, 3, 30])
 
     batches = Batches(Pairs(), seed=1, batch_tokens=100, max_length=10)
-    assert Lengths(**batches.sums(np.array([0, 1, 2]))) == Lengths.of([(3, 5), (7, 2), (4, 4)])  # with EOS
+    assert Lengths(**batches.sums(np.array([0, 1, 2]))) == lengths_of([(3, 5), (7, 2), (4, 4)])  # with EOS
 
 
 @pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
@@ -207,7 +208,7 @@ def test_without_a_count_there_is_an_estimate_and_no_utilisation():
 
 def write_files(folder, settings):
     """Write the files of a training of ten steps. They hold more than is needed, as the real files do."""
-    sums = vars(Lengths.of([(9, 5), (4, 17)] * 10))
+    sums = vars(lengths_of([(9, 5), (4, 17)] * 10))
     training = {**sums, "steps": 10, "dev_loss": 4.2, "settings": {"model": vars(settings), "training": {"seed": 1}}}
     report = {"vocabulary_size": VOCABULARY, "data_sum": "00"}
     paths = {}

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from pipeline.costs.speed import PAPER_STEPS
 from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
     BASE,
@@ -15,13 +16,14 @@ from pipeline.reporting.published import (
 )
 from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings
+from tests.models import lengths_of
 from transformer.attention import position_mask
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import keys
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
-from transformer.flops import Lengths, forward_flops, parameters
+from transformer.flops import forward_flops, parameters
 from transformer.optimisation import learning_rate
 
 PIECES = 37_000  # "about 37000" (5.1)
@@ -61,8 +63,8 @@ def exponent(params, component, of, **differences):
     values = {**params["base"]["model"]}
     small = ModelConfig(**values)
     large = ModelConfig(**{**values, "d_model": 1024, "d_k": 128, "d_v": 128}) if of == "d" else small
-    counts = [forward_flops(small, PIECES, Lengths.of([(64, 64)]))[component]]
-    counts += [forward_flops(large, PIECES, Lengths.of([(128, 128) if of == "n" else (64, 64)]))[component]]
+    counts = [forward_flops(small, PIECES, lengths_of([(64, 64)]))[component]]
+    counts += [forward_flops(large, PIECES, lengths_of([(128, 128) if of == "n" else (64, 64)]))[component]]
     return torch.tensor(counts[1] / counts[0]).log2().item()
 
 
@@ -108,7 +110,7 @@ def test_the_hardware_of_footnote_5(params):
 def test_the_steps_are_the_paper_s_and_a_checkpoint_is_ten_minutes(params, model):
     published, settings = TRAININGS[model], section(params, "models", model, "training", TrainingConfig)
     assert settings.steps == published.steps
-    assert settings.checkpoint_every * published.seconds_a_step == pytest.approx(600)
+    assert settings.checkpoint_every * PAPER_STEPS[model] == pytest.approx(600)
 
 
 def test_the_study_table2_has_both_models_on_both_corpora(params):

@@ -52,9 +52,10 @@ from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import write_times
 from tests import browser
 from tests.imports import ROOT
+from tests.models import lengths_of
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json, write_lines
-from transformer.flops import Lengths, forward_flops
+from transformer.flops import forward_flops
 
 SENTENCES = [("A well-known <b>star</b> & co.", "Ein <script>alert(1)</script> Stern")]
 MEASURES = tuple(run_tables.MEASURES)
@@ -515,7 +516,7 @@ def test_the_page_is_ignored_by_git_and_dvc():
 
 
 def test_the_components_are_those_that_are_counted(settings):
-    counted = forward_flops(settings(), 90, Lengths.of([(5, 7)]))
+    counted = forward_flops(settings(), 90, lengths_of([(5, 7)]))
     assert {key for key, flops in counted.items() if flops} == set(cost_tables.COMPONENTS)
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.imports import ROOT
-from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder
+from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
 from transformer import Translator, translator
 from transformer.alignment import links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig
@@ -175,7 +175,7 @@ def test_no_piece_is_linked_to_eos_or_to_a_space():
 @pytest.fixture(scope="module")
 def bytes_vocabulary() -> Vocabulary:
     config = VocabularyConfig(300, "byte_fallback", 0.9999, 0, 0.0, 1, 1, 1)
-    return Vocabulary.from_bytes(learn([b"the cat sees the dog and the bird\n" * 9], config))
+    return vocabulary_of(learn([b"the cat sees the dog and the bird\n" * 9], config))
 
 
 WORD = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="\u2581"), min_size=1, max_size=8)

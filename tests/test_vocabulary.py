@@ -10,6 +10,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.models import vocabulary_of
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
@@ -30,7 +31,7 @@ NORMALISED = st.lists(WORDS).map(lambda words: clean(" ".join(words).replace("\n
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary.from_bytes(learn([TEXT], CONFIG))
+    return vocabulary_of(learn([TEXT], CONFIG))
 
 
 def trained_by_sentencepiece(sentences, **options) -> bytes:
@@ -69,7 +70,7 @@ def test_other_text_comes_back_from_its_ids(vocabulary, text):
 @pytest.mark.parametrize("word", SPECIAL)
 def test_the_name_of_a_special_piece_is_encoded_as_ordinary_text(word):
     # The vocabulary is learnt from text that contains the name.
-    vocabulary = Vocabulary.from_bytes(learn([TEXT, f"{word} x{word}\n".encode() * 100], CONFIG))
+    vocabulary = vocabulary_of(learn([TEXT, f"{word} x{word}\n".encode() * 100], CONFIG))
     for line in (word, f"a{word}b", f"{word} {word}"):
         (ids,) = vocabulary.encode([line])
         assert not {PAD, UNK, BOS, EOS} & set(ids)
@@ -77,7 +78,7 @@ def test_the_name_of_a_special_piece_is_encoded_as_ordinary_text(word):
 
 
 def test_an_unknown_character_is_one_unknown_piece_if_configured():
-    vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown="unk", pieces=200)))
+    vocabulary = vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, unknown="unk", pieces=200)))
     (ids,) = vocabulary.encode(["Haus 日"])
     assert ids.count(UNK) == 1
     assert vocabulary.decode(ids) == "Haus  \u2047 "
@@ -100,14 +101,14 @@ def test_a_text_too_small_for_the_size_is_refused_with_the_largest_possible_size
     with pytest.raises(UserError, match=r"^pieces: 30000 is not possible with this text; at most \d+ pieces") as error:
         learn([TEXT], dataclasses.replace(CONFIG, pieces=30000))
     size = int(re.search(r"at most (\d+)", str(error.value))[1])
-    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
+    assert vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
 
 
 def test_a_size_too_small_for_the_characters_is_refused_with_the_smallest_possible_size():
     with pytest.raises(UserError, match=r"^pieces: 100 is not possible with this text; at least \d+ pieces") as error:
         learn([TEXT], dataclasses.replace(CONFIG, pieces=100))
     size = int(re.search(r"at least (\d+)", str(error.value))[1])
-    assert Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
+    assert vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
 
 
 @pytest.mark.parametrize("text", [[], [b""], [b" \n\n"]])
@@ -123,7 +124,7 @@ def test_a_word_of_100000_characters_is_skipped_in_learning_but_encoded(vocabula
 
 
 def test_sentencepiece_prints_nothing(capfd):
-    vocabulary = Vocabulary.from_bytes(learn([TEXT, "\u2585 \0x\n".encode()], CONFIG))
+    vocabulary = vocabulary_of(learn([TEXT, "\u2585 \0x\n".encode()], CONFIG))
     vocabulary.encode(["日本語"])
     assert capfd.readouterr() == ("", "")
 
@@ -155,7 +156,7 @@ def test_a_table_of_words_gives_the_ids_of_the_lines(vocabulary, blocks, distinc
 
 @pytest.mark.parametrize("unknown", ["byte_fallback", "unk"])
 def test_a_table_of_words_gives_the_ids_of_real_lines(unknown):
-    vocabulary = Vocabulary.from_bytes(learn([TEXT], dataclasses.replace(CONFIG, unknown=unknown)))
+    vocabulary = vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, unknown=unknown)))
     lines = [*LINES, "", "日本 語 日本", *LINES]
     for threads in (1, 2):
         assert encoded_by(WordTable(vocabulary, threads), lines) == vocabulary.encode(lines, threads)
@@ -164,4 +165,4 @@ def test_a_table_of_words_gives_the_ids_of_real_lines(unknown):
 def test_a_table_of_words_refuses_a_vocabulary_whose_pieces_hold_spaces():
     model = trained_by_sentencepiece(["the house of the house of"] * 9, split_by_whitespace=False, vocab_size=285)
     with pytest.raises(UserError, match="holds a space"):
-        WordTable(Vocabulary.from_bytes(model), threads=1)
+        WordTable(vocabulary_of(model), threads=1)

@@ -10,7 +10,7 @@ them. Additive attention has no product of queries and keys. Its addition, tanh 
 score count as 4 d_k operations; a dot product counts as 2 d_k.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from transformer.config.model import ModelConfig
@@ -30,12 +30,6 @@ class Lengths:
     source_squared: int  # sum of n^2
     target_squared: int  # sum of m^2
     source_target: int  # sum of n m
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[int, int]]) -> "Lengths":
-        """The sums over these pairs (n, m)."""
-        sums = [(n, m, n * n, m * m, n * m) for n, m in pairs]
-        return cls(*map(sum, zip(*sums))) if sums else cls(0, 0, 0, 0, 0)
 
 
 def parameters(config: ModelConfig, vocabulary_size: int) -> int:

@@ -31,33 +31,24 @@ class Vocabulary:
     """Encodes text as ids and decodes ids. `sha256` identifies the vocabulary in data, models and checkpoints."""
 
     def __init__(self, path: Path) -> None:
-        """Read a model file of SentencePiece. Raises UserError if it is missing or unusable."""
-        try:
-            model = Path(path).read_bytes()
-        except FileNotFoundError:
-            raise UserError(f"{path} is missing; it is made by learn_bpe") from None
-        self.load(model, str(path))
+        """Read a model file of SentencePiece.
 
-    @classmethod
-    def from_bytes(cls, model: bytes, name: str = "the vocabulary") -> "Vocabulary":
-        """The vocabulary with the content of a model file. `name` stands for it in error messages."""
-        vocabulary = cls.__new__(cls)
-        vocabulary.load(model, name)
-        return vocabulary
-
-    def load(self, model: bytes, name: str) -> None:
-        """Load `model`. Raises UserError if it is not a SentencePiece model or its special pieces have other ids."""
+        Raises UserError if the file is missing, if it is no SentencePiece model or if its special pieces have other ids.
+        """
         processor = sentencepiece.SentencePieceProcessor()
         try:
+            model = Path(path).read_bytes()
             processor.LoadFromSerializedProto(model)
+        except FileNotFoundError:
+            raise UserError(f"{path} is missing; it is made by learn_bpe") from None
         except (RuntimeError, ValueError):
             raise UserError(
-                f"{name} is not a SentencePiece model or is damaged; restore it, or make it with learn_bpe"
+                f"{path} is not a SentencePiece model or is damaged; restore it, or make it with learn_bpe"
             ) from None
         ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
-            raise UserError(f"{name}: pad, unk, bos and eos are {ids}, not (0, 1, 2, 3); learn it with learn_bpe")
-        self.name, self.processor = name, processor
+            raise UserError(f"{path}: pad, unk, bos and eos are {ids}, not (0, 1, 2, 3); learn it with learn_bpe")
+        self.name, self.processor = str(path), processor
         self.size: int = processor.GetPieceSize()
         self.sha256 = hashlib.sha256(model).hexdigest()
 

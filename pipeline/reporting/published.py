@@ -65,14 +65,13 @@ class Training:
     """How a model was trained (5.2)."""
 
     seconds: float
-    seconds_a_step: float
     steps: int
     gpus: int
     hardware: str
 
 
 TRAININGS = MappingProxyType(
-    {"base": Training(12 * 3600, 0.4, 100_000, 8, "P100"), "big": Training(3.5 * 24 * 3600, 1.0, 300_000, 8, "P100")}
+    {"base": Training(12 * 3600, 100_000, 8, "P100"), "big": Training(3.5 * 24 * 3600, 300_000, 8, "P100")}
 )
 
 # Sustained single-precision TFLOPS (footnote 5).

@@ -46,9 +46,6 @@ def settings_of(name: str) -> dict[str, Any]:
     return {"device": device_type(machine(params)), **vars(config)}
 
 
-def translator_of(name: str, **settings: Any) -> Translator:
-    """Return the translator of a run with its decoding settings, or of a folder with the paper's decoding settings.
-
-    `settings` override these decoding settings and the device.
-    """
-    return Translator.load(folder_of(name), **{**settings_of(name), **settings})
+def translator_of(name: str) -> Translator:
+    """Return the translator of a run with its decoding settings, or of a folder with the paper's decoding settings."""
+    return Translator.load(folder_of(name), **settings_of(name))

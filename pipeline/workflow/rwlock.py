@@ -55,9 +55,9 @@ def holders(path: Path) -> set[int]:
     return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
 
 
-def writing(path: Path = RWLOCK) -> dict[str, int]:
+def writing() -> dict[str, int]:
     """Return the paths that running DVC processes are writing, each with the id of its process."""
-    write = content(path).get("write", {})
+    write = content(RWLOCK).get("write", {})
     return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
 
 
