@@ -14,6 +14,7 @@ import argparse
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
             made = layer(kind, d, config.kernel, config.neighbourhood).to(device)
             x_BND = torch.randn(config.batch, n, d, device=device, requires_grad=True)
             if (kind, n, d) not in kept:  # this call is also the warm-up
-                kept[kind, n, d] = kept_bytes(made, x_BND)
+                kept[kind, n, d] = kept_bytes(partial(made, x_BND), made.parameters())
             shortest[kind, n, d] = min(shortest.get((kind, n, d), math.inf), seconds(made, x_BND))
     places = list(product(config.lengths, config.widths))
     return {kind: [Point(n, d, shortest[kind, n, d], kept[kind, n, d]) for n, d in places] for kind in COUNTS}

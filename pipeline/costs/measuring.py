@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -29,8 +29,8 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
-    """Return the bytes that the forward pass keeps for the backward pass, without the weights. Exact on any device."""
+def kept_bytes(forward: Callable[[], Tensor], weights: Iterable[Tensor]) -> int:
+    """Return the bytes that a forward pass keeps for the backward pass, without the weights. Exact on any device."""
     kept: dict[int, int] = {}  # by address, because two tensors may share memory
 
     def keep(tensor: Tensor) -> Tensor:
@@ -39,10 +39,10 @@ def kept_bytes(layer: nn.Module, x_BND: Tensor) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        y_BND = layer(x_BND)  # its graph keeps the tensors alive, so that no address is used twice
-    for weight in layer.parameters():
+        output = forward()  # its graph keeps the tensors alive, so that no address is used twice
+    for weight in weights:
         kept.pop(weight.untyped_storage().data_ptr(), None)
-    assert y_BND.requires_grad
+    assert output.requires_grad
     return sum(kept.values())
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import psutil
 import torch
-from torch import Tensor, nn
 
 from pipeline.costs.expected import TRAINED_WEIGHT, Training
 from pipeline.costs.measuring import kept_bytes
@@ -118,25 +117,14 @@ def random_pairs(training: Training, target_tokens: int) -> BinarisedSet:
     return BinarisedSet(*arrays)
 
 
-class Loss(nn.Module):
-    """The loss of a batch by a model, as a layer that `kept_bytes` can measure."""
-
-    def __init__(self, model: Transformer, training: Training, device: torch.device) -> None:
-        super().__init__()
-        self.model = model
-        self.gradients = Gradients(model, training.config, device, precision_of(training.config.precision, device))
-
-    def forward(self, batch: Batch) -> Tensor:
-        return self.gradients.loss(batch)
-
-
 def point(training: Training, device: torch.device, seconds: float) -> Point:
     """Train for `seconds` seconds and return the measurements.
 
     The longer side of the batch has `micro_batch_tokens` tokens, or fewer if they would take more than `seconds` / 4.
     """
-    loss = Loss(Transformer(training.model, training.corpus.vocabulary).to(device).train(), training, device)
-    optimiser = adam(loss.model.parameters(), training.config)
+    model = Transformer(training.model, training.corpus.vocabulary).to(device).train()
+    gradients = Gradients(model, training.config, device, precision_of(training.config.precision, device))
+    optimiser = adam(model.parameters(), training.config)
 
     def timed(work, *arguments) -> float:
         started = time.perf_counter()
@@ -146,7 +134,7 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
         return time.perf_counter() - started
 
     def passes(batch: Batch) -> None:
-        loss.gradients.add(batch, len(batch.labels_N))
+        gradients.add(batch, len(batch.labels_N))
 
     def batch_of(tokens: int) -> tuple[Batch, int]:
         pairs = random_pairs(training, tokens)
@@ -159,7 +147,7 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     first, _ = batch_of(least)
     rate = least / min(timed(passes, first) for _ in range(2))
     batch, tokens = batch_of(round(min(training.config.micro_batch_tokens, max(least, rate * seconds / 4))))
-    kept = kept_bytes(loss, batch)  # type: ignore[arg-type]  # the loss takes a batch where a layer takes a tensor
+    kept = kept_bytes(lambda: gradients.loss(batch), model.parameters())
     times: list[float] = []
     updates, started = [timed(optimiser.step)], time.perf_counter()
     while time.perf_counter() - started < seconds or len(times) < 2:
