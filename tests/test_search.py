@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from transformer.decoders.beam import Beam, length_penalty
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep
-from transformer.decoders.value_beam import ValueBeam, value_beam_search
+from transformer.decoders.value_beam import ValueBeam
 from transformer.decoding import Job, search, translate
 from transformer.layout import Rows, pad
 
@@ -328,8 +330,9 @@ class PrefixStep:
 
 
 def value_beam(logits, value, weight, config, limits=None):
-    step, limits = PrefixStep(logits, value), limits or [LIMIT] * len(logits)
-    return value_beam_search(step, limits, config, ValueBeamConfig(weight), lambda hidden: hidden[..., 0], CPU)
+    start, limits = partial(PrefixStep, logits, value), limits or [LIMIT] * len(logits)
+    beam = ValueBeam(config, ValueBeamConfig(weight), values=lambda hidden: hidden[..., 0])
+    return beam.search(SimpleNamespace(start=start, limits=limits, device=CPU), n_best=1)
 
 
 def test_a_perfect_value_guides_the_beam_to_better_scores_and_in_a_wide_beam_to_the_best(decoding_settings):

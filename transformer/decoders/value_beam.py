@@ -3,7 +3,6 @@
 Shapes: B sentences still searched, K live hypotheses of each, C candidates for the next hypotheses, V vocabulary.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +12,7 @@ from transformer.config.decoders import ValueBeamConfig
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import continuations, extend, release, start
-from transformer.decoders.steps import Batch, Counted, Translation
+from transformer.decoders.steps import Batch, Translation
 from transformer.value import Values
 
 LEAST = 1e-6  # a smaller value counts as this, so that its logarithm is finite
@@ -21,7 +20,13 @@ LEAST = 1e-6  # a smaller value counts as this, so that its logarithm is finite
 
 @dataclass(frozen=True)
 class ValueBeam:
-    """Value-guided beam search as a `Decoder`."""
+    """Value-guided beam search as a `Decoder`.
+
+    The 2 * beam most probable candidates are decoded, which gives their values. The beam keeps the candidates with the
+    highest r = log p + w / (1 - w) log v. This order is that of (1 - w) log p + w log v. The score of a hypothesis is r
+    divided by the length penalty. Since r is at most log p, the bound by which beam search ends is also valid here. With
+    w = 0 the search is beam search.
+    """
 
     config: DecodingConfig
     own: ValueBeamConfig
@@ -29,50 +34,33 @@ class ValueBeam:
     metric: None = None  # not used: the constructor has the arguments of `Mcts`
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        step, limits = batch.start(), batch.limits
-        return value_beam_search(step, limits, self.config, self.own, self.values, batch.device, n_best)
+        config, step, device = self.config, batch.start(), batch.device
+        state, ratio = start(batch.limits, device, n_best), self.own.weight / (1 - self.own.weight)
+        results: dict[int, list[Translation]] = {}
+        if not batch.limits:
+            return []
+        logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
+        while len(state.sentence_B):
+            token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam)
+            logits_BCV = step(token_BC, state.origin_BK.gather(1, parent_BC))
+            score_BC = log_prob_BC + ratio * self.values(step.hidden_BKD).clamp(min=LEAST).log()
+            score_BC, order_BC = score_BC.sort(dim=1, descending=True, stable=True)
+            token_BC, parent_BC, log_prob_BC = (each.gather(1, order_BC) for each in (token_BC, parent_BC, log_prob_BC))
+            extend(state, (token_BC, parent_BC, score_BC), config)
+            chosen_BK = live(token_BC, score_BC, state.log_prob_BK.shape[1])
+            # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
+            ended_BK = state.log_prob_BK == float(
+                "-inf"
+            )  # only if there are fewer candidates without EOS than the beam
+            state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, float("-inf"))
+            row_B1 = torch.arange(len(order_BC), device=device)[:, None]
+            state.origin_BK = order_BC.gather(1, chosen_BK) + row_B1 * order_BC.shape[1]
+            release(state, results, config)
+            logits_BKV = logits_BCV.flatten(0, 1)[state.origin_BK]
+        return [results[number] for number in range(len(batch.limits))]
 
     def width(self, n_best: int) -> int:
         return 2 * self.config.beam
-
-
-def value_beam_search(
-    step: Counted,
-    limits: Sequence[int],
-    config: DecodingConfig,
-    own: ValueBeamConfig,
-    values: Values,
-    device: torch.device,
-    n_best: int = 1,
-) -> list[list[Translation]]:
-    """The `n_best` best finished hypotheses of each sentence, as `beam_search` returns them.
-
-    The 2 * beam most probable candidates are decoded, which gives their values. The beam keeps the candidates with the
-    highest r = log p + w / (1 - w) log v. This order is that of (1 - w) log p + w log v. The score of a hypothesis is r
-    divided by the length penalty. Since r is at most log p, the bound by which beam search ends is also valid here. With
-    w = 0 the search is beam search.
-    """
-    state, ratio = start(limits, device, n_best), own.weight / (1 - own.weight)
-    results: dict[int, list[Translation]] = {}
-    if not limits:
-        return []
-    logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
-    while len(state.sentence_B):
-        token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam)
-        logits_BCV = step(token_BC, state.origin_BK.gather(1, parent_BC))
-        score_BC = log_prob_BC + ratio * values(step.hidden_BKD).clamp(min=LEAST).log()
-        score_BC, order_BC = score_BC.sort(dim=1, descending=True, stable=True)
-        token_BC, parent_BC, log_prob_BC = (each.gather(1, order_BC) for each in (token_BC, parent_BC, log_prob_BC))
-        extend(state, (token_BC, parent_BC, score_BC), config)
-        chosen_BK = live(token_BC, score_BC, state.log_prob_BK.shape[1])
-        # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
-        ended_BK = state.log_prob_BK == float("-inf")  # only if there are fewer candidates without EOS than the beam
-        state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, float("-inf"))
-        row_B1 = torch.arange(len(order_BC), device=device)[:, None]
-        state.origin_BK = order_BC.gather(1, chosen_BK) + row_B1 * order_BC.shape[1]
-        release(state, results, config)
-        logits_BKV = logits_BCV.flatten(0, 1)[state.origin_BK]
-    return [results[number] for number in range(len(limits))]
 
 
 def live(token_BC: Tensor, score_BC: Tensor, beam: int) -> Tensor:
