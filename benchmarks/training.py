@@ -258,10 +258,10 @@ def waits() -> int:
 
 def profile() -> None:
     """Print where the time of a step goes. On a CPU with one thread, as torch's profiler follows only this thread."""
-    if entry.device.type == "cpu":
+    if (ours := entry.gradients) and ours.device.type == "cpu":
         torch.set_num_threads(1)
         entry.gradients = Gradients(
-            entry.model, dataclasses.replace(entry.config, threads=1), entry.device, entry.precision
+            ours.model, dataclasses.replace(ours.config, threads=1), ours.device, ours.precision
         )
     print_profile(entry.turn, len(entry.batches), entry.device)
 

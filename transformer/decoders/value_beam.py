@@ -49,9 +49,8 @@ class ValueBeam:
             extend(state, (token_BC, parent_BC, score_BC), config)
             chosen_BK = live(token_BC, score_BC, state.log_prob_BK.shape[1])
             # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
-            ended_BK = state.log_prob_BK == float(
-                "-inf"
-            )  # only if there are fewer candidates without EOS than the beam
+            # A score of -inf: there are fewer candidates without EOS than the beam has hypotheses.
+            ended_BK = state.log_prob_BK == float("-inf")
             state.log_prob_BK = log_prob_BC.gather(1, chosen_BK).masked_fill(ended_BK, float("-inf"))
             row_B1 = torch.arange(len(order_BC), device=device)[:, None]
             state.origin_BK = order_BC.gather(1, chosen_BK) + row_B1 * order_BC.shape[1]
