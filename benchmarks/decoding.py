@@ -165,6 +165,8 @@ def options() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    from benchmarks.decoding import compare  # another process may not find what this one calls __main__
+
     process = Process(ours=False)
     try:
         process.do(compare, arguments)
