@@ -14,8 +14,8 @@ import argparse
 from pathlib import Path
 
 from pipeline.corpora.collecting import collect
+from pipeline.corpora.demonstration.grammar import make
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.generating import make
 from pipeline.corpora.transfer import PATIENT, say
 from pipeline.settings.download import SETS, DownloadConfig
 from pipeline.settings.machine import machine

@@ -8,18 +8,66 @@ dropped for the same reasons as training pairs. The report counts read, kept, dr
 """
 
 import argparse
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+from tqdm import tqdm
+
+from pipeline.corpora.archives import unpacked
+from pipeline.corpora.collecting import append_lines
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.lines import progress
-from pipeline.corpora.monolingual import normalise, write_raw
-from pipeline.corpora.transfer import PATIENT
-from pipeline.settings.back_translations import back_translation
+from pipeline.corpora.lines import blocks, progress
+from pipeline.corpora.normalising import COUNTS, Filter, Side
+from pipeline.corpora.segments import text
+from pipeline.corpora.transfer import PATIENT, say
+from pipeline.settings.back_translations import Monolingual, back_translation
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import languages, load, section
 from pipeline.workflow import stage
+from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
+
+
+def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
+    """Write the chosen lines of the text, unchanged. Raises UserError if the text has too few lines."""
+    path, skip = fetcher.fetch(chosen.text, chosen.sum), chosen.skip or 0
+    say(f"reading {path}")
+    with unpacked(path) as stream, open(out, "wb") as file:
+        lines = append_lines(after(text(stream, path.name), skip), file, chosen.first)
+    if lines < (chosen.first or 1):
+        raise UserError(
+            f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"
+        )
+
+
+def after(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
+    """Yield the text after the first `lines` lines, in chunks."""
+    for chunk in chunks:
+        found = chunk.count(b"\n") if lines else 0
+        if lines > found:
+            lines -= found
+            continue
+        rest = chunk.split(b"\n", lines)[-1]
+        lines = 0
+        if rest:
+            yield rest
+
+
+def normalise(raw: Path, out: Path, language: str, config: NormaliseConfig, bar: tqdm) -> dict[str, Any]:
+    """Write the cleaned lines without empty, too long and, with `deduplicate`, repeated lines. Returns the counts."""
+    side, select, kept = Side(raw, language, config), Filter(config), 0
+    with open(out, "wb") as file:
+        for block in blocks(raw, bar):
+            lines = side.lines(block)
+            lines, _ = select(lines, lines)  # each line is filtered as a pair with itself
+            kept += len(lines)
+            file.write("\n".join([*lines, ""]).encode())
+    if not kept:
+        raise UserError(f"{raw}: no line is kept")
+    counts = {key: getattr(side, key) for key in COUNTS}
+    return {"read": side.read, "kept": kept, "dropped": dict(select.dropped), **counts}
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -38,13 +38,12 @@ from transformer.compilation import hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.divergence import Diverged
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
 from transformer.precision import precision_of
 from transformer.store import Reader, Store
-from transformer.training import Trainer, batches_of, new_state
+from transformer.training import Diverged, Trainer, batches_of, new_state
 
 # The source files of the modules that compute the result. They are listed at import, because `pipeline.train` and
 # `pipeline.search` import different modules later.

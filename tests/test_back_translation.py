@@ -25,9 +25,9 @@ from pipeline.commands.compare import common_set
 from pipeline.corpora.demonstration.grammar import generate
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
-from pipeline.corpora.monolingual import normalise, write_raw
 from pipeline.corpora.transfer import PATIENT
 from pipeline.costs import speed
+from pipeline.fetch_monolingual import normalise, write_raw
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check

@@ -25,10 +25,10 @@ LAYERS = [
     {"model"},
     {"checkpoint", "perplexity"},
     {"decoders/steps", "store", "value"},
-    {"decoders/beam", "decoders/sampling", "decoders/mbr", "decoders/nodes"},
+    {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
     {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
-    {"divergence", "accumulation", "gradients"},
+    {"accumulation", "gradients"},
     {"training"},
 ]
 

@@ -8,8 +8,7 @@ from torch import Tensor
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import beam_search
-from transformer.decoders.mcts import Search, tree_search
-from transformer.decoders.nodes import Node
+from transformer.decoders.mcts import Node, Search, tree_search
 from transformer.decoders.steps import Batch, Step, next_logits
 from transformer.value import Values
 
