@@ -9,11 +9,13 @@ the median of target tokens per second over the rounds, the speed of ours in the
 `auto`) divided by this speed, the share of translations equal to ours in float32, and sacreBLEU if there is a
 reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
-All systems get the same batches, which are sorted by length. On a CPU, CTranslate2 translates one batch per thread. So does
+Batches are sorted by length. Ours are those of pipeline.decode. Those of the peers have the same size on a GPU and at most
+`PEERS` pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does
 our decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many
 threads. It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. The
 process of all systems keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by
-default, which suits generate. Each thread of our decoder has only one.
+default, which suits generate. With fewer than 8 `--threads`, each
+thread of our decoder has only one OpenMP thread.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
@@ -42,12 +44,14 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.decoding import batches_by_length, settings_on
+from transformer.device import at_once
 from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
 # For random weights. Other systems have one length limit per batch, so all sentences have the mean length of WMT14.
 VOCABULARY, LENGTH = 37000, 27
+PEERS = 4096  # batch_tokens of the peers on a CPU; CTranslate2 is slower with more
 
 
 System = tuple[str, str]
@@ -100,13 +104,16 @@ class Task:
         chosen = [(name, precision) for precision in precisions for name in names] + [("CTranslate2", "int8")]
         systems, reasons = available(chosen, model, config, self.sources[:1])
         count, tokens = len(self.sources), max(1, config.batch_tokens // config.beam)
-        by_length = batches_by_length([len(source) for source in self.sources], tokens)
+        lengths, device = [len(source) for source in self.sources], model.embedding.device
+        own = batches_by_length(lengths, tokens, at_once(device, config.threads))
+        most = tokens if device.type == "cuda" else min(tokens, PEERS // config.beam)
+        by_length = batches_by_length(lengths, most)
         in_order = [list(range(start, min(start + 32, count))) for start in range(0, count, 32)]
         speeds: dict[System, list[float]] = {system: [] for system in systems}
         results: dict[System, Batch] = {}
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
-                batches = in_order if system[0] == IN_ORDER else by_length
+                batches = own if system[0] == "ours" else in_order if system[0] == IN_ORDER else by_length
                 # The first round is a warm-up on the first and the last batch: by length, the longest and the shortest.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
@@ -184,7 +191,6 @@ def compare(arguments: argparse.Namespace) -> None:
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
     tokens = arguments.batch_tokens or config.batch_tokens
     config = dataclasses.replace(config, alpha=0.0, threads=arguments.threads, batch_tokens=tokens, precision="auto")
-    config = settings_on(device, config)
     names = [name for name in SYSTEMS if not (cuda and name == BY_THREADS)]
     if arguments.shape:
         names.remove(IN_ORDER)  # all sentences have the same length
@@ -193,6 +199,7 @@ def compare(arguments: argparse.Namespace) -> None:
     else:
         paths = (arguments.model, arguments.text, arguments.reference)
         model, task = text_task(*paths, arguments.sentences, arguments.rounds)
+    config = settings_on(device, config, model.config.d_model)
     model.to(device)
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")

@@ -254,9 +254,13 @@ def test_bfloat16_decodes_with_weights_that_no_step_casts(settings, decoding_set
 def test_settings_that_depend_on_the_device(monkeypatch, decoding_settings):
     cpu, gpu = CPU, torch.device("cuda")
     given = decoding_settings(batch_tokens=100, precision="bfloat16")
-    assert settings_on(cpu, given) == settings_on(gpu, given) == given
+    assert settings_on(cpu, given, 128) == settings_on(gpu, given, 128) == given
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    assert settings_on(gpu, decoding_settings(precision="auto")).precision == "bfloat16"
+    default = decoding_settings(precision="auto", batch_tokens=0)
+    chosen = settings_on(gpu, default, 512)
+    assert chosen.precision == "bfloat16" and chosen.batch_tokens == 65536
+    sizes = [settings_on(cpu, default, d_model).batch_tokens for d_model in (64, 128, 192, 512, 1024)]
+    assert sizes == [16384, 16384, 10922, 4096, 4096]
 
 
 class Ids:
@@ -295,3 +299,9 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
 
 def test_batches_of_short_sentences_are_limited_by_the_memory_of_their_logits():
     assert [len(batch) for batch in batches_by_length([1] * 20, 80)] == [10, 10]
+
+
+def test_each_of_several_threads_gets_a_batch_unless_batches_are_small():
+    assert [len(batch) for batch in batches_by_length([20] * 400, 4096, 2)] == [100] * 4
+    assert [len(batch) for batch in batches_by_length([20] * 60, 4096, 2)] == [51, 9]
+    assert [len(batch) for batch in batches_by_length([20] * 400, 600, 2)] == [30] * 13 + [10]

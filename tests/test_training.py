@@ -302,6 +302,23 @@ def test_shares_draw_different_random_numbers(settings, training_settings):
     assert total.item() == pytest.approx(sum(loss.item() for loss in losses))
 
 
+def test_training_and_dev_loss_choose_the_kernels_of_attention(settings, training_settings, monkeypatch):
+    entered = []
+
+    @contextlib.contextmanager
+    def kernels(device):
+        entered.append(device.type)
+        yield
+
+    for module in (gradients, perplexity):
+        monkeypatch.setattr(module, "kernels", kernels)
+    model = Transformer(settings(), 100)
+    gradients.Gradients(model, training_settings(threads=1), CPU, "float32").loss(padded(Pairs(4), np.arange(4)))
+    assert entered == ["cpu"]
+    mean_loss(model, Pairs(4), 1000, CPU)
+    assert entered == ["cpu", "cpu"]
+
+
 def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, settings, training_settings):
     config, used = training_settings(), []
     for until, joules in ((4, 5.0), (8, 2.0), (9, None), (12, 1.0)):

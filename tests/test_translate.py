@@ -93,14 +93,14 @@ def test_a_line_that_is_not_utf_8_is_refused_by_its_number_after_the_lines_befor
 
 
 def test_a_long_line_is_refused_by_its_number_or_split_at_the_ends_of_sentences(shell):
-    long = " ".join([SENTENCE + "."] * 300).encode()
+    long = " ".join([SENTENCE + "."] * 1200).encode()
     text = f"{SENTENCE}\n".encode() * 2
     refused(shell(text + long + b"\n" + text), "line 3 has", 2)
     _, expected, _ = shell(f"{SENTENCE}.\n".encode())
     status, out, err = shell(long + b"\n" + text, "--split")
     assert (status, err) == (None, "")
-    assert out == b" ".join([expected[:-1]] * 300) + b"\n" + f"{TRANSLATION}\n".encode() * 2
-    refused(shell(text + b"the cat " * 900, "--split"), "line 3 has a sentence of", 2)
+    assert out == b" ".join([expected[:-1]] * 1200) + b"\n" + f"{TRANSLATION}\n".encode() * 2
+    refused(shell(text + b"the cat " * 3600, "--split"), "line 3 has a sentence of", 2)
 
 
 def test_a_file_without_line_breaks_is_refused(shell):

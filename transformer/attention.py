@@ -16,8 +16,8 @@ from transformer.config.model import ModelConfig
 from transformer.dropout import dropout
 from transformer.layout import Rows
 
-# Without cuDNN's kernels. They plan each new shape, for up to a second, and their backward pass can return NaN with a mask
-# at widths such as 64 and 192 (pytorch issue 196678).
+# Without cuDNN's kernels. They plan each new shape, for up to a second. On Hopper GPUs, their backward pass can return NaN
+# with a mask at lengths such as 64 and 192, if all scores of a query are very low (pytorch issue 196678).
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SHORTEST = 8  # tokens
-BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}  # with smaller batches, a GPU waits for its host
+SMALL = 1024  # tokens of the sources of a batch; several threads do not divide such a batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +39,13 @@ class Searched:
     calls: int
 
 
-def settings_on(device: torch.device, config: DecodingConfig) -> DecodingConfig:
-    """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for on this device."""
-    tokens = config.batch_tokens or BATCH_TOKENS[device.type]
+def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> DecodingConfig:
+    """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for with this device and model.
+
+    With smaller batches, a GPU waits for its host, and the operations of a small model are too short for a CPU. A wider
+    model needs more memory for each token.
+    """
+    tokens = config.batch_tokens or (65536 if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
     precision: Any = precision_of(config.precision, device)  # a value that the setting may have
     return dataclasses.replace(config, precision=precision, batch_tokens=tokens)
 
@@ -113,12 +117,15 @@ def by_threads(work: Callable[[Item], Result], items: Sequence[Item], at_once: i
         torch.set_num_threads(before)  # new threads inherit the number that was set last
 
 
-def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:
     """Sentence numbers in batches of at most `tokens` tokens, padding included; longest first, so memory peaks early.
 
-    A longer sentence is a batch of its own. A sentence counts as at least `SHORTEST` tokens, because the logits of a step
-    take the same memory for each sentence, whatever its length.
+    A longer sentence is a batch of its own. A sentence counts as at least `SHORTEST` tokens, because the logits of a
+    decoding step take the same memory for each sentence, whatever its length. Where each of several `threads` decodes a
+    batch, the batches have at most the tokens that give each thread two, but not fewer than `SMALL`.
     """
+    if threads > 1:
+        tokens = min(tokens, max(SMALL, sum(lengths) // (2 * threads)))
     batches: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
         if batches and max(lengths[batches[-1][0]], SHORTEST) * (len(batches[-1]) + 1) <= tokens:

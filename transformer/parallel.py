@@ -48,7 +48,7 @@ def connection_failed(error: RuntimeError) -> bool:
 class Workers:
     """The processes that share a training, from the view of one of them. Process 0 writes the files.
 
-    Here process 0 is the only one and exchanges nothing.
+    This base class is a training in one process, which exchanges nothing.
     """
 
     rank, number = 0, 1

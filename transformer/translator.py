@@ -29,7 +29,7 @@ from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Decoder, Translation
 from transformer.decoding import Job, Searched, batches_by_length, model_in, search_batches, settings_on
-from transformer.device import device_of
+from transformer.device import at_once, device_of
 from transformer.files import read_json
 from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
@@ -77,7 +77,7 @@ class Translator:
     calls: int = field(init=False, default=0)  # the prefixes that the latest call of `n_best` scored
 
     def __post_init__(self) -> None:
-        self.config = settings_on(self.device, self.config)
+        self.config = settings_on(self.device, self.config, self.model.config.d_model)
         self.clean = source_cleaner(self.text_config)
         self.decoders = [self.copy_of(model) for model in (self.model, *self.others)]
 
@@ -238,7 +238,8 @@ class Translator:
                     "split the line"
                 )
         asked = [number for number, source in enumerate(sources) if source]
-        by_length = batches_by_length([len(sources[number]) for number in asked], longest)
+        lengths, threads = [len(sources[number]) for number in asked], at_once(self.device, self.config.threads)
+        by_length = batches_by_length(lengths, longest, threads)
         batches = [[asked[place] for place in places] for places in by_length]
         jobs = [Job([sources[number] for number in numbers], numbers) for numbers in batches]
         with enough_memory("in decoding", "lower decoding.batch_tokens"):

@@ -55,7 +55,8 @@ def decoded(bench: Bench, model: Transformer, sources: list[list[int]], config: 
 
 
 def variations(bench: Bench) -> Iterator[DecodingConfig]:
-    chosen = settings_on(bench.device, bench.decoding(precision="auto", batch_tokens=0))
+    width = bench.model(bench.scale.base).d_model
+    chosen = settings_on(bench.device, bench.decoding(precision="auto", batch_tokens=0), width)
     yield chosen
     for precision in ("float32", "bfloat16"):
         if precision != chosen.precision:

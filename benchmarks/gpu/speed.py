@@ -39,6 +39,9 @@ class TimedPrefetch:
         self.shapes = self.shapes.union(*(shapes_of(batch) for _, batch in parts.parts))
         return sums, parts
 
+    def close(self) -> None:
+        self.coming.close()
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -92,7 +95,7 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
             report_warm(bench, outcome, cold, warm, start)
             look_inside(bench, outcome, trainer, warm)
         finally:
-            coming.coming.close()
+            trainer.close()
 
 
 def report_cold(bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch) -> None:

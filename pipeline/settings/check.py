@@ -164,11 +164,13 @@ def check_runs(params: Mapping) -> None:
             written = min(written, 1 + max(0, math.ceil((earliest - first) / training.checkpoint_every)))
             why = f" (patience can end it at step {earliest})"
         if wanted > min(training.keep, written):
+            steps = (
+                f"a training of {training.steps} steps{why} writes a checkpoint every {training.checkpoint_every} steps"
+            )
+            reason = f"training.keep is {training.keep}" if training.keep <= written else steps
             raise UserError(
-                f"params.yaml: runs.{name}: averaging.checkpoints: {wanted} is not possible; at most "
-                f"{min(training.keep, written)} is expected. training.keep is {training.keep}, and a training of "
-                f"{training.steps} steps{why} with a checkpoint every {training.checkpoint_every} steps may write only "
-                f"{written}"
+                f"params.yaml: runs.{name}: averaging.checkpoints: {wanted} is not possible, because {reason}; at most "
+                f"{min(training.keep, written)} is expected"
             )
 
 

@@ -68,9 +68,9 @@ class Part:
         form = given - {"first"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
-                f"the keys {', '.join(sorted(given)) or '(none)'} are not possible together; expected are source and "
-                "target (with source_sha256, target_sha256), or archive, source and target, or parquet, each with or "
-                "without first; or hold_out alone"
+                f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} are no part of a corpus; "
+                "expected are source and target (with source_sha256, target_sha256), or archive, source and target, or "
+                "parquet, each with or without first; or hold_out alone"
             )
         for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
             if address is not None:
