@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import transformer
 from tests.imports import ROOT, imported_names
 from tests.models import LINES, OLD, TRANSLATIONS
 
@@ -71,3 +72,14 @@ def test_the_package_imports_what_it_declares():
 def test_importing_the_package_imports_nothing_yet():
     program = "import sys, transformer; assert not {'torch', 'numpy', 'transformer.model'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_the_api_pages_hold_every_module():
+    from pdoc.doc import Module
+
+    def modules(module: Module) -> set[str]:
+        return {module.modulename}.union(*map(modules, module.submodules))
+
+    paths = (path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / "transformer").rglob("*.py"))
+    expected = {".".join(parts).removesuffix(".__init__") for parts in paths}
+    assert modules(Module(transformer)) == expected

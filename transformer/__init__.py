@@ -9,9 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer.translator import Translator
-
-__all__ = ["Translator"]
+    from transformer.translator import Translator as Translator
 
 # GNU's OpenMP reads this when torch is first imported. By default, a thread of torch that waits for another spins for
 # milliseconds. If another process uses the same cores, this halves the speed or worse. A thread that sleeps at once has to
