@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
 from transformer.decoders.beam import continuations, length_penalty
 from transformer.decoders.steps import Translation
-from transformer.decoding import batches_by_length, model_in, settings_on, translate, translate_batches
+from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate, translate_batches
 from transformer.layers import LayerCache
 from transformer.model import Transformer
 from transformer.translator import Translator
@@ -305,3 +306,21 @@ def test_each_of_several_threads_gets_a_batch_unless_batches_are_small():
     assert [len(batch) for batch in batches_by_length([20] * 400, 4096, 2)] == [100] * 4
     assert [len(batch) for batch in batches_by_length([20] * 60, 4096, 2)] == [51, 9]
     assert [len(batch) for batch in batches_by_length([20] * 400, 600, 2)] == [30] * 13 + [10]
+
+
+def test_overlapping_calls_leave_the_number_of_threads_as_it_was():
+    """Each call is made by a new thread, as in a server. The number counts that a further thread then has."""
+
+    def in_thread(work):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(work).result()
+
+    before = in_thread(torch.get_num_threads)
+    torch.set_num_threads(before + 1)
+    try:
+        first, second = (by_threads(lambda item: item, [1, 2], 2, 1) for _ in range(2))
+        assert [in_thread(lambda call=call: next(call)) for call in (first, second)] == [1, 1]
+        assert [in_thread(lambda call=call: list(call)) for call in (first, second)] == [[2], [2]]
+        assert in_thread(torch.get_num_threads) == before + 1
+    finally:
+        torch.set_num_threads(before)

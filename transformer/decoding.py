@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -108,13 +109,37 @@ def by_threads(work: Callable[[Item], Result], items: Sequence[Item], at_once: i
 
     An exception in `work` is raised here, and items not yet begun are left undone.
     """
-    before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (threads,))
-    try:
-        yield from pool.map(work, items)
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)  # new threads inherit the number that was set last
+    with THREADS:
+        pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (threads,))
+        try:
+            yield from pool.map(work, items)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class ThreadsOfTorch:
+    """A context after which torch has the number of threads that it had before.
+
+    A thread inherits the number that was set last in any thread. Of contexts that overlap, the last one to end restores
+    the number from before the first one.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.open, self.before = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.before = self.before if self.open else torch.get_num_threads()
+            self.open += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.open -= 1
+            if not self.open:
+                torch.set_num_threads(self.before)
+
+
+THREADS = ThreadsOfTorch()
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:
