@@ -10,12 +10,11 @@ the median of target tokens per second over the rounds, the speed of ours in the
 reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
 Batches are sorted by length. Ours are those of pipeline.decode. Those of the peers have the same size on a GPU and at most
-`PEERS` pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does
-our decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many
-threads. It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. The
-process of all systems keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by
-default, which suits generate. With fewer than 8 `--threads`, each
-thread of our decoder has only one OpenMP thread.
+`PEERS` pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our decoder, but at most
+4 batches at once. generate has no such mode, so it is also measured with calls from as many threads. It does not sort
+sentences itself, so it is also measured on batches of 32 lines in the order of the text. The process of all systems keeps
+the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by default, which suits generate. With
+fewer than 8 `--threads`, each thread of our decoder has only one OpenMP thread.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
@@ -26,6 +25,7 @@ import dataclasses
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -105,15 +105,17 @@ class Task:
         systems, reasons = available(chosen, model, config, self.sources[:1])
         count, tokens = len(self.sources), max(1, config.batch_tokens // config.beam)
         lengths, device = [len(source) for source in self.sources], model.embedding.device
-        own = batches_by_length(lengths, tokens, at_once(device, config.threads))
         most = tokens if device.type == "cuda" else min(tokens, PEERS // config.beam)
         by_length = batches_by_length(lengths, most)
-        in_order = [list(range(start, min(start + 32, count))) for start in range(0, count, 32)]
+        others = {
+            "ours": batches_by_length(lengths, tokens, at_once(device, config.threads)),
+            IN_ORDER: [list(range(start, min(start + 32, count))) for start in range(0, count, 32)],
+        }
         speeds: dict[System, list[float]] = {system: [] for system in systems}
         results: dict[System, Batch] = {}
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
-                batches = own if system[0] == "ours" else in_order if system[0] == IN_ORDER else by_length
+                batches = others.get(system[0], by_length)
                 # The first round is a warm-up on the first and the last batch: by length, the longest and the shortest.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
@@ -174,11 +176,8 @@ def options() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     from benchmarks.decoding import compare  # another process may not find what this one calls __main__
 
-    process = Process(ours=False)
-    try:
+    with closing(Process(ours=False)) as process:
         process.do(compare, arguments)
-    finally:
-        process.end()
 
 
 def compare(arguments: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -120,11 +121,8 @@ def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list
 
 def of_peer(study: Study, say: Callable[[Point], None]) -> list[Point]:
     """The curve of the peer, trained in a process of its own."""
-    process = Process(ours=False)
-    try:
+    with closing(Process(ours=False)) as process:
         return process.do(peer, study, say)
-    finally:
-        process.end()
 
 
 def peer(study: Study, say: Callable[[Point], None]) -> list[Point]:

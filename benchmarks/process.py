@@ -28,5 +28,5 @@ class Process:
         """The result of the function. Raises what it raises."""
         return self.pool.submit(function, *arguments).result()
 
-    def end(self) -> None:
+    def close(self) -> None:
         self.pool.shutdown()

@@ -295,7 +295,7 @@ def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> Non
     if arguments.profile:
         processes[first].do(profile)
     for process in processes.values():
-        process.end()  # frees the memory for the next shape
+        process.close()  # frees the memory for the next shape
 
 
 def options() -> argparse.ArgumentParser:

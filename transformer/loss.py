@@ -5,6 +5,7 @@ Shapes: N target tokens without padding, P pairs of rows of R-Drop, D d_model, V
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -58,8 +59,6 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
-            if compiles(device):
-                torch._dynamo.mark_static(logits, 1)  # the kernels then load several logits at a time
             likelihood, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
             loss -= likelihood
             if gradients and logits_gradient is not None:
@@ -81,7 +80,13 @@ def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tup
     if not compiles(device):
         return likelihood_and_gradient
     specialise_floats()
-    return torch.compile(likelihood_and_gradient, dynamic=True)
+    compiled = torch.compile(likelihood_and_gradient, dynamic=True)
+
+    def computed(logits_NV: Tensor, *others: Any) -> tuple[Tensor, Tensor | None]:
+        torch._dynamo.mark_static(logits_NV, 1)  # the kernels then load several logits at a time
+        return compiled(logits_NV, *others)
+
+    return computed
 
 
 def likelihood_and_gradient(
