@@ -1,8 +1,9 @@
 """Data parallel training: two processes train the same model as one, stop together, and end if one is killed."""
 
 import contextlib
-import gc
+import importlib
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,7 @@ from pipeline.settings.params import load
 from pipeline.training import workers
 from pipeline.workflow import stage
 from tests.imports import ROOT
-from transformer import gradients, parallel, perplexity
+from transformer import parallel
 from transformer.binarised import id_type, write_description, write_side
 from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
@@ -133,9 +135,9 @@ def worker(
     model: ModelConfig,
     port: int,
     until: int | None,
-    disturb: Callable[[Trainer], None],
+    disturb: Callable[[Trainer], object],
 ) -> None:
-    """One of two workers. They are forked, because starting Python and torch takes longer than the training."""
+    """One of two workers."""
     parallel.BUCKET = 4000  # so that there are several buckets
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     parallel.GradientSum = Watched
@@ -152,14 +154,19 @@ def train_by_two(
     config: TrainingConfig,
     model: ModelConfig,
     until: int | None = None,
-    disturb: Callable[[Trainer], None] = lambda trainer: None,
+    disturb: Callable[[Trainer], object] = id,  # changes nothing
 ) -> None:
-    """`disturb` changes the second worker's trainer before it runs."""
+    """`disturb` changes the second worker's trainer before it runs.
+
+    The workers are forks of a server process that has imported torch, which saves the time of the import. They are not
+    forks of this process: if one of its threads ends during the fork, the child can wait for ever for a lock of MKL.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    # Frees the process group of an earlier test. A forked child that freed it would wait for threads of the parent.
-    gc.collect()
-    start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="fork")
+    multiprocessing.set_forkserver_preload(
+        ["pipeline.training.workers", "pytest", "ruamel.yaml", "transformer.training"]
+    )
+    start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="forkserver")
 
 
 def same(folder: Path, other: Path) -> None:
@@ -244,7 +251,7 @@ def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_rig
     """Memory runs out in one worker before a bucket is sent, so the step is repeated with smaller parts."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-    train_by_two(tmp_path / "two", config, settings(), disturb=lambda trainer: fail_once(trainer, 2))
+    train_by_two(tmp_path / "two", config, settings(), disturb=partial(fail_once, step=2))
     same(tmp_path / "two", tmp_path / "one")
 
 
@@ -261,29 +268,26 @@ def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path
         trainer.run(lambda record: None, lambda: False)
 
 
+def short_of_15_tokens(trainer: Trainer, module: str) -> None:
+    trainer.accumulation.warn = lambda text: None
+    short_of_memory(pytest.MonkeyPatch(), 15, torch.OutOfMemoryError, importlib.import_module(module))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [gradients, perplexity])
+@pytest.mark.parametrize("module", ["transformer.gradients", "transformer.perplexity"])
 def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
-    tmp_path, monkeypatch, settings, training_settings, module
+    tmp_path, settings, training_settings, module
 ):
     config = training_settings(batch_tokens=150, micro_batch_tokens=40)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-
-    def disturb(trainer):
-        trainer.accumulation.warn = lambda text: None
-        short_of_memory(monkeypatch, 15, torch.OutOfMemoryError, module)
-
-    train_by_two(tmp_path / "two", config, settings(), disturb=disturb)
+    train_by_two(tmp_path / "two", config, settings(), disturb=partial(short_of_15_tokens, module=module))
     same(tmp_path / "two", tmp_path / "one")
 
 
 @pytest.mark.slow
 def test_two_processes_resume_exactly_after_memory_ran_out_in_one(tmp_path, settings, training_settings):
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
-
-    def disturb(trainer):
-        fail_once(trainer, 2, backward=False)
-
+    disturb = partial(fail_once, step=2, backward=False)
     train_by_two(tmp_path / "whole", config, settings(dropout=0.3), disturb=disturb)
     train_by_two(tmp_path / "parts", config, settings(dropout=0.3), 6, disturb)
     train_by_two(tmp_path / "parts", config, settings(dropout=0.3))
