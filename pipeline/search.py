@@ -27,7 +27,7 @@ from pipeline.settings.params import load, section
 from pipeline.settings.searches import Search, search, trial_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import outcome, workspace
-from pipeline.training.trials import Trial, Trials
+from pipeline.training.trials import Trial, Trials, written
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
@@ -195,11 +195,14 @@ def main(arguments: argparse.Namespace) -> int:
         for part in ("train", "dev"):
             open_binarised(arguments.data, part, vocabulary_sha256=vocabulary)
         others(place)
+        if chosen.config.metric == "dev_bleu":
+            for form in ("normalised", "raw"):
+                EvaluationSet.open(arguments.dev).lines(form)
         trials = Trials(place / "trials.db", chosen)
         stop = train.Interruption(options.time_limit_minutes)
         searcher = Searcher(name, chosen, params, arguments, options, place, trials, stop)
         searcher.write()
-        with tracking.following_search(name, place / RESULT):
+        with tracking.following_search(name, place / RESULT), written(place / "trials.db"):
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED

@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -306,6 +308,30 @@ def test_each_of_several_threads_gets_a_batch_unless_batches_are_small():
     assert [len(batch) for batch in batches_by_length([20] * 400, 4096, 2)] == [100] * 4
     assert [len(batch) for batch in batches_by_length([20] * 60, 4096, 2)] == [51, 9]
     assert [len(batch) for batch in batches_by_length([20] * 400, 600, 2)] == [30] * 13 + [10]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_the_batches_that_are_being_decoded(model, decoding_settings, monkeypatch, threads):
+    """Every step waits, so the search of 1,000 steps would take 20 seconds."""
+    begun = threading.Event()
+
+    def slow(step, *arguments):
+        begun.set()
+        time.sleep(0.02)
+        return torch.zeros(1, arguments[0].shape[1], len(model.embedding))
+
+    monkeypatch.setattr("transformer.decoders.steps.ModelStep.__call__", slow)
+    monkeypatch.setattr("transformer.decoders.steps.ModelStep.hidden_BKD", None, raising=False)
+
+    def interrupt(*_):
+        begun.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("concurrent.futures.Future.result", interrupt)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(translate_batches(model, [[[5, 6]]] * 4, decoding_settings(threads=threads, extra_length=1000)))
+    assert time.monotonic() - started < 10
 
 
 def test_overlapping_calls_leave_the_number_of_threads_as_it_was():

@@ -21,7 +21,7 @@ import torch
 from ruamel.yaml import YAML
 from test_data import Pairs
 from test_training import REFUSED, build, short_of_memory
-from torch.multiprocessing import start_processes
+from torch.multiprocessing import ProcessRaisedException, start_processes
 
 from pipeline.settings.params import load
 from pipeline.training import workers
@@ -213,6 +213,24 @@ def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, tr
     else:
         build(tmp_path / "parts", config, settings()).run(lambda record: None, lambda: False)
     same(tmp_path / "parts", tmp_path / "whole")
+
+
+def at_another_step(trainer: Trainer) -> None:
+    trainer.state.step = 5
+
+
+@pytest.mark.slow
+def test_workers_that_resume_at_different_steps_end_with_an_error(tmp_path, settings, training_settings):
+    with pytest.raises(ProcessRaisedException, match="the workers resume at different steps, 0 to 5"):
+        train_by_two(tmp_path, training_settings(), settings(), disturb=at_another_step)
+
+
+@pytest.mark.parametrize("device, missing", [("cpu", "MASTER_PORT"), ("cuda", "MASTER_PORT, LOCAL_RANK")])
+def test_an_incomplete_environment_of_a_worker_is_named(monkeypatch, device, missing):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.setenv(name, "1")
+    with pytest.raises(UserError, match=f"RANK and WORLD_SIZE are set, but not {missing};"), workers.joined(device):
+        pass
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
 from pipeline.tracking.searches import mirror_search
-from pipeline.training.trials import STARTUP, Trials
+from pipeline.training.trials import STARTUP, Trials, written
 from tests import forked, in_process
 from tests.browser import pictures
 from tests.imports import ROOT
@@ -200,6 +200,16 @@ def test_a_damaged_file_of_trials_is_named(params, tmp_path):
         Trials(tmp_path / "trials.db", search(params, "small"))
 
 
+def test_a_file_of_trials_that_cannot_be_written_is_an_error_in_one_line(params, tmp_path):
+    trials = Trials(tmp_path / "trials.db", search(params, "small"))
+    trial = next(trials.remaining())
+    trials.study._storage._backend.engine.dispose()
+    (tmp_path / "trials.db").write_bytes(b"no database, " * 100)
+    cannot = pytest.raises(OSError, match=r"trials\.db cannot be written: .*file is not a database$")
+    with cannot, written(tmp_path / "trials.db"):
+        trial.report(5, 1.0, 0.5)
+
+
 def test_a_higher_dev_bleu_is_better(params, tmp_path):
     params["searches"]["small"] |= {"metric": "dev_bleu"}
     trials = Trials(tmp_path / "trials.db", search(params, "small"))
@@ -340,6 +350,12 @@ def test_damaged_data_end_a_search_before_its_first_trial(corpus, tmp_path):
     path.unlink()
     path.write_bytes(damaged)
     assert "train.target.ids.npy is not the file that binarise wrote" in folder.run(status=1)
+    folder = Folder(corpus, tmp_path / "bleu", metric="dev_bleu")
+    path = folder.root / "data/sets/demo-dev/raw.de"
+    shorter = path.read_bytes().splitlines(keepends=True)[1:]
+    path.unlink()
+    path.write_bytes(b"".join(shorter))
+    assert "raw.de" in folder.run(status=1)
     assert not list(folder.root.glob("work/searches/small/*/trials.db"))
 
 

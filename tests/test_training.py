@@ -479,7 +479,7 @@ def test_freed_memory_is_kept_for_the_next_allocation():
 
 
 def test_out_of_memory_is_told_from_other_errors():
-    for allocate in (lambda: torch.empty(2**58), lambda: np.empty(2**50)):
+    for allocate in (lambda: torch.empty(2**58), lambda: torch.empty(2**32, 2**32), lambda: np.empty(2**50)):
         with pytest.raises((RuntimeError, MemoryError)) as raised:
             allocate()
         assert out_of_memory(raised.value)

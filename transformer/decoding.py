@@ -61,14 +61,22 @@ def model_in(precision: str, model: Transformer) -> Transformer:
 
 
 @torch.inference_mode()
-def search(models: Sequence[Transformer], job: Job, decoder: Decoder, extra_length: int, n_best: int) -> Searched:
+def search(
+    models: Sequence[Transformer],
+    job: Job,
+    decoder: Decoder,
+    extra_length: int,
+    n_best: int,
+    stop: threading.Event | None = None,
+) -> Searched:
     """At most `n_best` translations of each sentence, each of at most source length + `extra_length` tokens.
 
-    Several models are an ensemble. The precision is that of the models' weights.
+    Several models are an ensemble. The precision is that of the models' weights. Raises CancelledError after another
+    thread has set `stop`.
     """
     if not job.sources:
         return Searched([], 0)
-    batch = Batch(models, job.sources, job.numbers, extra_length)
+    batch = Batch(models, job.sources, job.numbers, extra_length, stop)
     with kernels(batch.device):
         found = decoder.search(batch, n_best)
     return Searched(found, batch.calls)
@@ -81,12 +89,12 @@ def search_batches(
 
     On a CPU several batches are decoded concurrently and share the `threads`.
     """
-    number = at_once(models[0].embedding.device, config.threads)
+    number, stop = at_once(models[0].embedding.device, config.threads), threading.Event()
 
     def work(job: Job) -> Searched:
-        return search(models, job, decoder, config.extra_length, n_best)
+        return search(models, job, decoder, config.extra_length, n_best, stop)
 
-    return by_threads(work, jobs, number, config.threads // number)
+    return by_threads(work, jobs, number, config.threads // number, stop.set)
 
 
 def translate_batches(
@@ -104,16 +112,24 @@ def translate(model: Transformer, sources: Sequence[Sequence[int]], config: Deco
     return [translations[0] for translations in found.translations]
 
 
-def by_threads(work: Callable[[Item], Result], items: Sequence[Item], at_once: int, threads: int) -> Iterator[Result]:
+def by_threads(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    at_once: int,
+    threads: int,
+    stop: Callable[[], object] = lambda: None,
+) -> Iterator[Result]:
     """The results of `work` in the order of the items, `at_once` of them concurrently, each with `threads` torch threads.
 
-    An exception in `work` is raised here, and items not yet begun are left undone.
+    An exception in `work` is raised here. At the end, also after an exception or Ctrl-C, `stop` is called to end the work
+    that other threads are doing, and items not yet begun are left undone.
     """
     with THREADS:
         pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (threads,))
         try:
             yield from pool.map(work, items)
         finally:
+            stop()
             pool.shutdown(cancel_futures=True)
 
 

@@ -9,15 +9,15 @@ import torch
 from transformer.config.reading import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
-NO_MEMORY = ("you tried to allocate", "out of memory", "_STATUS_ALLOC_FAILED")
+NO_MEMORY = ("you tried to allocate", "out of memory", "_STATUS_ALLOC_FAILED", "Storage size calculation overflowed")
 
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether `error` reports a failed allocation.
 
     Torch on a GPU and numpy have exception classes for this. The other errors are recognised by their text: those of torch
-    on the CPU ("you tried to allocate"), those of CUDA and NCCL ("out of memory"), and those of its libraries, such as
-    CUBLAS_STATUS_ALLOC_FAILED.
+    on the CPU ("you tried to allocate"; "Storage size calculation overflowed" for more than 2**63 bytes), those of CUDA
+    and NCCL ("out of memory"), and those of its libraries, such as CUBLAS_STATUS_ALLOC_FAILED.
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True

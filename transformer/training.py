@@ -81,6 +81,12 @@ class Trainer:
         state, config = self.state, self.config
         state.model.train()
         self.workers.watch(state.model)
+        highest, lowest = self.workers.highest(state.step, -state.step)
+        if highest + lowest:
+            raise UserError(
+                f"the workers resume at different steps, {int(-lowest)} to {int(highest)}; "
+                "the folder work/ has to be the same for all of them"
+            )
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         while not self.finished():
             self.advance()

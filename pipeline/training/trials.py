@@ -9,10 +9,12 @@ median of the completed trials at the same fraction of the budget, or if its tra
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -83,6 +85,15 @@ class Trials:
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         found = optuna.importance.get_param_importances(counted, evaluator=evaluator)
         return {name: round(value, 6) for name, value in found.items() if math.isfinite(value)}
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Raises OSError if Optuna cannot write the file of its study, for example on a full disk."""
+    try:
+        yield
+    except StorageInternalError as error:
+        raise OSError(f"{path} cannot be written: {getattr(error.__cause__, 'orig', error)}") from None
 
 
 class Trial:

@@ -36,6 +36,11 @@ def joined(device: str) -> Iterator[Workers]:
     if not launched():
         yield SINGLE_PROCESS
         return
+    needed = ["MASTER_ADDR", "MASTER_PORT", *(["LOCAL_RANK"] if device == "cuda" else [])]
+    if missing := [name for name in needed if name not in os.environ]:
+        raise UserError(
+            f"RANK and WORLD_SIZE are set, but not {', '.join(missing)}; start workers with torchrun, or unset both"
+        )
     if device == "cuda":
         place, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if place >= gpus:

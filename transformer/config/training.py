@@ -44,7 +44,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         sizes = ("steps", "batch_tokens", "micro_batch_tokens", "max_length", "warmup", "lr_scale", "epsilon")
         for key in (*sizes, "checkpoint_every", "keep", "evaluate_every", "log_every"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a number above 0 is expected")
+            valid = 0 < getattr(self, key) < 2**31
+            require(valid, key, getattr(self, key), "a number above 0 and below 2**31 is expected")
         require_threads(self.threads)
         require_seed(self.seed)
         require(self.patience >= 0, "patience", self.patience, "0 (off) or a whole number above it is expected")

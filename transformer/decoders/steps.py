@@ -5,7 +5,9 @@ V vocabulary.
 """
 
 import math
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,7 +46,7 @@ class Batch:
 
     `sources` are ids without EOS. `numbers` has the number of each sentence in its set: random numbers depend on it and
     not on the batch. A translation has at most `extra_length` tokens more than its source, EOS included (`limits`).
-    `calls` counts the prefixes that the models have scored.
+    `calls` counts the prefixes that the models have scored. Once `stop` is set, the next step raises CancelledError.
     """
 
     def __init__(
@@ -53,8 +55,9 @@ class Batch:
         sources: Sequence[Sequence[int]],
         numbers: Sequence[int],
         extra_length: int,
+        stop: threading.Event | None = None,
     ) -> None:
-        self.models, self.numbers = models, numbers
+        self.models, self.numbers, self.stop = models, numbers, stop
         self.device = models[0].embedding.device
         self.source_BS = pad([[*source, EOS] for source in sources]).to(self.device)
         self.limits = [len(source) + extra_length for source in sources]
@@ -91,6 +94,8 @@ class Counted:
         self.batch, self.parts = batch, parts
 
     def __call__(self, tokens_BK: Tensor, *places: Tensor) -> Tensor:
+        if self.batch.stop and self.batch.stop.is_set():
+            raise CancelledError
         self.batch.calls += tokens_BK.numel()
         logits_BKV = mean_of([part(tokens_BK, *places) for part in self.parts])
         self.hidden_BKD = self.parts[0].hidden_BKD
