@@ -146,9 +146,7 @@ def random_task(shape: str, sentences: int, rounds: int) -> tuple[Transformer, T
     return model, Task(f"{shape}, random", sources, rounds, lambda _: "–")
 
 
-def text_task(
-    folder: Path, text: Path, reference: Path | None, sentences: int, rounds: int
-) -> tuple[Transformer, Task]:
+def text_task(folder: Path, text: Path, reference: Path | None, sentences: int, rounds: int) -> tuple[Transformer, Task]:
     model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
     vocabulary = Vocabulary(folder / "vocabulary.model")
     pairs = list(zip(*(read_lines(path)[:sentences] for path in (text, reference or text)), strict=True))

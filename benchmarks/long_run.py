@@ -34,9 +34,7 @@ def trainer(folder: Path, steps: int) -> Trainer:
     model = section(params, "models", "base", "model", ModelConfig)
     model = dataclasses.replace(model, N=1, d_model=16, d_ff=32, h=2, d_k=8, d_v=8)
     config = section(params, "models", "base", "training", TrainingConfig)
-    config = dataclasses.replace(
-        config, batch_tokens=200, micro_batch_tokens=200, max_length=200, threads=1, warmup=1000
-    )
+    config = dataclasses.replace(config, batch_tokens=200, micro_batch_tokens=200, max_length=200, threads=1, warmup=1000)
     config = dataclasses.replace(config, steps=steps, checkpoint_every=100, log_every=100, evaluate_every=500)
     config = dataclasses.replace(config, patience=10**9)  # every checkpoint's weights are written
     torch.set_num_threads(config.threads)

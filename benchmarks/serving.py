@@ -146,9 +146,7 @@ def rows(system: str, port: int, texts: list[str]) -> Iterator[str]:
 def main(arguments: argparse.Namespace) -> None:
     texts = [line for line in read_lines(arguments.text)[: arguments.sentences] if line]
     print(f"{processor()}, {arguments.threads} threads, {arguments.precision}\n")
-    print(
-        "| system | clients | sentences/s | of 1 client | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True
-    )
+    print("| system | clients | sentences/s | of 1 client | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True)
     for system in SYSTEMS:
         with server(system, arguments.model, arguments.precision, arguments.threads) as port:
             for row in rows(system, port, texts):

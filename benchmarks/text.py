@@ -97,9 +97,7 @@ def measured(command: list[str], folder: Path) -> tuple[Cost, str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with (
         tempfile.TemporaryFile("w+") as errors,
-        subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as child,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True) as child,
     ):
         assert child.stdout is not None  # a pipe
         output = child.stdout.read()

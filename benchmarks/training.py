@@ -260,9 +260,7 @@ def profile() -> None:
     """Print where the time of a step goes. On a CPU with one thread, as torch's profiler follows only this thread."""
     if (ours := entry.gradients) and ours.device.type == "cpu":
         torch.set_num_threads(1)
-        entry.gradients = Gradients(
-            ours.model, dataclasses.replace(ours.config, threads=1), ours.device, ours.precision
-        )
+        entry.gradients = Gradients(ours.model, dataclasses.replace(ours.config, threads=1), ours.device, ours.precision)
     print_profile(entry.turn, len(entry.batches), entry.device)
 
 

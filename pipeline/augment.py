@@ -124,9 +124,7 @@ def main(arguments: argparse.Namespace) -> None:
     chosen, codes = back_translation(params, name), languages(params, name)
     config = section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
-    sets = {
-        part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")
-    }
+    sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}
     paths = find_sets(arguments.synthetic, codes, ("train",))["train"]
     synthetic = Synthetic(paths, chosen.tagged, WordTable(vocabulary, config.threads), config)
     different, made = len(sets["train"]) // sets["train"].segmentations, len(synthetic)

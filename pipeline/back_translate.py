@@ -30,9 +30,7 @@ from transformer.files import atomic_folder, write_json, write_lines
 from transformer.translator import Translator
 
 
-def work(
-    translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig
-) -> dict[str, Any]:
+def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], config: NormaliseConfig) -> dict[str, Any]:
     """Write the pairs of translations and text to the two `paths`. Returns the counts."""
     lines = read_lines(text)
     with Progress(total=len(lines), unit="sentence") as bar:

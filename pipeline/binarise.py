@@ -85,6 +85,4 @@ def report_of(description: dict) -> dict:
 
 
 if __name__ == "__main__":
-    stage.script(
-        main, "binarise", __doc__, "text vocabulary out report", corpus="a name under `corpora` in params.yaml"
-    )
+    stage.script(main, "binarise", __doc__, "text vocabulary out report", corpus="a name under `corpora` in params.yaml")

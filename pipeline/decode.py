@@ -86,9 +86,7 @@ def translated(translator: Translator, lines: list[str], name: str) -> list[Tran
         return translator.translate(lines, name, bar.update)
 
 
-def work(
-    last: Translator, average: Translator, sets: dict[str, EvaluationSet], out: Path
-) -> dict[str, dict[str, float]]:
+def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], out: Path) -> dict[str, dict[str, float]]:
     """Write all outputs into `out`. Returns the seconds and the speed (pieces per second) of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
     perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}

@@ -21,9 +21,7 @@ from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
 
 
-def analytic(
-    config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1
-) -> dict[str, Any]:
+def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1) -> dict[str, Any]:
     """Count the operations of a training (transformer/flops.py). Returns the entry `analytic` of flops.json.
 
     `lengths` sums over the pairs of all `steps` steps. A step passes each pair through the model `passes` times.

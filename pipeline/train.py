@@ -80,9 +80,7 @@ def trainer(
         )
     batches = batches_of(train_set, config, train_set.segmentations)
     if not len(batches):
-        raise UserError(
-            f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)"
-        )
+        raise UserError(f"{data}: no training pair is within max_length {config.max_length} (of {len(train_set)} pairs)")
     if batches.left_out:
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
@@ -195,9 +193,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         workspace.remove(place)
         if others := workspace.unfinished(run):
             remedy = f"`python -m pipeline.commands.adopt {run} --anew` removes them"
-            tell(
-                f"{workspace.WORK / run} still holds unfinished trainings with other settings ({len(others)}); {remedy}"
-            )
+            tell(f"{workspace.WORK / run} still holds unfinished trainings with other settings ({len(others)}); {remedy}")
     return 0
 
 

@@ -82,9 +82,7 @@ class Built:
     def differing(self, stage: str) -> tuple[list[str], list[str]]:
         """The files of the stage that differ from the undisturbed run, and those of them that exist."""
         now, then = content(self.project, stage), content(Project(self.kept), stage)
-        return [name for name in now | then if now.get(name) != then.get(name)], [
-            n for n in now if now[n] != then.get(n)
-        ]
+        return [name for name in now | then if now.get(name) != then.get(name)], [n for n in now if now[n] != then.get(n)]
 
     def step_reached(self) -> int:
         """The step of the state that an unfinished training has saved, or 0."""

@@ -173,9 +173,7 @@ class Slurm:
 
     def run(self, *command: str) -> str:
         """Run a Slurm command. Returns its output."""
-        done = subprocess.run(
-            command, env={**os.environ, **self.environment}, text=True, capture_output=True, check=False
-        )
+        done = subprocess.run(command, env={**os.environ, **self.environment}, text=True, capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
         return done.stdout.strip()

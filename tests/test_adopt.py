@@ -106,9 +106,7 @@ def test_a_second_word_is_added_to_the_first_while_the_outputs_are_the_same(proj
 def test_a_module_that_is_renamed_passes_without_a_word(project):
     old, new = "transformer/optimisation.py", "transformer/config/steps.py"
     shutil.move(project.root / old, project.root / new)
-    project.edit(
-        "transformer/training.py", "from transformer.optimisation import", "from transformer.config.steps import"
-    )
+    project.edit("transformer/training.py", "from transformer.optimisation import", "from transformer.config.steps import")
     modules = ("transformer/config/training.py", "transformer/config/vocabulary.py", "transformer/data.py")
     after = "\n".join(f"        - {module}" for module in modules)  # only train and search have these three lines
     path = project.root / "dvc.yaml"

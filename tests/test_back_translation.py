@@ -256,9 +256,7 @@ def test_the_chosen_lines_are_those_of_a_slice(fetched, skip, first, end):
 
 @pytest.mark.parametrize(("skip", "first"), [(3, None), (9, 1), (1, 3)])
 def test_too_few_lines_are_refused_with_their_number(fetched, skip, first):
-    with pytest.raises(
-        UserError, match=rf"more.de.gz: {max(3 - skip, 0)} lines are left after skip: {skip}; at least "
-    ):
+    with pytest.raises(UserError, match=rf"more.de.gz: {max(3 - skip, 0)} lines are left after skip: {skip}; at least "):
         fetched(b"a\nb\nc\n", skip, first)
 
 
@@ -335,9 +333,7 @@ def mixed(words, tmp_path, params):
         counts = mix(sets, Synthetic(paths, tag, words, config), lines, tmp_path)
         found = []
         for name in ("train", "dev"):
-            ids, offsets = (
-                {s: np.load(tmp_path / f"{name}.{s}.{part}.npy") for s in SIDES} for part in ("ids", "offsets")
-            )
+            ids, offsets = ({s: np.load(tmp_path / f"{name}.{s}.{part}.npy") for s in SIDES} for part in ("ids", "offsets"))
             found.append({s: [ids[s][a:b].tolist() for a, b in pairwise(offsets[s])] for s in SIDES})
             assert counts[name]["pairs"] == len(offsets["source"]) - 1
             assert [counts[name][f"{s}_tokens"] for s in SIDES] == [len(ids[s]) for s in SIDES]
@@ -480,9 +476,7 @@ def test_the_graph_is_the_one_that_readme_draws(project):
 
 
 def test_a_circle_stops_both_tools_before_anything_runs(project):
-    project.edit(
-        "params.yaml", "  reverse: {corpus: turned, model: tiny}\n", "  reverse: {corpus: demo-bt, model: tiny}\n"
-    )
+    project.edit("params.yaml", "  reverse: {corpus: turned, model: tiny}\n", "  reverse: {corpus: demo-bt, model: tiny}\n")
     project.edit("params.yaml", "    corpus: demo\n    run: reverse\n", "    corpus: turned\n    run: augmented\n")
     printed = project.run("snakemake", "--cores", "2", status=1)
     assert "params.yaml: back_translations.demo-bt.run: " in printed and "Traceback" not in printed
@@ -516,9 +510,7 @@ def made(tmp_path_factory):
     of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
     params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
     params["back_translations"] = {"own-bt": entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})}
-    params["decodings"] = {
-        name: {"model": "forward/average", "set": "own-test", **DECODINGS[name]} for name in DECODINGS
-    }
+    params["decodings"] = {name: {"model": "forward/average", "set": "own-test", **DECODINGS[name]} for name in DECODINGS}
     params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
     params["reverse_values"] = {"source": VALUE}
     params["corpora_in_use"] = ["own", "turned"]

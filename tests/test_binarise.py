@@ -132,9 +132,7 @@ def test_a_file_without_its_last_line_end_is_read_whole(folder):
     assert run_binarise() == expected
 
 
-@pytest.mark.parametrize(
-    ("number", "line"), [(1, b"\xff"), (2, b"ein \xc3"), (9, b"\x80"), (len(SOURCE), b"\xed\xa0\x80")]
-)
+@pytest.mark.parametrize(("number", "line"), [(1, b"\xff"), (2, b"ein \xc3"), (9, b"\x80"), (len(SOURCE), b"\xed\xa0\x80")])
 def test_a_line_that_is_not_utf8_is_refused_by_its_number(folder, monkeypatch, number, line):
     monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 200)
     path, before = Path("text/train.de"), (Path("vocabulary.model").read_bytes(), run_binarise())
@@ -283,9 +281,7 @@ def test_the_vocabulary_is_learnt_from_the_sampled_training_pairs_only(folder):
 
 def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_its_key(folder):
     write_params(pieces=50_000)
-    with pytest.raises(
-        UserError, match=r"^text: params.yaml: corpora.c.vocabulary.pieces: 50000 .* at most \d+ pieces"
-    ):
+    with pytest.raises(UserError, match=r"^text: params.yaml: corpora.c.vocabulary.pieces: 50000 .* at most \d+ pieces"):
         run_learn_bpe()
 
 

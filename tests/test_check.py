@@ -128,10 +128,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(params):
         else:
             takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
             kinds = (
-                SAMPLES.keys()
-                - {kind}
-                - (NUMBERS if takes_any_number else set())
-                - ({type(None)} if optional else set())
+                SAMPLES.keys() - {kind} - (NUMBERS if takes_any_number else set()) - ({type(None)} if optional else set())
             )
         for wrong in kinds:
             message = refused(params, path, SAMPLES[wrong])

@@ -32,9 +32,7 @@ class Payload:
 def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
     """The bytes are those of the header and of the weights."""
     path = tmp_path / "step-00000003.safetensors"
-    write_tensors(
-        path, {"w": torch.arange(6.0).reshape(2, 3), "half": torch.ones((), dtype=torch.bfloat16)}, {"step": 3}
-    )
+    write_tensors(path, {"w": torch.arange(6.0).reshape(2, 3), "half": torch.ones((), dtype=torch.bfloat16)}, {"step": 3})
     good = path.read_bytes()
     flipped = [good[:at] + bytes([good[at] ^ 1 << at % 8]) + good[at + 1 :] for at in range(len(good))]
     for content in [*flipped, *(good[:length] for length in range(0, len(good), 10))]:

@@ -44,9 +44,7 @@ READS_NOTHING |= {"benchmarks.gpu.__main__"}  # test_gpu tests its errors
 
 def started(folder: str) -> set[str]:
     """The modules of a folder that are commands."""
-    paths = [
-        path for path in (ROOT / folder).rglob("*.py") if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
-    ]
+    paths = [path for path in (ROOT / folder).rglob("*.py") if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
     return {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths}
 
 
@@ -88,9 +86,7 @@ def test_a_process_of_its_own_prints_the_same_line(command, tmp_path):
 
 
 def test_the_commands_are_listed_and_the_readme_names_each():
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline.commands"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "pipeline.commands"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = re.findall(r"^python -m (\S+)  +[A-Z].*[.?:!]$", done.stdout, re.MULTILINE)
     assert names == sorted(started("pipeline/commands") - {"pipeline.commands.__main__"})
     (line,) = re.findall(r"^    commands/ .*: (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -111,9 +111,7 @@ def test_params_yaml_has_to_state_every_setting(params):
 def test_a_model_of_newer_code_is_refused_as_such(old_model):
     content = read_json(old_model / "settings.json")
     write_json(old_model / "settings.json", content | {"model": content["model"] | {"rotary": True}})
-    with pytest.raises(
-        UserError, match=r"settings\.json: model: unknown settings \['rotary'\].* made by newer code"
-    ) as e:
+    with pytest.raises(UserError, match=r"settings\.json: model: unknown settings \['rotary'\].* made by newer code") as e:
         load_model(old_model / "model.safetensors", torch.device("cpu"))
     assert "\n" not in str(e.value)
 

@@ -31,9 +31,7 @@ class Pairs:
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])
 def test_an_epoch_takes_every_pair_once_and_epochs_differ(kind):
     batches = kind(Pairs(), 1, 200, 100)
-    epochs = [
-        [batches.batch(step).tolist() for step in range(e * len(batches), (e + 1) * len(batches))] for e in (0, 1)
-    ]
+    epochs = [[batches.batch(step).tolist() for step in range(e * len(batches), (e + 1) * len(batches))] for e in (0, 1)]
     for epoch in epochs:
         assert sorted(chain(*epoch)) == list(range(500))
     assert epochs[0] != epochs[1]

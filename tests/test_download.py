@@ -220,9 +220,7 @@ def test_the_hub_s_parquet_is_a_second_source_of_the_same_pairs(published, colle
             path = urllib.parse.urlsplit(url).path
             site.files[path], site.faults[path] = data, [Fault(status=503), Fault(after=len(data) // 2)]
     assert [len(of_set) for of_set in urls.values()] == [{"de": 3, "fr": 30}[languages[1]], 1, 1]
-    assert urls["dev"][0].endswith(
-        f"/datasets/wmt/wmt14/resolve/main/{languages[1]}-en/validation-00000-of-00001.parquet"
-    )
+    assert urls["dev"][0].endswith(f"/datasets/wmt/wmt14/resolve/main/{languages[1]}-en/validation-00000-of-00001.parquet")
     written = collect(settings, languages, mirror=site.url())
     assert written == {name: data for name, data in expected.items() if not name.startswith("test_filtered")}
     assert set(json.loads((tmp_path / "checksums.json").read_text())) == {url for some in urls.values() for url in some}
@@ -519,9 +517,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     before = snapshot(tmp_path)
     for corpus in [*NAMES, "own"]:
         with pytest.raises(UserError, match="is not a valid name"):
-            download.main(
-                argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw"), test=pathlib.Path("data/test"))
-            )
+            download.main(argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw"), test=pathlib.Path("data/test")))
     assert snapshot(tmp_path) == before
 
 

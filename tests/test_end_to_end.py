@@ -75,9 +75,7 @@ def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_an
     finished = [match for match in finished if match]
     assert [int(match[1]) for match in finished] == list(range(1, len(OUTPUTS) + 1))
     assert {match[2] for match in finished} == set(OUTPUTS)
-    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"][
-        "bleu-13a"
-    ]
+    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]["bleu-13a"]
     last = "\n".join(lines[-15:])
     assert f"{score['score']:.2f} ({score['low']:.2f} to {score['high']:.2f})" in last
     assert "BLEU" in last and f"reports/{PAGE}" in last

@@ -122,9 +122,7 @@ def test_the_lines_of_python_on_the_card_translate(exported, ours, kind):
     (program,) = re.findall(r"^```python\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
     line = "seven two nine"
     program = program.replace("A sentence.", line)
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=exported[kind], check=True, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=exported[kind], check=True, capture_output=True, text=True)
     assert done.stdout in {f"{[hypothesis.text]}\n" for hypothesis in ours(line, n_best=2)}
     assert "No score of these weights is recorded" in card and "the licence of the data is not recorded" in card
 

@@ -250,9 +250,7 @@ NEEDED = {
     "training": ["steps", *keys(Lengths), "settings", "settings.model", "settings.model.d_model"],
     "corpus": ["vocabulary_size"],
 }
-NOTHING = (
-    st.none() | st.booleans() | st.text(max_size=9) | st.floats() | st.integers(max_value=0) | st.lists(st.just(1))
-)
+NOTHING = st.none() | st.booleans() | st.text(max_size=9) | st.floats() | st.integers(max_value=0) | st.lists(st.just(1))
 OF_NO_USE = NOTHING | st.just({}) | st.just(MISSING)  # invalid for every entry
 FEW = hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 

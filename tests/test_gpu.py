@@ -33,9 +33,7 @@ from transformer.precision import precision_of
 from transformer.vocabulary import Vocabulary
 
 CPU = torch.device("cpu")
-WORDS = [
-    [f"{first}{second}" for first in "bdgk" for second in side] for side in (("a", "ol", "ime"), ("u", "er", "ane"))
-]
+WORDS = [[f"{first}{second}" for first in "bdgk" for second in side] for side in (("a", "ol", "ime"), ("u", "er", "ane"))]
 
 
 def lines(count: int) -> list[str]:
@@ -95,9 +93,7 @@ def test_the_prepared_pairs_are_those_of_the_text(data, texts):
     assert (len(train), len(dev), len(test)) == (300, 40, 20)
     vocabulary = Vocabulary(data / "vocabulary.model")
     for side, path in enumerate(texts[:2]):
-        decoded = vocabulary.decode(
-            [pairs.pair(number)[side].tolist() for pairs in (train, dev) for number in range(40)]
-        )
+        decoded = vocabulary.decode([pairs.pair(number)[side].tolist() for pairs in (train, dev) for number in range(40)])
         text = Path(path).read_text().split("\n")
         assert decoded == text[:40] + text[300:340]
     settings = json.loads((data / shared.SETTINGS).read_text())
@@ -268,18 +264,14 @@ for words in (["--part", "decode"], ["--part", "train"]):
 assert not any(name.startswith("pipeline") for name in sys.modules)
 """
 # What transformer/ imports, and what torch itself requires. Its CUDA build also requires the libraries of CUDA.
-NEEDED = (
-    "torch numpy sentencepiece safetensors typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec"
-)
+NEEDED = "torch numpy sentencepiece safetensors typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec"
 
 
 def start(*words: str, **variables: str) -> subprocess.CompletedProcess:
     """Python on the CPU, also where there is a GPU."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     environment |= variables
-    return subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

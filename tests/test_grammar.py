@@ -507,9 +507,7 @@ def test_more_training_data_leaves_dev_and_test_alone():
 
 def test_the_same_bytes_for_a_seed():
     text = "".join(f"{name}\t{english}\t{german}\n" for name, english, german in generate(SMALL))
-    assert (
-        hashlib.sha256(text.encode()).hexdigest() == "dbc76bd37a8c41486bdf9cfc3df9c7dc91642b5de0768a9e9bc76d7de0c01179"
-    )
+    assert hashlib.sha256(text.encode()).hexdigest() == "dbc76bd37a8c41486bdf9cfc3df9c7dc91642b5de0768a9e9bc76d7de0c01179"
 
 
 @pytest.mark.parametrize(

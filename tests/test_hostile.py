@@ -114,9 +114,7 @@ def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
     counts = json.loads(Path("scores/corpora/own/normalise.json").read_text())["sets"]
     assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 69
     assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
-    assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, (
-        "the long lines are left out"
-    )
+    assert json.loads(Path("scores/run/training.json").read_text())["pairs_left_out"] >= 2, "the long lines are left out"
 
 
 def test_every_line_has_a_translation_and_an_empty_line_an_empty_one(folder):
@@ -137,9 +135,7 @@ def test_the_report_shows_untrusted_text_as_text(folder):
     ("name", "stage", "says"),
     [("dev", "train", "a dev line is .* pieces long"), ("test", "decode", "test average: line 11 is .* pieces long")],
 )
-def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(
-    made, tmp_path, monkeypatch, name, stage, says
-):
+def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(made, tmp_path, monkeypatch, name, stage, says):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for language in LANGUAGES:
@@ -230,9 +226,7 @@ def test_a_damaged_file_is_named_in_one_line_and_nothing_is_executed(folder, sta
         path.write_bytes(good)
     assert path.name in str(raised.value) or str(path.parent) in str(raised.value)
     assert len(str(raised.value)) < 500
-    after = {
-        f: f.read_bytes() for f in folder.rglob("*") if f.is_file() and f != folder / path and "work" not in f.parts
-    }
+    after = {f: f.read_bytes() for f in folder.rglob("*") if f.is_file() and f != folder / path and "work" not in f.parts}
     assert after == {f: content for f, content in outputs.items() if "work" not in f.parts}, (
         "a file was created, changed or removed"
     )

@@ -135,9 +135,7 @@ def test_the_gradients_agree_with_the_connectivity(kind):
     n, k, r = 12, 3, 2
     made, x = layer(kind, 6, k, r), sequence(1, n, 6)
     y = made(x)
-    depends = torch.stack(
-        [torch.autograd.grad(y[0, i].sum(), x, retain_graph=True)[0][0].ne(0).any(-1) for i in range(n)]
-    )
+    depends = torch.stack([torch.autograd.grad(y[0, i].sum(), x, retain_graph=True)[0][0].ne(0).any(-1) for i in range(n)])
     read = reads(kind, n, k, r, 0)
     assert torch.equal(depends, torch.linalg.matrix_power(read.float(), n) > 0 if kind == RECURRENT else read)
 

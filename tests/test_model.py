@@ -167,9 +167,7 @@ def test_sinusoids_grow_past_max_positions_and_learned_positions_share_the_last(
     torch.testing.assert_close(short(source, target), long(source, target))
     learned, longer = (build(settings(max_positions=m, positions="learned")) for m in (4, 12))
     tables = {name: table for name, table in learned.state_dict().items() if name.endswith("table")}
-    state = learned.state_dict() | {
-        name: torch.cat([table, table[-1:].expand(8, -1)]) for name, table in tables.items()
-    }
+    state = learned.state_dict() | {name: torch.cat([table, table[-1:].expand(8, -1)]) for name, table in tables.items()}
     longer.load_state_dict(state)
     torch.testing.assert_close(learned(source, target), longer(source, target))
     assert len(tables) == 2

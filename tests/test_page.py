@@ -477,9 +477,7 @@ def test_the_page_by_the_keyboard_alone(server, translator, tmp_path, width, dar
 
         assert page.value("document.documentElement.scrollWidth") == page.value("innerWidth") == width
         assert page.value("matchMedia('(prefers-color-scheme: dark)').matches") == dark
-        small = (
-            "Math.min(...[...document.querySelectorAll('body *')].map(e => parseFloat(getComputedStyle(e).fontSize)))"
-        )
+        small = "Math.min(...[...document.querySelectorAll('body *')].map(e => parseFloat(getComputedStyle(e).fontSize)))"
         assert page.value(small) >= 11
         assert page.problems == []
 
@@ -503,7 +501,5 @@ def test_markup_in_a_text_stays_text_and_an_error_is_shown(server, tmp_path):
         page.key("Enter")
         page.wait("document.getElementById('notice').textContent.includes('pieces long; at most 50')")
         assert page.value("document.documentElement.scrollWidth") == 400
-        problems = [
-            problem for problem in page.problems if "413" not in problem
-        ]  # the console lists every failed request
+        problems = [problem for problem in page.problems if "413" not in problem]  # the console lists every failed request
         assert problems == []

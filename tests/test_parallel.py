@@ -60,9 +60,7 @@ class Training:
         counts = {"pairs": len(pairs)}
         for side, lines in zip(("source", "target"), pairs.sides):
             encoded = [(np.concatenate(lines), np.array([len(ids) for ids in lines]))]
-            _, counts[f"{side}_tokens"] = write_side(
-                self.folder / "data", f"{name}.{side}", encoded, id_type(VOCABULARY)
-            )
+            _, counts[f"{side}_tokens"] = write_side(self.folder / "data", f"{name}.{side}", encoded, id_type(VOCABULARY))
         return counts
 
     def set(self, processes: int, nodes: int = 1) -> None:
@@ -163,9 +161,7 @@ def train_by_two(
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    multiprocessing.set_forkserver_preload(
-        ["pipeline.training.workers", "pytest", "ruamel.yaml", "transformer.training"]
-    )
+    multiprocessing.set_forkserver_preload(["pipeline.training.workers", "pytest", "ruamel.yaml", "transformer.training"])
     start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="forkserver")
 
 
@@ -263,9 +259,7 @@ def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
     state.model.hidden = hidden
 
 
-def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(
-    tmp_path, settings, training_settings
-):
+def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(tmp_path, settings, training_settings):
     """Memory runs out in one worker before a bucket is sent, so the step is repeated with smaller parts."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)

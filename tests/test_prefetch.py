@@ -43,7 +43,5 @@ def test_a_failing_process_exits():
     """The prefetch thread is busy and has more requests. The process waits for them, then exits."""
     code = "import time\nfrom transformer.prefetch import Prefetch\n"
     code += "Prefetch(lambda step: time.sleep(0.1 * step), 4)(0)\n1 / 0"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and done.stderr.strip().endswith("ZeroDivisionError: division by zero")

@@ -780,8 +780,7 @@ def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(t
     image = f'<img alt="a picture" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
     table = '<table><tr><td style="min-width:{}px">run</td><td data-score>12.5</td></tr></table>'
     boxes = [
-        f'<div role="region" aria-label="{width}" style="overflow:auto">{table.format(width)}</div>'
-        for width in (200, 600)
+        f'<div role="region" aria-label="{width}" style="overflow:auto">{table.format(width)}</div>' for width in (200, 600)
     ]
     path = tmp_path / "index.html"
     path.write_text(f"<!DOCTYPE html><html><body><main>{image}{''.join(boxes)}</main></body></html>")
@@ -794,9 +793,7 @@ def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(t
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
-    assert report.report(params, Known(known(params, tmp_path))) == report.report(
-        params, Known(known(params, tmp_path))
-    )
+    assert report.report(params, Known(known(params, tmp_path))) == report.report(params, Known(known(params, tmp_path)))
 
 
 def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():
@@ -1223,9 +1220,7 @@ def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
     assert (down.source, down.of_run) == ("source 38", "Der <b>Mann") and down.difference < 0
     files = report.report(params, Known(runs, sets=tmp_path / "sets"))
-    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(
-        params, Known(runs, sets=tmp_path / "sets")
-    )
+    assert "demo-deep-pre," in files["paired.csv"] and files == report.report(params, Known(runs, sets=tmp_path / "sets"))
     text = Page(files["index.html"]).text
     assert "Der <b>Mann" in text and "demo-deep-pre against demo-deep: the sentences that differ most" in text
     assert pairs.pairs(params, studies(params, runs), tmp_path / "nowhere") == []
@@ -1302,9 +1297,7 @@ def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path
         write_json(folder / "decoding.json", read_json(folder / "decoding.json") | {"calls": 90})
         write_lines(folder / "translation.txt", translated)
         better = name == "exact"
-        found = [
-            {"log_prob": -1.0 if better and n % 3 == 0 else -2.0, "finished": n < 20 or not better} for n in range(30)
-        ]
+        found = [{"log_prob": -1.0 if better and n % 3 == 0 else -2.0, "finished": n < 20 or not better} for n in range(30)]
         write_json(folder / "sentences.json", found)
     write_json(tmp_path / "decodings/partly/sentences.json", found)  # a file of a decoding that was killed
     of_all = {**params, "decodings": {**lines, "partly": {}}}

@@ -115,9 +115,7 @@ def perfect(scores):
 
     def value(sentence, prefix):
         tokens = prefix[1:]
-        return max(
-            (score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens), default=0.0
-        )
+        return max((score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens), default=0.0)
 
     return value
 
@@ -354,9 +352,7 @@ def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
     config = decoding_settings(beam=200, alpha=0.0)
     for (result, *_), table, values in zip(value_beam(logits, perfect(scores), weight, config), logits, scores):
         ended = [tokens for tokens in endings([]) if tokens[-1] == EOS]
-        best = max(
-            ended, key=lambda t: (1 - weight) * model_score(table, t, config) + weight * math.log(values[tuple(t)])
-        )
+        best = max(ended, key=lambda t: (1 - weight) * model_score(table, t, config) + weight * math.log(values[tuple(t)]))
         assert result.ids == plain(best)
         expected = model_score(table, best, config) + weight / (1 - weight) * math.log(values[tuple(best)])
         assert result.score == pytest.approx(expected, abs=1e-4)

@@ -482,9 +482,7 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     assert load() == before | {"runs": before["runs"] | {"small-best": result()["best"]["run"]}}
     with_best = Path("params.yaml").read_text()
     (line,) = set(with_best.splitlines()) - set((ROOT / "params.yaml").read_text().splitlines())
-    assert with_best.replace(f"{line}\n", "") == (ROOT / "params.yaml").read_text(), (
-        "comments and every other line stay"
-    )
+    assert with_best.replace(f"{line}\n", "") == (ROOT / "params.yaml").read_text(), "comments and every other line stay"
     best.main(argparse.Namespace(name="small", select=True))
     assert load()["runs"]["small-best"] == result()["best"]["run"]
     with pytest.raises(UserError, match=r"none: neither scores/searches/none\.json nor results/searches/none\.json"):

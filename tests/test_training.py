@@ -49,9 +49,7 @@ def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)
     batches = batches_of(pairs, config)
-    place = (Reader if group.rank else Store)(
-        folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1}
-    )
+    place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1})
     state = new_state(model, config, CPU)
     place.resume(state)
     return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, "float32", 1e9, workers=group)
@@ -492,9 +490,7 @@ def test_out_of_memory_is_told_from_other_errors():
 def test_it_learns_to_copy(tmp_path, settings, training_settings):
     pairs = Pairs(200, 8)
     pairs.sides[0] = pairs.sides[1] = [ids % 8 + 4 for ids in pairs.sides[0]]
-    config = training_settings(
-        steps=150, batch_tokens=400, micro_batch_tokens=400, warmup=40, lr_scale=2.0, log_every=50
-    )
+    config = training_settings(steps=150, batch_tokens=400, micro_batch_tokens=400, warmup=40, lr_scale=2.0, log_every=50)
     trainer = build(tmp_path, config, settings(dropout=0.0), pairs)
     before = mean_loss(trainer.state.model, pairs, 400, CPU)
     run(trainer)
@@ -574,9 +570,7 @@ def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_set
 def test_a_loss_that_explodes_stops_before_a_state_is_saved(tmp_path, settings, training_settings):
     config = training_settings(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
     trainer = build(tmp_path, config, settings())
-    with pytest.raises(
-        UserError, match=r"exploded: .* nats a piece, over 22\.5, at step \d0; no state was saved before"
-    ):
+    with pytest.raises(UserError, match=r"exploded: .* nats a piece, over 22\.5, at step \d0; no state was saved before"):
         run(trainer)
     assert not saved(tmp_path)
 

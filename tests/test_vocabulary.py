@@ -18,9 +18,7 @@ from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TEXT = b"".join((Path(__file__).parent / "data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
 LINES = TEXT.decode().split("\n")[:-1]
-CONFIG = VocabularyConfig(
-    450, "byte_fallback", 0.9999, sample_pairs=0, bpe_dropout=0.0, segmentations=1, seed=1, threads=1
-)
+CONFIG = VocabularyConfig(450, "byte_fallback", 0.9999, sample_pairs=0, bpe_dropout=0.0, segmentations=1, seed=1, threads=1)
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<0x41>", "\u2585"]
 
 clean = cleaner(entities=False, nfc=True, punctuation=False, language="de")

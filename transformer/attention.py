@@ -145,9 +145,7 @@ class MultiHeadAttention(nn.Module):
         """[B, Q, H * E] as [B, H, Q, E]."""
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)
 
-    def forward(
-        self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, mask: Tensor | None, causal: bool = False
-    ) -> Tensor:
+    def forward(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
         """The attended values of all heads, concatenated and projected by W^O, [B, Q, D].
 
         `causal` stands for a causal mask and requires `mask=None`.

@@ -129,9 +129,7 @@ def average(checkpoints: list[tuple[int, Path]]) -> dict[str, Tensor]:
     for step, path in checkpoints:
         tensors, description = read_tensors(path)
         if description.get("step") != step:
-            raise UserError(
-                f"{path} holds the weights of step {description.get('step')}, not {step}: swapped or renamed"
-            )
+            raise UserError(f"{path} holds the weights of step {description.get('step')}, not {step}: swapped or renamed")
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
         if total and shapes != {name: tensor.shape for name, tensor in total.items()}:
             raise UserError(f"{path} holds other weights than {checkpoints[0][1]}: checkpoints of different models")

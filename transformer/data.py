@@ -44,9 +44,7 @@ class Batches:
             for used in self.segmentations:
                 in_order = used[self.by_length(used, np.zeros(len(used)))]
                 self.cuts.append(self.cut(self.source[in_order], self.target[in_order], batch_tokens))
-        self.ends = np.cumsum(
-            [len(starts) - 1 for _, starts in self.cuts]
-        )  # batches up to the end of each segmentation
+        self.ends = np.cumsum([len(starts) - 1 for _, starts in self.cuts])  # batches up to the end of each segmentation
 
     def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
         """Choose the table shapes from the lengths of all pairs. Only `MixedBatches` has such shapes."""

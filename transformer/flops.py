@@ -54,9 +54,7 @@ def parameters(config: ModelConfig, vocabulary_size: int) -> int:
     return outside + c.N * (encoder_layer + decoder_layer)
 
 
-def forward_flops(
-    config: ModelConfig, vocabulary_size: int, lengths: Lengths, causal_half: bool = False
-) -> dict[str, int]:
+def forward_flops(config: ModelConfig, vocabulary_size: int, lengths: Lengths, causal_half: bool = False) -> dict[str, int]:
     """The operations of one forward pass over the pairs of `lengths`, by component.
 
     The decoder's self-attention counts in full, since a plain implementation also computes the masked half and torch

@@ -71,9 +71,7 @@ class Batch:
     labels_N: Tensor  # the label at each of them
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
-        return Batch(
-            self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N)
-        )
+        return Batch(self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N))
 
     def shares(self, number: int) -> list["Batch"]:
         """The batch in at most `number` parts with about the same number of rows. Each part has target tokens."""

@@ -173,9 +173,7 @@ class Transformer(nn.Module):
         position = len(cache.ends)
         cache.advance(parent_BK, self.config.neighbourhood)
         mask = cache.mask_BKN[:, None]
-        x_BKD = self.embed(Rows(tokens_BK.flatten()[:, None]), self.target_positions, position).view(
-            *tokens_BK.shape, -1
-        )
+        x_BKD = self.embed(Rows(tokens_BK.flatten()[:, None]), self.target_positions, position).view(*tokens_BK.shape, -1)
         for layer, layer_cache in zip(self.decoder, cache.layers):
             x_BKD = layer.step(x_BKD, layer_cache, mask, cache.source_mask)
         hidden_BKD = self.decoder_norm(x_BKD)

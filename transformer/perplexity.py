@@ -21,9 +21,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
     return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop)
 
 
-def summed_loss(
-    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device
-) -> tuple[float, int]:
+def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device) -> tuple[float, int]:
     """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number.
 
     It is computed in the precision of the weights, float32, whatever the precision of training and decoding.

@@ -48,9 +48,7 @@ class Step:
     """One step of the search."""
 
     candidates: list[Candidate]  # the most probable first; a forced token that is not among these is last
-    leader: list[
-        int
-    ]  # the best finished hypothesis (PAD may follow), or the most probable live one where none is finished
+    leader: list[int]  # the best finished hypothesis (PAD may follow), or the most probable live one where none is finished
     translation: Translation | None  # at the last step
 
 

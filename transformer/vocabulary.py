@@ -87,9 +87,7 @@ class WordTable(dict):
     def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
         crossing = next((p for p in vocabulary.pieces(range(vocabulary.size)) if SPACE in p[1:]), None)
         if crossing:
-            raise UserError(
-                f"{vocabulary.name}: the piece {crossing!r} holds a space; learn the vocabulary with learn_bpe"
-            )
+            raise UserError(f"{vocabulary.name}: the piece {crossing!r} holds a space; learn the vocabulary with learn_bpe")
         self.vocabulary, self.threads, self.distinct_words = vocabulary, threads, distinct_words
         self.forget()
 

@@ -80,9 +80,7 @@ def bigrams(pairs: BinarisedSet) -> tuple[np.ndarray, np.ndarray]:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    models = {
-        name: {key: vars(section(params, "models", name, key, SECTIONS[key])) for key in SECTIONS} for name in MODELS
-    }
+    models = {name: {key: vars(section(params, "models", name, key, SECTIONS[key])) for key in SECTIONS} for name in MODELS}
     taken = list(islice(read_pairs(arguments.train), arguments.pairs + DEV))
     sets = {"train": taken[:-DEV], "dev": taken[-DEV:], "test": list(read_pairs(arguments.test))}
     if not sets["test"]:
@@ -90,9 +88,7 @@ def main(arguments: argparse.Namespace) -> None:
     if not sets["train"]:
         raise UserError(f"{arguments.train[0]}: {len(taken):,} pairs; more than {DEV:,}, the dev set, are expected")
     settings = {**params["base"]["vocabulary"], "pieces": arguments.pieces}
-    model = learn(
-        [f"{line}\n".encode() for line in chain(*sets["train"])], read(VocabularyConfig, settings, "--pieces")
-    )
+    model = learn([f"{line}\n".encode() for line in chain(*sets["train"])], read(VocabularyConfig, settings, "--pieces"))
     with atomic_folder(arguments.out) as folder:
         (folder / "vocabulary.model").write_bytes(model)
         vocabulary = Vocabulary(folder / "vocabulary.model")
@@ -104,9 +100,7 @@ def main(arguments: argparse.Namespace) -> None:
         write_json(folder / SETTINGS, {"commit": commit(), "bigram_loss": loss, "models": models})
         size = sum(path.stat().st_size for path in folder.iterdir())
         if size > MOST:
-            raise UserError(
-                f"--pairs {arguments.pairs}: the data has {size:,} bytes, more than {MOST:,}; lower --pairs"
-            )
+            raise UserError(f"--pairs {arguments.pairs}: the data has {size:,} bytes, more than {MOST:,}; lower --pairs")
     print(f"{arguments.out}: {counts['train']['pairs']:,} pairs, {size:,} bytes, dev loss of a bigram model {loss:.3f}")
 
 

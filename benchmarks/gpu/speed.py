@@ -117,10 +117,7 @@ def report_warm(bench: Bench, outcome: Outcome, cold: Pass, warm: Pass, start: f
         "making the model and ordering the pairs": start,
         "compilation": compiling,
         "waiting for batches": waited,
-        "first use of a shape, and what else only the first pass does": cold.seconds
-        - warm.seconds
-        - compiling
-        - waited,
+        "first use of a shape, and what else only the first pass does": cold.seconds - warm.seconds - compiling - waited,
         "warm: waiting for batches": warm.waited,
     }
     rows = outcome.table("time lost", "seconds")

@@ -12,9 +12,7 @@ def listing(folder: Path) -> str:
     """Return one line for each command in `folder`: how to call it, and the first line of its docstring."""
     commands = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
     width = max(map(len, commands))
-    return "\n".join(
-        f"python -m pipeline.commands.{name:{width}}  {first_line(path)}" for name, path in commands.items()
-    )
+    return "\n".join(f"python -m pipeline.commands.{name:{width}}  {first_line(path)}" for name, path in commands.items())
 
 
 def first_line(path: Path) -> str:

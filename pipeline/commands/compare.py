@@ -79,9 +79,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise UserError(f"{systems[0]} is compared with itself; two systems are expected")
     name, settings = common_set(params, systems), scoring(params)
     if not settings.bootstrap:
-        raise UserError(
-            "params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected"
-        )
+        raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
     test = EvaluationSet.open(Path("data/sets") / name)
     target = test.languages[1]
     if arguments.metric not in measures(target):

@@ -75,9 +75,7 @@ def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
         return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}")
     if changes := why_stale(one):
-        stopped = (
-            f"; stopped at {place.reached()}, goes on from its last saved state" if place and resumable(one) else ""
-        )
+        stopped = f"; stopped at {place.reached()}, goes on from its last saved state" if place and resumable(one) else ""
         return State(one.name, "stale", changes + stopped)
     return State(one.name, "done")
 

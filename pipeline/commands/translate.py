@@ -51,9 +51,7 @@ def decoded(block: list[bytes], before: int) -> tuple[list[str], UserError | Non
     return lines, None
 
 
-def fitting(
-    translator: Translator, lines: list[str], before: int, split: bool
-) -> tuple[list[list[str]], UserError | None]:
+def fitting(translator: Translator, lines: list[str], before: int, split: bool) -> tuple[list[list[str]], UserError | None]:
     """The parts of each line before the first line that cannot be translated, and the error for that line.
 
     A line is one part. If `split`, a line that is too long for a batch has one part for each sentence. A line cannot be
@@ -79,9 +77,7 @@ def translated(
     lines, invalid = decoded(block, before)
     parts, too_long = fitting(translator, translator.normalise(lines), before, arguments.split)
     number = 1 if arguments.n_best is None else arguments.n_best
-    found = translator.hypotheses(
-        [part for line in parts for part in line], "input", number, alignment=arguments.alignment
-    )
+    found = translator.hypotheses([part for line in parts for part in line], "input", number, alignment=arguments.alignment)
     for line in parts:
         if len(line) == 1:
             yield next(found)

@@ -99,9 +99,7 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
             raise UserError(f"{archive} is damaged, truncated or not a tar file: {error}") from None
     for name in sorted(wanted):
         near = difflib.get_close_matches(name, seen, n=3, cutoff=0.3) or seen[:3]
-        raise UserError(
-            f"{archive}: it has no member {name}; similar names are {', '.join(near) or 'none: it is empty'}"
-        )
+        raise UserError(f"{archive}: it has no member {name}; similar names are {', '.join(near) or 'none: it is empty'}")
 
 
 def safe_name(member: tarfile.TarInfo, archive: Path) -> str:
@@ -134,8 +132,6 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
 
     with (
         open(path, "rb") as file,
-        Progress.wrapattr(
-            file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name
-        ) as followed,
+        Progress.wrapattr(file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name) as followed,
     ):
         yield followed  # type: ignore[misc]  # tqdm passes on all methods of `file`; types-tqdm declares only `read`

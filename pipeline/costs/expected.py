@@ -29,9 +29,7 @@ PAIRS = {
 }
 TYPICAL = (27.0, 29.0)  # pieces of the source and the target of a WMT14 pair (benchmarks/workload.py)
 EVALUATED = 3000  # pairs of a dev or test set, as in newstest2013
-FULL = (
-    0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
-)
+FULL = 0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
 BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/benchmarks.md
 COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks

@@ -58,10 +58,7 @@ def needs_warmup(new: str, old: str) -> int | None:
 CLAIMS = (
     Claim("Table 3, A", "a single head is worse than several, and so are too many heads", "h", number_of_heads),
     Claim("Table 3, B", "a smaller key size hurts", "d_k", smaller_is_worse),
-    *(
-        Claim("Table 3, C", "bigger models are better", setting, bigger_is_better)
-        for setting in ("N", "d_model", "d_ff")
-    ),
+    *(Claim("Table 3, C", "bigger models are better", setting, bigger_is_better) for setting in ("N", "d_model", "d_ff")),
     Claim("Table 3, D", "dropout helps against over-fitting", "dropout", on_is_better),
     Claim("5.4", "label smoothing improves BLEU", "label_smoothing", on_is_better),
     Claim("Table 3, E", "learned positions give nearly identical results", "positions", no_difference),

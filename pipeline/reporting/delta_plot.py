@@ -114,9 +114,7 @@ def legend(compared: Comparison, name: str) -> str:
         lines = "The lines are 95% intervals of the difference, by paired bootstrap."
     if name == "bleu" and compared.seeds:
         band = f"The band is the range of the base's {compared.seeds.seeds} seeds."
-    scale = (
-        "" if on(compared.study.corpus, EN_DE) else "The paper's axis and ours have different scales and a common zero."
-    )
+    scale = "" if on(compared.study.corpus, EN_DE) else "The paper's axis and ours have different scales and a common zero."
     ours = f"Blue: {compared.study.name}, on {compared.study.corpus}; {compared.sample()}."
     said = [
         "Last checkpoints on the dev sets.",

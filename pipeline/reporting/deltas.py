@@ -207,9 +207,7 @@ def table(compared: Comparison) -> Table:
         for own in delta.ours or [None]:
             bleu, perplexity, *names = [own.bleu, own.perplexity, own.run.name, own.change] if own else [None] * 4
             rows.append([f"{delta.row.group}: {delta.change}", bleu, delta.bleu, perplexity, delta.perplexity, *names])
-    return Table(
-        "table3-differences", "Table 3, A to E: differences from the base model", columns, rows, [note(compared)]
-    )
+    return Table("table3-differences", "Table 3, A to E: differences from the base model", columns, rows, [note(compared)])
 
 
 def note(compared: Comparison) -> str:

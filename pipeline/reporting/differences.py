@@ -59,9 +59,7 @@ class Bootstrap:
         same = [one for one in found if np.array_equal(one.lengths, found[0].lengths)]
         if len(same) < len(runs) + len(bases):
             return None
-        ours, others = (
-            np.mean([one.scores for one in part], axis=0) for part in (same[: len(runs)], same[len(runs) :])
-        )
+        ours, others = (np.mean([one.scores for one in part], axis=0) for part in (same[: len(runs)], same[len(runs) :]))
         differences = ours - others
         return Score(differences[0], *interval(differences[1:]), signature="")
 

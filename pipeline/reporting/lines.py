@@ -91,9 +91,7 @@ def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
         values = [list(dict.fromkeys(value(run, factor) for run in runs)) for factor in factors]
         places = [[known.index(value(run, factor)) for known, factor in zip(values, factors)] for run in runs]
     else:
-        changed = [
-            tuple(factor for factor in factors if value(run, factor) != value(study.base, factor)) for run in runs
-        ]
+        changed = [tuple(factor for factor in factors if value(run, factor) != value(study.base, factor)) for run in runs]
         kinds = list(dict.fromkeys(changed))
         places = [[kinds.index(kind), changed[:number].count(kind)] for number, kind in enumerate(changed)]
     return [(COLOURS[colour % len(COLOURS)], DASHES[dash % len(DASHES)]) for colour, dash in places]

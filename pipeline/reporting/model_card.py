@@ -99,9 +99,7 @@ def head(text: TextConfig | None, known: Evidence | None) -> str:
 
 def use(kind: str, text: TextConfig | None) -> str:
     steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
-    normalised = "; ".join(
-        [*steps, "control and invisible characters are removed, every other space becomes one space"]
-    )
+    normalised = "; ".join([*steps, "control and invisible characters are removed, every other space becomes one space"])
     known = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
     return "\n".join(
         [

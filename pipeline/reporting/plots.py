@@ -168,9 +168,7 @@ def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
     plot.imshow(pixels, aspect="auto", interpolation="none", extent=(0, d_model, positions, 0))
     plot.grid(False)
     plot.set(xlabel="dimension", ylabel="position")
-    caption = (
-        f"Sinusoidal positional encoding (3.5), here of {d_model} dimensions: blue from 0 to 1, orange from 0 to −1."
-    )
+    caption = f"Sinusoidal positional encoding (3.5), here of {d_model} dimensions: blue from 0 to 1, orange from 0 to −1."
     alt = "Waves along the positions. Their wavelength increases with the dimension."
     return Figure("positions", "schedules", svg(canvas), caption, alt)
 

@@ -95,9 +95,7 @@ def most_visited(tree: Sequence[Branch]) -> list[Branch]:
     order = sorted(range(len(tree)), key=lambda place: (not tree[place].chosen, -(tree[place].visits or 0), place))
     kept = sorted(order[:MOST])
     places = {old: new for new, old in enumerate(kept)} | {-1: -1}
-    return [
-        Branch(places[branch.parent], *list(vars(branch).values())[1:]) for branch in (tree[place] for place in kept)
-    ]
+    return [Branch(places[branch.parent], *list(vars(branch).values())[1:]) for branch in (tree[place] for place in kept)]
 
 
 def depths(branches: Sequence[Branch]) -> list[int]:
@@ -138,9 +136,7 @@ def draw(plot: Axes, branches: Sequence[Branch], tokens: int, title: str) -> Non
             width, from_y = 0.6 + 2.4 * (branch.visits or 0) / most, down[branch.parent]
             places = [x - 1 + BESIDE, x - 0.5, x - 0.5, x - BESIDE], [from_y, from_y, y, y]
             plot.plot(*places, color=colour, linewidth=width, solid_joinstyle="miter")
-        plot.text(
-            x, y - 0.02, shown(branch.piece), ha="center", va="bottom", fontsize=8, color=colour, parse_math=False
-        )
+        plot.text(x, y - 0.02, shown(branch.piece), ha="center", va="bottom", fontsize=8, color=colour, parse_math=False)
         plot.text(x, y + 0.02, number(branch), ha="center", va="top", fontsize=6.5, color=colour)
     plot.set_title(title, fontsize=9, loc="left")
     plot.set(xlim=(-0.6, tokens + 0.6), ylim=(max(down) + 0.8, -0.8))

@@ -71,9 +71,7 @@ def records(results: Path) -> list[Calibration]:
 
 def of_file(name: str, path: Path, recorded: bool = False) -> Calibration:
     content, where = read(path), str(path)
-    on_dev = {
-        key: entry(content, f"dev.{key}", float | None, where) for key in ("correlation", "correlation_of_length")
-    }
+    on_dev = {key: entry(content, f"dev.{key}", float | None, where) for key in ("correlation", "correlation_of_length")}
     return Calibration(
         name=name,
         recorded=recorded,

@@ -120,9 +120,7 @@ def train(
         value.save(head, folder / value.VALUE, made)
     measured = calibration(head(dev.hidden_MD).numpy(), dev.score_M.numpy(), dev.length_M)
     loss = F.cross_entropy(head.logits(dev.hidden_MD), head.target(dev.score_M)).item()
-    write_json(
-        arguments.scores, {**made, "prefixes": len(samples.score_M), "dev": {"loss": round(loss, 6), **measured}}
-    )
+    write_json(arguments.scores, {**made, "prefixes": len(samples.score_M), "dev": {"loss": round(loss, 6), **measured}})
     times = {"seconds": round(time.monotonic() - started, 3), **hardware.hardware(device)}
     write_times(arguments.times, arguments.scores, times)
     print(f"{arguments.scores}: correlation {measured['correlation']} with the final {run.settings.score} on dev")

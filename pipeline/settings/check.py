@@ -164,9 +164,7 @@ def check_runs(params: Mapping) -> None:
             written = min(written, 1 + max(0, math.ceil((earliest - first) / training.checkpoint_every)))
             why = f" (patience can end it at step {earliest})"
         if wanted > min(training.keep, written):
-            steps = (
-                f"a training of {training.steps} steps{why} writes a checkpoint every {training.checkpoint_every} steps"
-            )
+            steps = f"a training of {training.steps} steps{why} writes a checkpoint every {training.checkpoint_every} steps"
             reason = f"training.keep is {training.keep}" if training.keep <= written else steps
             raise UserError(
                 f"params.yaml: runs.{name}: averaging.checkpoints: {wanted} is not possible, because {reason}; at most "
@@ -193,9 +191,7 @@ def check_set(params: Mapping, name: str) -> None:
     with_sets = [*params["corpora"], *params["back_translations"]]
     own = {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
     if name in own:
-        raise UserError(
-            f"params.yaml: sets: a set cannot be named {name!r}: the corpus {own[name]} has a set of this name"
-        )
+        raise UserError(f"params.yaml: sets: a set cannot be named {name!r}: the corpus {own[name]} has a set of this name")
 
 
 def check_value(params: Mapping, block: str, name: str) -> None:

@@ -52,9 +52,7 @@ def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
         own["score"] = OF_SOURCE
     settings, samples = value_settings(params, own, where)
     if settings.score == OF_SOURCE and not reverse:
-        raise UserError(
-            f"{where}.score: {OF_SOURCE} needs a model of the reverse direction: a line of `reverse_values`"
-        )
+        raise UserError(f"{where}.score: {OF_SOURCE} needs a model of the reverse direction: a line of `reverse_values`")
     return ValueRun(model, corpus, settings, samples, *reverse)
 
 

@@ -43,9 +43,7 @@ class Trials:
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
             )
         except SQLAlchemyError as error:
-            raise UserError(
-                f"{path} cannot be read ({error}); without {path.parent}, the search starts again"
-            ) from None
+            raise UserError(f"{path} cannot be read ({error}); without {path.parent}, the search starts again") from None
 
     def remaining(self) -> Iterator["Trial"]:
         """Yield the trials to be run. If a trial was running when the last process ended, it is the first."""

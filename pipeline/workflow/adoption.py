@@ -167,9 +167,7 @@ def partners(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[tuple[s
     """
     pairs = [(path, path) for path in old if path in new]
     left, right = (sorted(one.keys() - other.keys()) for one, other in ((old, new), (new, old)))
-    likeness = [
-        (difflib.SequenceMatcher(None, lines(old[a]), lines(new[b])).ratio(), a, b) for a in left for b in right
-    ]
+    likeness = [(difflib.SequenceMatcher(None, lines(old[a]), lines(new[b])).ratio(), a, b) for a in left for b in right]
     for ratio, a, b in sorted(likeness, reverse=True):
         if ratio >= ALIKE and a in left and b in right:
             pairs.append((a, b))

@@ -19,9 +19,7 @@ from transformer.config.reading import UserError
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
-def run(
-    main: Callable[[argparse.Namespace], int | None], parser: argparse.ArgumentParser, checked: bool = True
-) -> None:
+def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.ArgumentParser, checked: bool = True) -> None:
     """Parse the arguments, call `main` with them and exit with the status that it returns.
 
     If `checked`, the stage starts only if all settings in params.yaml are valid, including those that it does not use.

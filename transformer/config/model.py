@@ -39,6 +39,4 @@ class ModelConfig:
             require(0 <= getattr(self, key) < 1, key, getattr(self, key), "a probability from 0 to below 1 is expected")
         require(self.d_model % self.h == 0, "d_model", self.d_model, f"a multiple of h ({self.h}) is expected")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "an even number is expected (one sine per cosine)")
-        require(
-            self.neighbourhood >= 0, "neighbourhood", self.neighbourhood, "0 (all positions) or a radius is expected"
-        )
+        require(self.neighbourhood >= 0, "neighbourhood", self.neighbourhood, "0 (all positions) or a radius is expected")

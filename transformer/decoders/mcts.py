@@ -153,9 +153,7 @@ class Search:
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # slots allocated, including the free ones
         self.low, self.high = math.inf, -math.inf  # the lowest and the highest value in this tree
-        self.best: Node | None = (
-            None  # the complete translation with the highest value; None if a head gives the values
-        )
+        self.best: Node | None = None  # the complete translation with the highest value; None if a head gives the values
         self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
 
     def run(self) -> Generator[Request, Decoded, Translation]:

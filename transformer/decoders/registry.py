@@ -33,9 +33,7 @@ def decoder_of(
     """
     if choice.decoder == "mbr":
         assert utility
-        pools = {
-            key: Pool(decoder_of(part, utility, values, metrics), part.number) for key, part in choice.parts.items()
-        }
+        pools = {key: Pool(decoder_of(part, utility, values, metrics), part.number) for key, part in choice.parts.items()}
         return Mbr(**pools, utility=utility(choice.own.utility))
     if choice.decoder in SIMPLE:
         return SIMPLE[choice.decoder](choice.config, choice.own)

@@ -80,9 +80,7 @@ def translation(row: Sequence[int], score: float) -> Translation:
 
 def uniform(seed: int, sentences: Sequence[int], numbers: Sequence[int], length: int) -> np.ndarray:
     """Random numbers from 0 to 1 for each sentence, sample and position, [B, K, T]."""
-    rows = [
-        np.random.default_rng((seed, sentence, number)).random(length) for sentence in sentences for number in numbers
-    ]
+    rows = [np.random.default_rng((seed, sentence, number)).random(length) for sentence in sentences for number in numbers]
     return np.array(rows).reshape(len(sentences), len(numbers), length)
 
 

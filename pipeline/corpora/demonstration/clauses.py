@@ -114,9 +114,7 @@ def question(clause: Clause, word: Pair = NONE) -> Pair:
     """A yes-no question, or a question that begins with `word`. `spoken` gives the German tense."""
     auxiliary, verbs = english_verbs(clause, support=True)
     negation = "not" if clause.negated else ""
-    english = join(
-        word.english, auxiliary, clause.subject.english, negation, clause.often.english, verbs, rest_of(clause)
-    )
+    english = join(word.english, auxiliary, clause.subject.english, negation, clause.often.english, verbs, rest_of(clause))
     clause = spoken(clause)
     finite, end = second(clause)
     return Pair(english, join(word.german, finite, inverted(clause), end) + clause.content.german)

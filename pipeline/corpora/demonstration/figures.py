@@ -117,9 +117,7 @@ def crowd(dice: Dice) -> Pair:
     """A number of people: about 12,500 tourists."""
     noun = dice.choose(lexicon.NOUNS["person"])
     number = amount(dice)
-    words = dice.choose(
-        [Pair("", ""), Pair("about ", "etwa "), Pair("more than ", "mehr als "), Pair("almost ", "fast ")]
-    )
+    words = dice.choose([Pair("", ""), Pair("about ", "etwa "), Pair("more than ", "mehr als "), Pair("almost ", "fast ")])
     determiner = Determiner(words.english + number.english, words.german + number.german, "none", "strong")
     return crowd_does(dice, phrases.noun_phrase(noun, determiner, True, phrases.described(dice, noun)))
 

@@ -211,8 +211,7 @@ THESE = Determiner("these", "dies", "strong", "weak")
 EVERY = Determiner("every", "jed", "strong", "weak")
 WHICH = Determiner("which", "welch", "strong", "weak")
 POSSESSIVES = [
-    Determiner(*pair, "ein", "mixed")
-    for pair in pairs("my: mein; his: sein; her: ihr; our: unser; their: ihr; your: Ihr")
+    Determiner(*pair, "ein", "mixed") for pair in pairs("my: mein; his: sein; her: ihr; our: unser; their: ihr; your: Ihr")
 ]
 QUANTITIES = [Determiner(*pair, "strong", "strong") for pair in pairs("many: viel; some: einig; several: mehrer")]
 QUANTITIES += [Determiner("all", "all", "strong", "weak"), Determiner("both", "beid", "strong", "weak")]

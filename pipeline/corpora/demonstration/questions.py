@@ -74,9 +74,7 @@ def asking_what(dice: Dice) -> Pair:
 
 def asking_politely(dice: Dice) -> Pair:
     you = phrases.personal("you")
-    draw = dice.weigh(
-        [(6, predicates.transitive), (3, predicates.giving), (1, predicates.helping), (1, predicates.motion)]
-    )
+    draw = dice.weigh([(6, predicates.transitive), (3, predicates.giving), (1, predicates.helping), (1, predicates.motion)])
     negated = dice.chance(0.2)
     given = draw(dice, you, negated)
     clause = Clause(you, given.verb, negated=negated, complement=given.complement)

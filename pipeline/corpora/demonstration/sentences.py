@@ -190,9 +190,7 @@ def joined(dice: Dice) -> Pair:
     """Two predicates of one subject, or two clauses."""
     mood = dice.choose([PAST, PAST, PRESENT, PERFECT, FUTURE])
     first = events.event(dice, mood_=mood, adorn=dice.chance(0.5))
-    second = events.event(
-        dice, phrases.reference(first.subject), mood, adorn=not first.time.english and dice.chance(0.5)
-    )
+    second = events.event(dice, phrases.reference(first.subject), mood, adorn=not first.time.english and dice.chance(0.5))
     link = dice.weigh([(45, "and"), (30, "but"), (25, "so")])
     head = told(dice, first)
     if link == "and":
@@ -244,9 +242,7 @@ def existing(dice: Dice) -> Pair:
     tense = "past" if dice.chance(0.35) else "present"
     verb = BE.english.finite(tense, nominal.agreement)
     english = f"there {verb} {nominal.english} {place.english}"
-    return finished(
-        Pair(english, f"{place.german} {'gab' if tense == 'past' else 'gibt'} es {nominal.german[ACCUSATIVE]}")
-    )
+    return finished(Pair(english, f"{place.german} {'gab' if tense == 'past' else 'gibt'} es {nominal.german[ACCUSATIVE]}"))
 
 
 def conditional(dice: Dice) -> Pair:
