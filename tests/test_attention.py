@@ -1,5 +1,7 @@
 """Attention gives the results of torch.nn.functional and of torch.nn.MultiheadAttention."""
 
+import contextlib
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -29,6 +31,17 @@ def test_attention_on_a_gpu_does_not_use_cudnn():
     with kernels(torch.device("cuda")):
         assert not torch.backends.cuda.cudnn_sdp_enabled()
         assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.mem_efficient_sdp_enabled()
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before
+
+
+def test_threads_that_decode_and_trace_at_once_use_no_cudnn_until_the_last_has_ended():
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    first, second = kernels(torch.device("cuda")), kernels(torch.device("cuda"))
+    with contextlib.ExitStack() as outer:
+        with contextlib.ExitStack() as inner:
+            inner.enter_context(first)
+            outer.enter_context(second)
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert torch.backends.cuda.cudnn_sdp_enabled() == before
 
 

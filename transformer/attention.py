@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.config.model import ModelConfig
+from transformer.device import Overlapping
 from transformer.dropout import dropout
 from transformer.layout import Rows
 
 # Without cuDNN's kernels. They plan each new shape, for up to a second. On Hopper GPUs, their backward pass can return NaN
 # with a mask at lengths such as 64 and 192, if all scores of a query are very low (pytorch issue 196678).
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+CHOSEN = Overlapping(lambda: sdpa_kernel(KERNELS))
 
 
 def kernels(device: torch.device) -> AbstractContextManager:
@@ -26,7 +28,7 @@ def kernels(device: torch.device) -> AbstractContextManager:
 
     It has no effect on a CPU, where several threads compute: torch applies the choice to the whole process.
     """
-    return sdpa_kernel(KERNELS) if device.type == "cuda" else nullcontext()
+    return CHOSEN if device.type == "cuda" else nullcontext()
 
 
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, scale: float) -> Tensor:

@@ -1,5 +1,6 @@
 """Decoding of batches: the precision, the threads and the order of the batches. The searches are in decoders/."""
 
+import contextlib
 import copy
 import dataclasses
 import threading
@@ -13,7 +14,7 @@ from transformer.attention import kernels
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
-from transformer.device import at_once
+from transformer.device import Overlapping, at_once
 from transformer.model import Transformer
 from transformer.precision import precision_of
 
@@ -133,29 +134,17 @@ def by_threads(
             pool.shutdown(cancel_futures=True)
 
 
-class ThreadsOfTorch:
-    """A context after which torch has the number of threads that it had before.
-
-    A thread inherits the number that was set last in any thread. Of contexts that overlap, the last one to end restores
-    the number from before the first one.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.open, self.before = threading.Lock(), 0, 0
-
-    def __enter__(self) -> None:
-        with self.lock:
-            self.before = self.before if self.open else torch.get_num_threads()
-            self.open += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.open -= 1
-            if not self.open:
-                torch.set_num_threads(self.before)
+@contextlib.contextmanager
+def threads_restored() -> Iterator[None]:
+    """A context after which torch has the number of threads that it had before, which new threads inherit."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
-THREADS = ThreadsOfTorch()
+THREADS = Overlapping(threads_restored)
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:

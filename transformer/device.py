@@ -1,5 +1,9 @@
 """The device of a model, and how many threads of this process use it."""
 
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 import torch
 
 from transformer.config.reading import UserError
@@ -16,6 +20,30 @@ def at_once(device: torch.device, threads: int) -> int:
     operation. Torch releases the interpreter lock during an operation.
     """
     return min(threads, AT_ONCE) if device.type == "cpu" else 1
+
+
+class Overlapping:
+    """A context for settings of the whole process, in which several threads can be at once.
+
+    The first thread to enter enters the context that `make` returns. The last thread to leave leaves it.
+    """
+
+    def __init__(self, make: Callable[[], AbstractContextManager]) -> None:
+        self.make, self.lock, self.inside = make, threading.Lock(), 0
+        self.context: AbstractContextManager
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.context = self.make()
+                self.context.__enter__()
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.context.__exit__(None, None, None)
 
 
 def device_of(name: str | torch.device) -> torch.device:
