@@ -41,8 +41,7 @@ from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.headlines import headlines
 from pipeline.reporting.headlines import table as headline_table
-from pipeline.reporting.layer_plots import layer_times
-from pipeline.reporting.layer_table import Measured
+from pipeline.reporting.layer_table import Measured, layer_times
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.searches import Tuning
