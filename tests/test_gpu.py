@@ -28,8 +28,7 @@ from tests.imports import ROOT
 from transformer import loss
 from transformer.binarised import open_binarised
 from transformer.config.reading import UserError
-from transformer.device import device_of
-from transformer.precision import precision_of
+from transformer.device import device_of, precision_of
 from transformer.vocabulary import Vocabulary
 
 CPU = torch.device("cpu")

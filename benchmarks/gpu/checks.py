@@ -20,11 +20,11 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
 from transformer.decoding import translate
+from transformer.device import autocast
 from transformer.layout import Batch, packed, padded, tabled
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
-from transformer.precision import autocast
 
 SMOOTHING = 0.1
 # The largest accepted differences of the loss and of the gradients, relative to the loss and to the gradients' norm.
