@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pipeline.settings import layer_costs as costs
-from pipeline.settings.addresses import on_the_web
 from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run, reverse_score
-from pipeline.settings.download import DownloadConfig
+from pipeline.settings.download import DownloadConfig, on_the_web
 from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs, ensemble, require_model
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
