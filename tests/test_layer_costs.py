@@ -10,9 +10,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import layer_costs, report
-from pipeline.costs.connectivity import path_length, reads, sequential_operations
 from pipeline.costs.measuring import kept_bytes, power_law, seconds
-from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer, path_length, reads, sequential_operations
 from pipeline.report import Known
 from pipeline.reporting import layer_table
 from pipeline.reporting.layer_table import layer_times
