@@ -20,7 +20,7 @@ from dvc.stage.decorators import rwlocked
 from dvc.stage.serialize import to_lockfile
 from dvc.utils.serialize import dumps_yaml, parse_yaml_for_update
 
-from pipeline.workflow.lock_file import LOCK, keep_or_put_back
+from pipeline.workflow.lock_files import LOCK, keep_or_put_back
 from pipeline.workflow.syntax import same_syntax
 from transformer.binarised import DESCRIPTION
 from transformer.config.model import ModelConfig
