@@ -31,9 +31,9 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import with_studies
-from pipeline.workflow import devices, rwlock, slurm
+from pipeline.workflow import devices, slurm
 from pipeline.workflow.costly import confirm, costly
-from pipeline.workflow.lock_file import keep_or_put_back
+from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
 from transformer.config.reading import UserError
 
@@ -70,7 +70,7 @@ try:
     if workflow.is_main_process:  # a cluster's jobs read this file too
         check(with_studies(params))
         lock = only_one()
-        rwlock.clear()
+        clear_rwlock()
     with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
         if workflow.is_main_process and keep_or_put_back():
             print("snakemake: dvc.lock was written in part; the last whole one was put back", file=sys.stderr)

@@ -33,13 +33,13 @@ from pipeline.workflow.hardware import processor
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
+from transformer.data import Prefetch
+from transformer.device import autocast
 from transformer.gradients import Gradients
 from transformer.layout import Batch, Layout, layout_for, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
-from transformer.precision import autocast
-from transformer.prefetch import Prefetch
 from transformer.training import AHEAD, batches_of
 
 CPU = torch.device("cpu")

@@ -40,14 +40,13 @@ from transformer.compilation import compiles
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches, in_order
+from transformer.data import Batches, Prefetch, in_order
+from transformer.device import autocast, precision_of
 from transformer.files import atomic_folder, sha256
 from transformer.gradients import seed_of
 from transformer.layout import Batch, padded
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
-from transformer.precision import autocast, precision_of
-from transformer.prefetch import Prefetch
 from transformer.store import Store
 from transformer.training import AHEAD, Trainer, batches_of, new_state
 from transformer.translator import Translator

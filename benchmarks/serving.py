@@ -25,9 +25,8 @@ import numpy as np
 
 from pipeline.commands.export import write_ctranslate2
 from pipeline.corpora.evaluation import read_lines
-from pipeline.serving.application import application
+from pipeline.serving.application import LIMITS, application
 from pipeline.serving.batching import TranslatorEngine
-from pipeline.serving.limits import LIMITS
 from pipeline.serving.running import listening, serve
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor

@@ -43,6 +43,7 @@ from transformer.compilation import compiles, hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
+from transformer.device import autocast, precision_of
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.gradients import Gradients
 from transformer.layout import Batch, Layout, packed, padded
@@ -50,7 +51,6 @@ from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
 from transformer.perplexity import batch_loss
-from transformer.precision import autocast, precision_of
 
 # Tokens per batch and vocabulary size of each shape on a CPU. A GPU uses the batches of the paper for all shapes.
 SIZES = {"tiny": (2000, 4000), "base": (2000, 37000), "big": (1000, 37000)}

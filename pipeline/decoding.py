@@ -21,8 +21,7 @@ from typing import Literal
 import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.metrics import of_set
-from pipeline.scoring.of_sets import filtered_scores, set_scores
+from pipeline.scoring.of_sets import filtered_scores, of_set, set_scores
 from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
 from pipeline.scoring.utilities import Texts, utility

@@ -59,9 +59,8 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
 
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
     """The measurements of a layer, their growth with n and d, its sequential operations and its path length."""
-    from pipeline.costs.connectivity import path_length, sequential_operations
     from pipeline.costs.measuring import power_law
-    from pipeline.costs.table1_layers import COUNTS
+    from pipeline.costs.table1_layers import COUNTS, path_length, sequential_operations
 
     lengths, widths, k, r = upper(config.lengths), upper(config.widths), config.kernel, config.neighbourhood
     large = [point for point in points if point.n in lengths and point.d in widths]

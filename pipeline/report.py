@@ -21,7 +21,6 @@ from pathlib import Path
 
 from pipeline.reporting import (
     claims,
-    cost_tables,
     decodings,
     delta_plot,
     deltas,
@@ -41,8 +40,7 @@ from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.headlines import headlines
 from pipeline.reporting.headlines import table as headline_table
-from pipeline.reporting.layer_plots import layer_times
-from pipeline.reporting.layer_table import Measured
+from pipeline.reporting.layer_table import Measured, layer_times
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.searches import Tuning
@@ -102,8 +100,8 @@ def content_of(params: Mapping, known: Known, figures: bool = True) -> Content:
         paper=[layer_table.table1(known.machines), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
-            cost_tables.flops(shown),
-            cost_tables.operations(shown),
+            run_tables.flops(shown),
+            run_tables.operations(shown),
             paper_tables.toolkits(shown),
         ],
         figures=figures_of(known, found, compared) if figures else [],

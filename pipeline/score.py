@@ -16,8 +16,7 @@ import argparse
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.metrics import metrics
-from pipeline.scoring.of_sets import filtered_scores, set_scores
+from pipeline.scoring.of_sets import filtered_scores, metrics, set_scores
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.tracking import client as tracking

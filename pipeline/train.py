@@ -38,10 +38,10 @@ from transformer.compilation import hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
+from transformer.device import precision_of
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
-from transformer.precision import precision_of
 from transformer.store import Reader, Store
 from transformer.training import Diverged, Trainer, batches_of, new_state
 

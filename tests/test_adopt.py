@@ -62,7 +62,7 @@ def refused(project: StubProject, *arguments: str) -> str:
 
 
 def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_change(project):
-    append(project, "pipeline/scoring/metrics.py", "\n# a comment\n")
+    append(project, "pipeline/score.py", "\n# a comment\n")
     stage, path = f"score@{RUN}", project.root / "dvc.lock"
     before, entries = path.read_text(), lock(project)
     assert "stale only because of code (comments, layout, names)" in adopt(project, RUN, "--dry-run")
@@ -71,7 +71,7 @@ def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_chan
     now = lock(project)
     assert [name for name in now if now[name] != entries[name]] == [stage] and list(now) == list(entries)
     (changed,) = [(a, b) for a, b in zip(entries[stage]["deps"], now[stage]["deps"], strict=True) if a != b]
-    assert changed[0]["path"] == changed[1]["path"] == "pipeline/scoring/metrics.py"
+    assert changed[0]["path"] == changed[1]["path"] == "pipeline/score.py"
     for key in ("md5", "size"):
         before = before.replace(f"{key}: {changed[0][key]}\n", f"{key}: {changed[1][key]}\n")
     assert path.read_text() == before, "every other byte stays"

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.attention import MultiHeadAttention, attention_weights, kernels, position_mask
-from transformer.precision import autocast
+from transformer.device import autocast
 
 
 def random_heads(queries=5, keys=7, d_k=8, d_v=8):

@@ -19,8 +19,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline import decoding
+from pipeline.serving.application import LIMITS
 from pipeline.serving.batching import TranslatorEngine
-from pipeline.serving.limits import LIMITS
 from pipeline.settings.params import load
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN

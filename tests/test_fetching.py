@@ -16,7 +16,7 @@ from local_site import Fault, serving
 
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import Patience, retry_after
-from pipeline.settings.addresses import Sum, is_url
+from pipeline.settings.download import Sum, is_url
 from transformer.config.reading import UserError
 
 NAME = "/wmt14/training-parallel-nc-v9.tgz"

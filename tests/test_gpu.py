@@ -18,7 +18,7 @@ import torch
 from benchmarks import provenance, record
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import bench as shared
-from benchmarks.gpu import check, choices, prepare
+from benchmarks.gpu import checks, choices, prepare
 from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.checks import CHECKS, compared
 from benchmarks.profile import host_waits
@@ -28,8 +28,7 @@ from tests.imports import ROOT
 from transformer import loss
 from transformer.binarised import open_binarised
 from transformer.config.reading import UserError
-from transformer.device import device_of
-from transformer.precision import precision_of
+from transformer.device import device_of, precision_of
 from transformer.vocabulary import Vocabulary
 
 CPU = torch.device("cpu")
@@ -182,7 +181,7 @@ def test_a_failure_leaves_the_other_checks_and_comparisons(data, tmp_path, monke
     def broken(bench: Bench) -> str:
         raise RuntimeError("no kernel\nfound")
 
-    monkeypatch.setattr(check, "CHECKS", {"broken": broken, "whole": lambda bench: "0 waits"})
+    monkeypatch.setattr(checks, "CHECKS", {"broken": broken, "whole": lambda bench: "0 waits"})
     monkeypatch.setitem(choices.TARGETS, "where", lambda *_: 1 / 0)
     status, made = run("check", data, tmp_path)
     assert status == 1
@@ -190,8 +189,8 @@ def test_a_failure_leaves_the_other_checks_and_comparisons(data, tmp_path, monke
         "broken: RuntimeError: no kernel",
         "compare_losses: ZeroDivisionError: division by zero",
     ]
-    checks, losses, batches = made["tables"]
-    assert row(checks, "broken")["result"] == "fails" and row(checks, "whole")["figures"] == "0 waits"
+    checked, losses, batches = made["tables"]
+    assert row(checked, "broken")["result"] == "fails" and row(checked, "whole")["figures"] == "0 waits"
     assert [cells[:2] for cells in batches["rows"]] == [
         [batching, order] for batching in ("by_length", "mixed") for order in ("as in training", "cudnn first")
     ]

@@ -21,8 +21,8 @@ import torch
 from ruamel.yaml import YAML
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from pipeline.workflow import rwlock, stage
-from pipeline.workflow.lock_file import KEPT, LOCK, keep_or_put_back
+from pipeline.workflow import lock_files, stage
+from pipeline.workflow.lock_files import KEPT, LOCK, keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
@@ -164,13 +164,13 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
     path = tmp_path / ".dvc/tmp/rwlock"
     hold(path, child.pid)
     before = path.read_text()
-    monkeypatch.setattr(rwlock, "PATIENCE", 0.2)
-    rwlock.clear(path)
+    monkeypatch.setattr(lock_files, "PATIENCE", 0.2)
+    lock_files.clear_rwlock(path)
     assert path.read_text() == before
-    monkeypatch.setattr(rwlock, "PATIENCE", 60)
+    monkeypatch.setattr(lock_files, "PATIENCE", 60)
     killer = threading.Timer(0.3, child.kill)
     killer.start()
-    rwlock.clear(path)
+    lock_files.clear_rwlock(path)
     killer.join()
     assert json.loads(path.read_text()) == {"write": {}, "read": {}}
 

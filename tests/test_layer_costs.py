@@ -10,12 +10,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import layer_costs, report
-from pipeline.costs.connectivity import path_length, reads, sequential_operations
 from pipeline.costs.measuring import kept_bytes, power_law, seconds
-from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer
+from pipeline.costs.table1_layers import COUNTS, RestrictedSelfAttention, layer, path_length, reads, sequential_operations
 from pipeline.report import Known
 from pipeline.reporting import layer_table
-from pipeline.reporting.layer_plots import layer_times
+from pipeline.reporting.layer_table import layer_times
 from pipeline.reporting.published import TABLE1
 from pipeline.settings import layer_costs as settings
 from transformer.attention import attention_weights, position_mask

@@ -11,9 +11,9 @@ from test_model import VARIATIONS, build
 
 from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
+from transformer.device import autocast
 from transformer.layout import coarse, packed, pad, padded, rounded, split, tabled
 from transformer.perplexity import batch_loss
-from transformer.precision import autocast
 
 CPU = torch.device("cpu")
 

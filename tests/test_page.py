@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 import uvicorn
 
-from pipeline.serving.application import application
+from pipeline.serving.application import Limits, application
 from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
-from pipeline.serving.limits import Limits
 from pipeline.serving.running import address, listening
 from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser

@@ -18,8 +18,7 @@ from tests.stubs import StubProject
 
 # The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
 LAYERS = [
-    {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "precision", "prefetch"}
-    | {"compilation", "memory", "cleaning", "device"},
+    {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "compilation", "memory", "cleaning", "device"},
     {"alignment", "binarised", "attention", "data", "loss", "parallel"},
     {"layers"},
     {"model"},

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.imports import ROOT
-from transformer.prefetch import Prefetch
+from transformer.data import Prefetch
 
 
 def test_any_step_may_be_requested():
@@ -41,7 +41,7 @@ def test_an_error_is_raised_when_its_step_is_requested():
 
 def test_a_failing_process_exits():
     """The prefetch thread is busy and has more requests. The process waits for them, then exits."""
-    code = "import time\nfrom transformer.prefetch import Prefetch\n"
+    code = "import time\nfrom transformer.data import Prefetch\n"
     code += "Prefetch(lambda step: time.sleep(0.1 * step), 4)(0)\n1 / 0"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and done.stderr.strip().endswith("ZeroDivisionError: division by zero")

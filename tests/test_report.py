@@ -26,7 +26,6 @@ from pipeline.commands import record
 from pipeline.report import Known
 from pipeline.reporting import (
     claims,
-    cost_tables,
     decoder_facts,
     decodings,
     deltas,
@@ -474,12 +473,12 @@ def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, 
     write_scores(params, "wmt14-en-de-base", tmp_path / "scores")
     params["peak_tflops"] = {"P100": 2e15 / (5025.2 * 8 * 1e12) / 0.25}
     runs = known(params, tmp_path)
-    base, big, ours, missing = rows_of(cost_tables.flops(runs))[:4]
+    base, big, ours, missing = rows_of(run_tables.flops(runs))[:4]
     assert [row["FLOPs, estimated"] for row in (base, big, ours)] == [3.3e18, 2.3e19, pytest.approx(ESTIMATE)]
     assert (base["sustained TFLOPS"], base["GPUs"], base["training"]) == (9.5, 8, 43200) and base["HFU (%)"] is None
     assert [ours[key] for key in ("MFU (%)", "HFU (%)", "energy (kWh)")] == pytest.approx([25, 37.5, 2])
     assert set(list(missing.values())[1:]) == {None}
-    operations = rows_of(cost_tables.operations(runs))
+    operations = rows_of(run_tables.operations(runs))
     assert operations[0]["cross attention"] == 1e15 and operations[1]["cross attention"] is None
     assert (operations[0]["total"], operations[0]["causal half"]) == (3e15, 2e15)
 
@@ -517,7 +516,7 @@ def test_the_page_is_ignored_by_git_and_dvc():
 
 def test_the_components_are_those_that_are_counted(settings):
     counted = forward_flops(settings(), 90, lengths_of([(5, 7)]))
-    assert {key for key, flops in counted.items() if flops} == set(cost_tables.COMPONENTS)
+    assert {key for key, flops in counted.items() if flops} == set(run_tables.COMPONENTS)
 
 
 def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
@@ -597,7 +596,7 @@ def test_the_records_in_git_load_with_an_estimate_or_the_reason_for_none(params)
     """Some records were made when flops.json still held the estimate."""
     records = evidence.records(params, ROOT / "results")
     assert records and all(run.cost.reason or run.cost.flops for run in records)
-    assert all(row["total"] > 1e12 for row in rows_of(cost_tables.operations(records)))
+    assert all(row["total"] > 1e12 for row in rows_of(run_tables.operations(records)))
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from pipeline.search import key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
-from pipeline.tracking.searches import mirror_search
+from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trials, written
 from tests import forked, in_process
 from tests.browser import pictures

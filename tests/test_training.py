@@ -20,6 +20,7 @@ from tests.imports import ROOT
 from transformer import compilation, gradients, loss, perplexity, store
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
+from transformer.device import autocast, precision_of
 from transformer.dropout import dropout
 from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
@@ -27,7 +28,6 @@ from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import SINGLE_PROCESS
 from transformer.perplexity import mean_loss
-from transformer.precision import autocast, precision_of
 from transformer.store import Reader, Store
 from transformer.training import Trainer, batches_of, new_state
 

@@ -14,8 +14,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from pipeline.commands import translate
-from pipeline.corpora import streams
-from pipeline.corpora.streams import blocks
+from pipeline.commands.translate import blocks
 from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
 from tests.imports import ROOT
@@ -143,7 +142,7 @@ def test_blocks_hold_whole_lines_and_little_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert lengths == [1000] * 100
-    assert peak < 4 * streams.CHUNK + 5000 * 100, "the lines of a few reads"
+    assert peak < 4 * translate.CHUNK + 5000 * 100, "the lines of a few reads"
 
 
 def test_a_block_ends_where_a_pipe_pauses():
@@ -235,7 +234,7 @@ def test_memory_does_not_grow_with_the_input(shell, monkeypatch):
 
     monkeypatch.setattr(translate, "work", measured)
     monkeypatch.setattr(translate, "BLOCK", 20)
-    monkeypatch.setattr(streams, "CHUNK", 1 << 10)
+    monkeypatch.setattr(translate, "CHUNK", 1 << 10)
     for lines in (40, 40, 800):  # the first translation loads what Python keeps
         shell(f"{SENTENCE}\n".encode() * lines)
     assert peaks[2] < 1.5 * peaks[1]

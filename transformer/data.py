@@ -1,20 +1,23 @@
 """Batches of about N source and N target tokens: of pairs of similar length (section 5.1), or of all lengths.
 
 A batch is an array of pair numbers. It is a function of the seed and the step, so a training needs only its step to
-resume exactly.
+resume exactly. `Prefetch` prepares batches, and the order of an epoch, while the training thread waits for the device.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from transformer.layout import Batch, Layout, Pairs, rounded_up, split, tabled
-from transformer.prefetch import Prefetch
 
 WIDTH_STEP = 16  # the width of a table is a multiple of this
 USUAL = 0.995  # the fraction of the pairs that fit into tables of the usual width
 POOL = 1000  # pairs that first_fit places at a time; a larger pool takes longer and fills the rows no better
+
+Item = TypeVar("Item")
 
 
 class Batches:
@@ -210,3 +213,29 @@ def in_order(
     order = share(order, source[order] + target[order])
     starts = split(source[order], target[order], batch_tokens)
     return (order[start:stop] for start, stop in pairwise(starts))
+
+
+class Prefetch(Generic[Item]):
+    """Calling it with a step returns `make(step)`, and starts `make` for the next `depth` steps in one thread.
+
+    Any step may be requested next. An exception of `make` is raised by the call for its step. At exit the process waits
+    until the calls of `make` that have been submitted end.
+    """
+
+    def __init__(self, make: Callable[[int], Item], depth: int) -> None:
+        self.make, self.depth = make, depth
+        self.thread = ThreadPoolExecutor(1, "prefetch")
+        self.made: dict[int, Future[Item]] = {}
+
+    def __call__(self, step: int) -> Item:
+        coming = range(step, step + 1 + self.depth)
+        for other in self.made.keys() - set(coming):
+            self.made.pop(other).cancel()
+        for number in coming:
+            if number not in self.made:
+                self.made[number] = self.thread.submit(self.make, number)
+        return self.made.pop(step).result()
+
+    def close(self) -> None:
+        """Cancel the steps that have not been started, and wait for the one that has."""
+        self.thread.shutdown(cancel_futures=True)

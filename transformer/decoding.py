@@ -14,9 +14,8 @@ from transformer.attention import kernels
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
-from transformer.device import Overlapping, at_once
+from transformer.device import Overlapping, at_once, precision_of
 from transformer.model import Transformer
-from transformer.precision import precision_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -9,11 +9,10 @@ from torch import Tensor
 from transformer import dropout
 from transformer.attention import kernels
 from transformer.config.training import TrainingConfig
-from transformer.device import at_once
+from transformer.device import at_once, autocast
 from transformer.layout import Batch
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
-from transformer.precision import autocast
 
 
 class Gradients:

@@ -14,7 +14,7 @@ from transformer.accumulation import Accumulation, Parts
 from transformer.compilation import compiles
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches, MixedBatches, in_order
+from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.gradients import Gradients
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
@@ -22,7 +22,6 @@ from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.perplexity import summed_loss
-from transformer.prefetch import Prefetch
 from transformer.store import Store, TrainingState
 
 AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow batches, and few to discard at the end

@@ -22,7 +22,7 @@ from types import FrameType
 
 import torch
 
-from benchmarks.gpu import check, decode, learn, speed
+from benchmarks.gpu import checks, decode, learn, speed
 from benchmarks.gpu.bench import Bench, Outcome, versions
 from benchmarks.provenance import code_digest, write_record
 from transformer.compilation import compiles, hindrance
@@ -30,7 +30,7 @@ from transformer.config.reading import UserError
 from transformer.device import device_of
 
 PARTS: dict[str, Callable[[Bench, Outcome], None]] = {
-    "check": check.run,
+    "check": checks.run,
     "train": partial(speed.run, part="train"),
     "big": partial(speed.run, part="big"),
     "learn": learn.run,

@@ -20,10 +20,10 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
+from transformer.device import precision_of
 from transformer.files import read_json
 from transformer.layout import Batch, Layout, Pairs, packed
 from transformer.model import Transformer
-from transformer.precision import precision_of
 from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state
 

@@ -1,10 +1,12 @@
-"""Checks of training and decoding on a device. Each is a function that raises AssertionError if its claim is false.
+"""Part `check`, three minutes: the correctness checks, then both values of each setting that is still to be chosen.
 
-They return the figures that they found. tests/test_gpu.py runs them in pytest.
+Each check is a function that raises AssertionError if its claim about training or decoding on a device is false. It returns
+the figures that it found. tests/test_gpu.py runs the checks in pytest.
 """
 
 import functools
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +15,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.gpu.bench import Bench, programs
+from benchmarks.gpu.bench import Bench, Outcome, programs
+from benchmarks.gpu.choices import compare_batches, compare_losses
 from benchmarks.profile import host_waits
 from transformer.attention import kernels
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
 from transformer.decoding import translate
+from transformer.device import autocast
 from transformer.layout import Batch, packed, padded, tabled
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
-from transformer.precision import autocast
 
 SMOOTHING = 0.1
 # The largest accepted differences of the loss and of the gradients, relative to the loss and to the gradients' norm.
@@ -206,3 +209,26 @@ CHECKS: dict[str, Callable[[Bench], str]] = {
         resumed_equals_uninterrupted,
     )
 }
+
+
+def run(bench: Bench, outcome: Outcome) -> None:
+    rows = outcome.table("check", "result", "figures", "seconds")
+    for name, check in CHECKS.items():
+        began = time.perf_counter()
+        try:
+            result, said = "holds", check(bench)
+        except Exception as error:  # the other checks go on
+            result, said = "fails", failed(outcome, name, error)
+        rows.append([name, result, said, f"{time.perf_counter() - began:.0f}"])
+    for compare in (compare_losses, compare_batches):
+        try:
+            compare(bench, outcome)
+        except Exception as error:
+            failed(outcome, compare.__name__, error)
+
+
+def failed(outcome: Outcome, name: str, error: Exception) -> str:
+    """Add a failure to the outcome. Returns the first line of the error."""
+    said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    outcome.failures.append(f"{name}: {said}")
+    return said

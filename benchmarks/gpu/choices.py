@@ -20,10 +20,10 @@ from benchmarks.gpu.bench import Bench, Outcome, kernels_of, shapes_of
 from benchmarks.profile import profiled
 from transformer import loss
 from transformer.attention import KERNELS, kernels
+from transformer.device import autocast
 from transformer.layout import Batch, packed
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
-from transformer.precision import autocast
 
 # The contexts in which attention is measured.
 ATTENTION: dict[str, Callable[[torch.device], AbstractContextManager]] = {

@@ -9,9 +9,8 @@ Ctrl-C. docs/page.md lists the addresses and limits of the interface.
 import argparse
 from pathlib import Path
 
-from pipeline.serving.application import application
+from pipeline.serving.application import LIMITS, application
 from pipeline.serving.batching import TranslatorEngine
-from pipeline.serving.limits import LIMITS
 from pipeline.serving.running import address, listening, serve
 from pipeline.serving.viewing import Viewer, examples
 from pipeline.workflow import stage

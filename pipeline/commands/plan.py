@@ -35,8 +35,8 @@ from pipeline.workflow.times import DURATIONS, duration
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
+from transformer.device import precision_of
 from transformer.files import digest, write_json
-from transformer.precision import precision_of
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")

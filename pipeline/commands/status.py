@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.settings.params import load
 from pipeline.workflow import stage
-from pipeline.workflow.lock_file import LOCK, whole
+from pipeline.workflow.lock_files import LOCK, whole, writing
 from pipeline.workflow.progress import place_of
 from pipeline.workflow.results import results, table
 from transformer.config.reading import UserError
@@ -45,8 +45,6 @@ def states() -> list[State]:
     from dvc.dependency import param
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
-
-    from pipeline.workflow.rwlock import writing
 
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
     deadline = time.monotonic() + 5

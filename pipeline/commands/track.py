@@ -9,9 +9,8 @@ import warnings
 from pathlib import Path
 
 from pipeline.tracking.follower import attempt
-from pipeline.tracking.searches import mirror_search
 from pipeline.tracking.store import require_store, shown_uri
-from pipeline.tracking.trainings import Sources, mirror_run
+from pipeline.tracking.trainings import Sources, mirror_run, mirror_search
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 

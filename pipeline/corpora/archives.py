@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
-from pipeline.settings.addresses import tar_suffix
+from pipeline.settings.download import tar_suffix
 from transformer.config.reading import UserError
 
 CHUNK = 1 << 20

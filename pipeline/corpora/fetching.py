@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.corpora.archives import Unpacked, reading
 from pipeline.corpora.transfer import Patience, Unavailable, record_path, say, transfer
-from pipeline.settings.addresses import TEXT, Sum, file_name, is_url, on_the_web
+from pipeline.settings.download import TEXT, Sum, file_name, is_url, on_the_web
 from transformer.config.reading import UserError
 from transformer.files import read_json, sync_folder, write_json
 

@@ -15,11 +15,11 @@ import torch
 from pipeline.costs.expected import TRAINED_WEIGHT, Training
 from pipeline.costs.measuring import kept_bytes
 from transformer.binarised import BinarisedSet
+from transformer.device import precision_of
 from transformer.gradients import Gradients
 from transformer.layout import Batch, layout_for
 from transformer.model import Transformer
 from transformer.optimisation import adam
-from transformer.precision import precision_of
 
 MODELS = 3  # the largest number of measured models
 SECONDS = 6.0  # of timed steps for all models together; creating the models and warming up takes about as long

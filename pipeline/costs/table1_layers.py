@@ -1,7 +1,7 @@
-"""The four layers of Table 1 (section 4). Each maps a sequence of n positions to a sequence of n positions.
+"""The four layers of Table 1 (section 4), and their path lengths and sequential operations.
 
-Both kinds of self-attention have one head, and x is query, key and value. They leave out the projections, n d^2
-operations each, as the paper's count does.
+Each layer maps a sequence of n positions to a sequence of n positions. Both kinds of self-attention have one head, and x is
+query, key and value. They leave out the projections, n d^2 operations each, as the paper's count does.
 
 Shapes: B sentences, N positions, D dimensions; G blocks of R positions, and a window of W = 3 R around each.
 """
@@ -108,3 +108,45 @@ def layer(kind: str, d: int, k: int, r: int) -> nn.Module:
         "convolutional": lambda: Convolutional(d, k),
         "self-attention (restricted)": lambda: RestrictedSelfAttention(r),
     }[kind]()
+
+
+def distances(n: int) -> Tensor:
+    """Return i - j for all positions i and j, [n, n]."""
+    return torch.arange(n)[:, None] - torch.arange(n)
+
+
+def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
+    """Return which positions each position reads in one step, [n, n]: true at [i, j] if position i reads position j.
+
+    A step is one layer of a stack, or one position of the recurrent layer. The convolution of step `step` is dilated by
+    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be O(n / k).
+    """
+    distance = distances(n)
+    if kind == "self-attention":
+        return torch.ones(n, n, dtype=torch.bool)
+    if kind == "self-attention (restricted)":
+        return distance.abs() <= r
+    if kind == "recurrent":
+        return (distance == 0) | (distance == 1)
+    assert kind == "convolutional"
+    dilation = min(k**step, n - 1)
+    return (distance % dilation == 0) & (distance.abs() <= k // 2 * dilation)
+
+
+def path_length(kind: str, n: int, k: int, r: int) -> int:
+    """Return the length of the longest of the shortest paths between two positions, in steps."""
+    reached, steps = torch.eye(n, dtype=torch.bool), 0
+    while True:
+        further = (reads(kind, n, k, r, steps).float() @ reached.float()) > 0
+        if torch.equal(further, reached):
+            return steps
+        reached, steps = further, steps + 1
+
+
+def sequential_operations(kind: str, n: int) -> int:
+    """Return the number of rounds. Each round computes all positions whose inputs are ready."""
+    waits = distances(n) == 1 if kind == "recurrent" else torch.zeros(n, n, dtype=torch.bool)
+    done, rounds = torch.zeros(n, dtype=torch.bool), 0
+    while not done.all():
+        done, rounds = ~(waits & ~done).any(1), rounds + 1
+    return rounds

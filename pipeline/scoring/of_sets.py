@@ -1,14 +1,17 @@
-"""The scores of translations of an evaluation set, by every measure of bleu.py."""
+"""The scores of translations of an evaluation set, by every measure of bleu.py, and those in metrics.json."""
 
 import sys
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
+from pipeline.settings.score_files import entry
 from pipeline.settings.scoring import ScoringConfig
 from transformer.config.reading import UserError
+from transformer.files import read_json
 
 
 def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
@@ -60,3 +63,19 @@ def places(filtered: Path, full: Path) -> list[int]:
             raise UserError(f"{filtered}, line {number}: {segment!r} is not in {full}, or occurs there less often")
         found.append(candidates.popleft())
     return found
+
+
+def metrics(table: Mapping[str, Any], translations: Path) -> dict[str, float]:
+    """The content of metrics.json, by which runs and decodings are compared: the test set's scores and dev's perplexity.
+
+    `dvc metrics show` prints it. `table` is the content of score.json.
+    """
+    description = translations / "translations.json"
+    perplexity = entry(read_json(description), "dev.average.perplexity", float, str(description))
+    return {**of_set("test", table["test"]["average"]), "dev_perplexity": perplexity}
+
+
+def of_set(name: str, scored: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of one translation of a set for metrics.json. Each key begins with `name`."""
+    names = {"sacrebleu": "bleu-13a", "bleu_paper": "bleu-paper", "chrf": "chrf"}
+    return {f"{name}_{short}": scored["metrics"][measure]["score"] for short, measure in names.items()}

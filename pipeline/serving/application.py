@@ -3,21 +3,20 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
-from pipeline.serving.bounds import BoundedBody, refusal
-from pipeline.serving.limits import Limits
 from pipeline.serving.viewing import Viewer
 from transformer.config.reading import UserError
 
@@ -31,6 +30,24 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of the server."""
+
+    body: int  # bytes of a request's body
+    texts: int  # texts of a request
+    pieces: int  # subword pieces of a text
+    waiting: int  # texts in the queue
+    traces: int  # searches that are shown at the same time
+    seconds: float  # for receiving the body of a request, and again for its answer
+
+
+LIMITS = Limits(body=2**18, texts=64, pieces=256, waiting=256, traces=8, seconds=30.0)
 
 
 def unicode(text: str) -> str:
@@ -77,6 +94,48 @@ def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits)
         add_page(app)
         add_search(app, viewer, limits)
     return app
+
+
+class BoundedBody:
+    """Middleware that reads the body of a request and limits its size and the time for receiving it.
+
+    Answers 413 to a body of more than `most` bytes and 408 to one that takes more than `seconds`.
+    """
+
+    def __init__(self, app: Callable, most: int, seconds: float) -> None:
+        self.app, self.most, self.seconds = app, most, seconds
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        body, more = bytearray(), True
+        try:
+            async with asyncio.timeout(self.seconds):
+                while more and len(body) <= self.most:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            await refusal(408, f"the body took more than {self.seconds:g} seconds")(scope, receive, send)
+            return
+        if len(body) > self.most:
+            await refusal(413, f"the body is longer than {self.most:,} bytes")(scope, receive, send)
+            return
+        waiting = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def whole() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self.app(scope, whole, send)
+
+
+def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer to a request that is refused: one line that says why."""
+    closing = {"connection": "close"} if status in (408, 413) else {}
+    return JSONResponse({"error": message}, status, {**closing, **(headers or {})})
 
 
 async def invalid(_: Request, error: Any) -> Response:

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.settings.addresses import Sum, require_address
 from pipeline.settings.decodings import choice
-from pipeline.settings.download import check_sums, pinned
+from pipeline.settings.download import Sum, check_sums, pinned, require_address
 from pipeline.settings.params import entry
 from transformer.config.decoders import DECODERS, Choice
 from transformer.config.reading import UserError, read, require, shown

@@ -1,16 +1,29 @@
-"""The block `download` of a corpus: the source of its text."""
+"""The block `download` of a corpus, the source of its text, and the addresses, checksums and archive names in it."""
 
 import re
+import urllib.parse
 from dataclasses import dataclass, fields
+from pathlib import PurePosixPath
 from typing import Any
 
-from pipeline.settings.addresses import Sum, file_name, is_url, require_address, tar_suffix
 from transformer.config.reading import UserError, require, require_seed, unknown
 
+TEXT = "text"  # the folder of the user's own text; every download stage in dvc.yaml depends on it
+TARS = {".tar": "", ".tgz": ".gz", ".tar.gz": ".gz", ".txz": ".xz", ".tar.xz": ".xz"}
 SETS = ("train", "dev", "test", "test_filtered")
 DIGITS = {"sha256": 64, "md5": 32}
 SUMS = {"source_sha256", "target_sha256"}
 FORMS = ({"source", "target"}, {"archive", "source", "target"}, {"parquet"})
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The checksum that a file must have."""
+
+    kind: str  # sha256 or md5
+    value: str
+    origin: str  # the file that states the checksum
+    unpacked: bool = False  # the checksum is that of the decompressed content of a .gz or .xz file
 
 
 @dataclass(frozen=True)
@@ -143,3 +156,62 @@ def check_sums(config: Any, *names: str) -> None:
 def pinned(kind: str, value: str | None, unpacked: bool = False) -> Sum | None:
     """Return the checksum that params.yaml states, or None."""
     return None if value is None else Sum(kind, value.lower(), "params.yaml", unpacked)
+
+
+def require_address(address: str) -> None:
+    """Refuse an address that is neither the http(s) URL of a file nor a path below text/.
+
+    DVC notices a change of a file below text/. It would not notice a change elsewhere.
+    """
+    if is_url(address):
+        return
+    path = PurePosixPath(address)
+    if path.is_absolute() or path.parts[:1] != (TEXT,) or len(path.parts) < 2 or ".." in path.parts:
+        raise UserError(
+            f"{address!r} is refused; put the file or a link to it into the folder {TEXT}/ and name it "
+            f"{TEXT}/{path.name or 'my.en'}, or give an http(s) URL (DVC does not notice changes elsewhere)"
+        )
+
+
+def is_url(address: str) -> bool:
+    """Return True for the URL of a file and False for a path.
+
+    Raises UserError for an address that `on_the_web` refuses, and for a URL that does not end in a file name.
+    """
+    if not on_the_web(address):
+        return False
+    if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
+        raise UserError(f"{address!r} is refused; a URL ends in a file name, as in .../dev.tgz")
+    return True
+
+
+def on_the_web(address: str) -> bool:
+    """Return True for an http or https URL and False for a path.
+
+    Raises UserError for another scheme (file:, ftp:, ...), and for a URL with an invalid host or port or a .. in its path.
+    """
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
+    if scheme is None:
+        return False
+    if scheme[1].lower() not in ("http", "https"):
+        raise UserError(f"{address!r}: {scheme[1]}: is refused; an address is an http:// or https:// URL or a path")
+    try:
+        parts = urllib.parse.urlsplit(address)
+        valid = parts.hostname and parts.port != 0 and ".." not in parts.path.split("/")
+    except ValueError:
+        valid = False  # for example brackets without an IPv6 address, or a port that is not a number up to 65535
+    if not valid:
+        raise UserError(f"{address!r} is refused; a URL has a host and no .., as in https://host/dev.tgz")
+    return True
+
+
+def file_name(url: str) -> str:
+    return urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1]
+
+
+def tar_suffix(name: str) -> str:
+    """Return the compression of the tar file `name`: ".gz", ".xz", or "" for none."""
+    for ending, suffix in TARS.items():
+        if name.endswith(ending):
+            return suffix
+    raise UserError(f"{name}: not the name of an archive; the name of an archive ends in {', '.join(TARS)}")

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.tracking.client import PATIENCE, warn
-from pipeline.tracking.searches import mirror_search
 from pipeline.tracking.store import opened, shown_uri
-from pipeline.tracking.trainings import Sources, mirror_live, mirror_run
+from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, mirror_search
 
 INTERVAL = 15  # seconds between two reads of the log or of search.json
 

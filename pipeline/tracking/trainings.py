@@ -1,4 +1,4 @@
-"""The files in scores/ as runs of MLflow: one run per training, with its decodings nested under it.
+"""The files in scores/ as runs of MLflow: one run per training or search, with its decodings or trials nested under it.
 
 The name of the run, the settings and the data identify a training, so mirroring twice changes nothing. The names of the
 corpus and the model are from params.yaml. DVC's hash of the data is from dvc.lock.
@@ -27,6 +27,7 @@ from transformer.files import digest, read_json
 
 TRANSLATIONS = Path("translations/translations.json")
 TIMES = Path("work/times")
+ENDED = ("complete", "pruned")  # states of a trial
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,49 @@ def decoding_entry(run: str, parent: str, decoding: dict, timing: dict, scores: 
     metrics |= {key: cell["score"] for key, cell in cells.items()}
     name = f"{run}: beam {beam}, alpha {alpha}"
     return Entry(name, identity, "FINISHED", dict(leaves(settings)), tags, metrics, curve={})
+
+
+def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> None:
+    """Mirror the search.json at `path` in MLflow.
+
+    Trials whose numbers are in `written` are skipped. The numbers of all trials that have ended are added to `written`.
+    `last` means that no further call follows. An unfinished search or trial then gets the status KILLED.
+    """
+    if not path.exists():
+        return
+    content = read_json(path)
+    trials, name = content["trials"], content["name"]
+    ended = [trial for trial in trials if trial["state"] in ENDED]
+    finished = len(ended) >= content["search"]["trials"]
+    best = [trial["value"] for trial in trials if content["best"] and trial["trial"] == content["best"]["trial"]]
+    settings = {key: value for key, value in content["search"].items() if key != "trials"}
+    parent = Entry(
+        name,
+        {"run": name, "key": digest([settings, content["data_sum"]])},
+        "FINISHED" if finished else "KILLED" if last else "RUNNING",
+        dict(leaves(settings)),
+        {},
+        {"search/trials": float(len(ended)), **({"search/best": best[0]} if best else {})},
+        curve={},
+    )
+    parent_id = store.write(parent)
+    for trial in trials:
+        if trial["trial"] not in written:
+            store.write(trial_entry(name, parent_id, trial, last))
+    written.update(trial["trial"] for trial in ended)
+
+
+def trial_entry(name: str, parent: str, trial: Mapping[str, Any], last: bool) -> Entry:
+    ended = trial["state"] in ENDED
+    return Entry(
+        f"{name}: trial {trial['trial']}",
+        {"mlflow.parentRunId": parent, "run": name, "trial": str(trial["trial"])},
+        "FINISHED" if ended else "KILLED" if last else "RUNNING",
+        trial["settings"],
+        {key: trial[key] for key in ("state", "why") if trial[key]},
+        {} if trial["value"] is None else {"trial/value": trial["value"]},
+        {("dev_loss", int(step)): loss for step, loss in trial["dev_losses"]},
+    )
 
 
 def read_curve(log: Path) -> Curve:

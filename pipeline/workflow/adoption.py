@@ -5,8 +5,10 @@ Only dvc.lock records the files and settings from which a stage made its outputs
 
 import difflib
 import hashlib
+import io
 import re
-from collections.abc import Iterable, Mapping
+import subprocess
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,7 @@ from dvc.stage.decorators import rwlocked
 from dvc.stage.serialize import to_lockfile
 from dvc.utils.serialize import dumps_yaml, parse_yaml_for_update
 
-from pipeline.workflow import history
-from pipeline.workflow.lock_file import LOCK, keep_or_put_back
+from pipeline.workflow.lock_files import LOCK, keep_or_put_back
 from pipeline.workflow.syntax import same_syntax
 from transformer.binarised import DESCRIPTION
 from transformer.config.model import ModelConfig
@@ -143,7 +144,7 @@ def code_changes(stage: PipelineStage) -> list[Change]:
     """
     before, now = code_before(stage), code_now(stage)
     differing = {path: md5 for path, md5 in before.items() if now.get(path) != md5}
-    known = history.modules(set(differing.values()))
+    known = modules_in_git(set(differing.values()))
     if missing := [path for path, md5 in differing.items() if md5 not in known]:
         raise UserError(
             f"{stage.name}: the version of {', '.join(missing)} that made its outputs is not in git, so the code "
@@ -158,6 +159,27 @@ def code_changes(stage: PipelineStage) -> list[Change]:
         for a, b in pairs
         if not (a and b and same_syntax(old[a], new[b], moved))
     ]
+
+
+def modules_in_git(sums: Collection[str]) -> dict[str, bytes]:
+    """Return the contents of the Python files in git's history whose md5 is in `sums`, by md5."""
+    try:
+        listed = git("rev-list", "--objects", "--all").decode().splitlines()
+        names = {line.split(" ")[0] for line in listed if line.endswith(".py")}
+        content = io.BytesIO(git("cat-file", "--batch", given="".join(f"{name}\n" for name in names).encode()))
+    except (OSError, subprocess.SubprocessError):  # no git, no repository, or a timeout
+        return {}
+    found = {}
+    while head := content.readline():  # git prints for each object: a line (name, type, size), its content, a line feed
+        blob = content.read(int(head.split()[-1]))
+        content.read(1)
+        if (md5 := hashlib.md5(blob, usedforsecurity=False).hexdigest()) in sums:
+            found[md5] = blob
+    return found
+
+
+def git(*arguments: str, given: bytes = b"") -> bytes:
+    return subprocess.run(["git", *arguments], input=given, capture_output=True, check=True, timeout=60).stdout
 
 
 def partners(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[tuple[str | None, str | None]]:

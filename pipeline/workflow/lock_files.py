@@ -1,10 +1,7 @@
-"""Repairs `.dvc/tmp/rwlock`, DVC's list of the processes that read and write each path, after processes were killed.
-
-DVC itself removes the entries of a process that no longer exists. It refuses to start if the list names a process that
-is ending or a zombie, or if only a part of the list was written.
-"""
+"""Repairs `dvc.lock` and `.dvc/tmp/rwlock` after processes were killed. DVC writes both files non-atomically."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,13 +9,52 @@ from typing import Any
 import psutil
 from dvc.fs import localfs
 from dvc.rwlock import _edit_rwlock
+from dvc.schema import COMPILED_LOCKFILE_SCHEMA
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from voluptuous import Invalid
 
+from transformer.config.reading import UserError
+from transformer.files import atomic
+
+LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run, whose name cannot start with a dot
 RWLOCK = Path(".dvc/tmp/rwlock")
 PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing much memory takes time
 
 
-def clear(path: Path = RWLOCK) -> None:
-    """Remove the entries of killed processes. Waits up to PATIENCE seconds for processes that may be ending."""
+def whole(content: bytes) -> bool:
+    """Return whether this is a complete lock file. DVC accepts an empty file, too, and then finds every stage stale."""
+    try:
+        COMPILED_LOCKFILE_SCHEMA(lock := YAML(typ="safe").load(content))
+    except (YAMLError, ValueError, Invalid):
+        return False
+    return bool(lock)
+
+
+def keep_or_put_back() -> bool:
+    """Copy a complete lock file, or restore a damaged one from the copy. Returns whether it was restored.
+
+    The copy may lack the stages that finished last. DVC restores them from its run cache, or else runs them again. The
+    caller must hold DVC's lock, so that no other process is writing the file. Raises UserError for the conflict markers
+    of git.
+    """
+    content = LOCK.read_bytes() if LOCK.exists() else None
+    if content and re.search(rb"^<<<<<<< ", content, re.MULTILINE):
+        raise UserError(f"{LOCK} has the conflict markers of a merge; resolve the conflict first")
+    if content is None or ((damaged := not whole(content)) and not KEPT.exists()):
+        return False
+    with atomic(LOCK if damaged else KEPT) as file:
+        file.write(KEPT.read_bytes() if damaged else content)
+    return damaged
+
+
+def clear_rwlock(path: Path = RWLOCK) -> None:
+    """Remove the entries of killed processes from DVC's list of the processes that read and write each path.
+
+    Waits up to PATIENCE seconds for processes that may be ending. DVC itself removes the entries of a process that no
+    longer exists. It refuses to start if the list names a process that is ending or a zombie, or if only a part of the
+    list was written.
+    """
     remove_damaged(path)
     deadline = time.monotonic() + PATIENCE
     while (alive := [pid for pid in holders(path) if not gone(pid)]) and time.monotonic() < deadline:
@@ -41,7 +77,7 @@ def remove_damaged(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def content(path: Path) -> dict[str, Any]:
+def rwlock_content(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):  # ValueError: another process may be writing the list
@@ -50,14 +86,14 @@ def content(path: Path) -> dict[str, Any]:
 
 def holders(path: Path) -> set[int]:
     """Return the ids of the processes in the list."""
-    modes = content(path)
+    modes = rwlock_content(path)
     readers = [info for infos in modes.get("read", {}).values() for info in infos]
     return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
 
 
 def writing() -> dict[str, int]:
     """Return the paths that running DVC processes are writing, each with the id of its process."""
-    write = content(RWLOCK).get("write", {})
+    write = rwlock_content(RWLOCK).get("write", {})
     return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
 
 
