@@ -62,7 +62,7 @@ class Point(NamedTuple):
 
 
 class Clock:
-    """The time since construction, excluding the intervals between `stop` and `go_on`."""
+    """The time since construction. `go_on` excludes the time since the last `stop`; `stop` alone excludes nothing."""
 
     def __init__(self) -> None:
         self.started, self.stopped = time.perf_counter(), 0.0
@@ -91,7 +91,7 @@ class Study(NamedTuple):
         return precision_of(self.config.precision, self.device)
 
     def over(self, seconds: float) -> bool:
-        """Whether the time is up, given the seconds at the last dev loss. Called after every step of our trainer."""
+        """Whether the training time at the last dev loss exceeds the limit."""
         return seconds > 60 * self.minutes
 
     def batches(self) -> Batches:
@@ -173,7 +173,7 @@ def dev_loss(model: nn.Module, study: Study) -> float:
 
 
 def bleu(model: Transformer, vocabulary: Path, decoding: DecodingConfig, texts: list[Path]) -> str:
-    """sacreBLEU of the translation of the first of `texts`, with the second as reference, and its signature."""
+    """Translate `texts[0]` and score it against `texts[1]`. Returns one line: sacreBLEU's score and its signature."""
     metric, (source, reference) = BLEU(), map(read_lines, texts)
     decoder = Translator(model.eval(), Vocabulary(vocabulary), decoding, {})
     hypotheses = decoder.text(decoder.translate(source, texts[0].name))
@@ -200,7 +200,7 @@ def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
     for name, curve in curves.items():
         axes.plot([point.seconds / 60 for point in curve], [point.loss for point in curve], marker=".", label=name)
-    axes.set(title=title, xlabel="minutes of training", ylabel="dev loss, nats a piece")
+    axes.set(title=title, xlabel="minutes of training", ylabel="dev loss per piece (nats)")
     axes.legend()
     figure.savefig(path)
 

@@ -329,7 +329,7 @@ def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held
 
 def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):
     site.faults[NAME] = [Fault(tells_length=False, after=1000), Fault(tells_length=False)]
-    with pytest.raises(UserError, match="states no length and no checksum is known"):
+    with pytest.raises(UserError, match="does not state the length and no checksum is known"):
         fetcher().fetch(site.url(NAME), None)
     assert not fetcher().checksums.exists()
     assert fetcher(clone="b").fetch(site.url(NAME), SUM).read_bytes() == BODY  # a known sum shows a truncation
@@ -339,7 +339,7 @@ def test_a_mirror_whose_truncation_could_not_be_seen_is_skipped(site, fetcher, c
     site.files["/copies" + NAME] = BODY[:1000]
     site.faults["/copies" + NAME] = [Fault(tells_length=False)]
     assert fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), None).read_bytes() == BODY
-    assert "no checksum is known, so truncation could not be detected; skipped" in capsys.readouterr().err
+    assert "no checksum is known, so truncation could not be detected; set a checksum" in capsys.readouterr().err
 
 
 def test_a_damaged_record_of_sums_is_named(site, fetcher):

@@ -1,4 +1,4 @@
-"""Select a study of studies.yaml, so that its runs, their corpora and its other blocks are built.
+"""Write the blocks of a study of studies.yaml into params.yaml. The next `snakemake` or `dvc repro` builds them.
 
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
@@ -36,7 +36,7 @@ def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
     for key, value in new.items():
         blocks = list(re.finditer(BLOCK.format(key=key), text, re.MULTILINE))
         if len(blocks) != 1:
-            raise UserError(f"params.yaml: {key}: one block of lines is expected, not {len(blocks)}; edit it by hand")
+            raise UserError(f"params.yaml: 1 block of lines named {key} is expected, not {len(blocks)}; edit the file")
         start, end = blocks[0].span()
         text = text[:start] + block(key, value if isinstance(value, list) else dict(value)) + text[end:]
     check(params.parse(text))
@@ -71,7 +71,7 @@ def main(arguments: argparse.Namespace) -> None:
     before = path.read_bytes().decode("utf-8")
     with atomic(path) as file:
         file.write(select(before, arguments.name).encode("utf-8"))
-    print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `snakemake -n` plans it")
+    print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `make plan` estimates it")
 
 
 if __name__ == "__main__":

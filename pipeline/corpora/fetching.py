@@ -1,8 +1,8 @@
-"""Obtains files by path or http(s) URL. Each file is compared with its checksum. Each URL is downloaded only once.
+"""Obtains files by path or http(s) URL. Each URL is downloaded only once.
 
-Downloads are in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. A download gets
-its final name only after its checksum was compared. If no checksum was published, the checksum of the first download
-is recorded in `checksums.json`.
+Downloads are in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. Each file is
+compared with its checksum. A download gets its final name only after this comparison. If no checksum was published, that
+of the first download is recorded in `checksums.json`, and later downloads must have it.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ class Fetcher:
     def fetch(self, address: str, expected: Sum | None) -> Path:
         """Return a file on this machine with the content of `address`. A URL is downloaded only if necessary.
 
-        Raises UserError for a missing file and for a wrong checksum. A download with a wrong checksum is renamed and
-        kept.
+        Raises UserError if the file is missing, cannot be downloaded or has a wrong checksum. A download with a wrong
+        checksum is renamed and kept.
         """
         if not is_url(address):
             return local(address, expected)
@@ -55,7 +55,8 @@ class Fetcher:
     def obtain(self, url: str, place: Path, expected: Sum | None) -> Path:
         """Return the file, with the right checksum: a partial file beside `place`, or a file in a mirror's folder.
 
-        A mirror that lacks the file, fails or has a wrong checksum is skipped. Stderr says so, unless a folder lacks it.
+        A mirror is skipped if it fails, lacks the file or has a file with a wrong checksum. A message on stderr says so,
+        except if a mirror's folder lacks the file.
         """
         for address in mirrored(self.mirror, url):
             try:
@@ -75,7 +76,8 @@ class Fetcher:
         say(f"downloading {url}")
         if not transfer(url, partial, self.patience) and expected is None:
             raise Unavailable(
-                f"{url}: the server states no length and no checksum is known, so truncation could not be detected"
+                f"{url}: the server does not state the length and no checksum is known, so truncation could not be "
+                "detected; set a checksum in params.yaml, or machine.mirror to a folder with the file"
             )
         try:
             require_sum(partial, url, expected)
@@ -122,7 +124,7 @@ def local(address: str, expected: Sum | None) -> Path:
                 f"{address}: {folder} is a link to a folder, in which DVC notices no change; link each file instead"
             )
     if not path.is_file():
-        raise UserError(f"{address}: there is no such file (from {Path.cwd()})")
+        raise UserError(f"{address}: there is no such file (relative to {Path.cwd()})")
     require_sum(path, address, expected)
     return path
 
@@ -180,7 +182,7 @@ def read_sums(path: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock `path` against other processes. The lock ends with its process, so a killed process leaves no lock."""
+    """Lock `path` against other processes until the block ends. If the process is killed, the kernel releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         try:

@@ -55,7 +55,7 @@ class Side:
             if not self.replace:
                 raise UserError(
                     f"{self.path}: line {self.read + line + 1}, byte {byte} (0x{data[error.start]:02x}) is not UTF-8; "
-                    "normalise.invalid_utf8: replace puts U+FFFD in its place"
+                    "set normalise.invalid_utf8 to replace, which puts U+FFFD in its place"
                 ) from None
         text = data.decode(errors="replace")
         kept = zip(data[:-1].split(b"\n"), text[:-1].split("\n"), strict=True)
@@ -71,7 +71,7 @@ class Filter:
         self.dropped = Counter({"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0})
         self.seen = None
         if config.deduplicate:
-            from pipeline.corpora.duplicates import Seen  # numpy
+            from pipeline.corpora.duplicates import Seen  # imports numpy, which only this setting needs
 
             self.seen = Seen()
 
@@ -141,7 +141,7 @@ def normalise_set(
             for output, lines in zip(outputs, (sources, targets)):
                 output.write("\n".join([*lines, ""]).encode())
     if not kept:
-        raise UserError(f"{paths[0]} and {paths[1]}: no pair is in them, or no pair is kept")
+        raise UserError(f"{paths[0]} and {paths[1]}: no pair is left; the files are empty, or `normalise` drops every pair")
     counts = {key: {la: getattr(side, key) for la, side in zip(languages, sides)} for key in COUNTS}
     return {"read": sides[0].read, "kept": kept, **({"dropped": dict(select.dropped)} if select else {}), **counts}
 
@@ -155,7 +155,10 @@ def write_set(
     bar: tqdm,
     filtered: list[Path] | tuple[()] = (),
 ) -> dict:
-    """Write the two `raw` files as an evaluation set into `folder`. Returns the counts of its normalisation."""
+    """Write an evaluation set into `folder`: the raw, normalised and, if given, filtered files, and set.json.
+
+    Returns the counts of the normalisation.
+    """
     for form, paths in (("raw", raw), ("filtered", filtered)):
         for path, language in zip(paths, languages):
             if path != folder / f"{form}.{language}":

@@ -1,8 +1,8 @@
 """A clause of the demonstration corpus: its content, and its word order in English and German.
 
-German puts the finite verb second in a main clause, first in a question and last in a subordinate clause. Participles,
-infinitives and separated prefixes end the clause. The fields before this end (the Mittelfeld) have one fixed order, so
-that each English sentence has one translation.
+German puts the finite verb second in a main clause and after a question word, first in a yes-no question, and last in a
+subordinate clause. Participles, infinitives and separated prefixes end the clause. The fields before this end (the
+Mittelfeld) have one fixed order, so that each English sentence has one translation.
 """
 
 import re
@@ -17,7 +17,7 @@ CONTRACTIONS = {"in dem": "im", "an dem": "am", "zu dem": "zum", "zu der": "zur"
 CONTRACTIONS |= {"an das": "ans", "bei dem": "beim"}
 
 COMMAS, COMMA_AND_MARK = re.compile(r"(\s*,)+"), re.compile(r",([.?!“])")
-UNMISTAKABLE = ("mich", "mir", "uns", "ihn", "ihm", "ihr", "ihnen", "Ihnen")  # forms that cannot be a subject
+UNMISTAKABLE = ("mich", "mir", "uns", "ihn", "ihm", "ihr", "ihnen", "Ihnen")  # never a subject here: "ihr" is only "her"
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def rest_of(clause: Clause) -> str:
 
 
 def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
-    """The auxiliary or form of be, if any, and the other verbs. With `support`, "do" is added if both are missing."""
+    """The auxiliary or form of be (empty if none), and the other verbs. With `support`, "do" replaces an empty one."""
     tense, agreement = clause.tense, clause.subject.agreement
     verb, after = clause.verb.english, clause.verb.english.tail
     if clause.passive:

@@ -40,7 +40,7 @@ CAN, COULD = Mood("present", frames.MODALS[0]), Mood("past", frames.PAST_MODALS[
 TENSES = [(40, PAST), (30, PRESENT), (15, PERFECT), (5, FUTURE)]
 PASSIVE_KINDS = ["text", "object", "vessel", "machine", "vehicle", "clothing", "building", "event"]
 PASSIVE_KINDS += ["matter", "food", "opening"]
-LOOSE = 0.14  # the probability that a noun phrase has a relative clause
+LOOSE = 0.14  # the probability of a relative clause after a noun that may have one
 OBJECT_FRAMES = {
     kind: [frame for frame in frames.TRANSITIVE + frames.STATIVE if kind in frame.objects] for kind in lexicon.NOUNS
 }
@@ -70,7 +70,9 @@ def event(dice: Dice, subject: Nominal | None = None, mood_: Mood | None = None,
 
 
 def adorned(dice: Dice, clause: Clause, chosen: Mood, given: Predicate) -> Clause:
-    """The clause with optional parts: the progressive, an adverb or a time, and a place, a companion or a manner."""
+    """The clause with optional parts: the progressive, or an adverb of frequency, which excludes a time; a place, a
+    companion or a manner; and a time.
+    """
     when = chosen.when()
     if chosen == PRESENT and not given.stative and dice.chance(0.45):
         clause, when = replace(clause, progressive=True), "now"
@@ -127,7 +129,7 @@ def lying(dice: Dice) -> Clause:
 
 
 def describing(dice: Dice, subject: Nominal | None = None, kind: str = "") -> Clause:
-    """A thing has a quality, or more of it than another thing: is old, is older than."""
+    """A thing with an adjective or a comparison: is old, is older than, is not as old as."""
     kind = kind or dice.choose([*PASSIVE_KINDS, "transport", "link", "area"])
     subject = subject or phrases.thing(dice, [kind], known=True, tail=relative)
     negated = negatable(subject) and dice.chance(0.15)
@@ -158,7 +160,7 @@ def relative(dice: Dice, noun: Noun, plural: bool) -> Pair:
 
 
 def relative_clause(dice: Dice, noun: Noun, plural: bool) -> Pair:
-    """A relative clause for the noun. It has no time or place: these could also belong to the main clause."""
+    """A relative clause for the noun. It has no adjunct of time or place, which could also belong to the main clause."""
     gender = "p" if plural else noun.gender
     draws = [subject_relative, object_relative]
     draws += [whose_relative] if noun.kind == "person" else []

@@ -41,7 +41,10 @@ class Modal(NamedTuple):
 
 
 def frames(table: dict[str, str], subjects: str = "person", stative: bool = False) -> list[Frame]:
-    """Read a table from kinds of objects to verbs. A key may begin with a German preposition and a case: `auf acc:text`."""
+    """Read a table that maps kinds of objects to verbs.
+
+    A key may begin with a German preposition and a case: `auf acc:text`.
+    """
     made = []
     for key, text in table.items():
         governed, _, kinds = key.rpartition(":")

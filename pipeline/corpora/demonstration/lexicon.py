@@ -1,6 +1,6 @@
 """The words of the demonstration corpus except its verbs, in the notation of inflection.py.
 
-In each context of the grammar, an English word has one German translation. A translation is either right or wrong.
+In each context of the grammar, an English word has one German translation. Any other translation is wrong.
 Nouns and adjectives are grouped by kind. Verbs select kinds of nouns, so that the sentences make sense.
 """
 
@@ -93,10 +93,12 @@ KINDS = {
 }
 NOUNS = {kind: [noun(entry, kind) for entry in entries(text)] for kind, text in KINDS.items()}
 
-# A German compound is one word, sometimes with hyphens. Its last part determines its gender.
 CITIES = """Berlin: Berlin; Hamburg: Hamburg; Munich: München; Cologne: Köln; Vienna: Wien; Zurich: Zürich;
     Paris: Paris; Rome: Rom; London: London; Prague: Prag; Dresden: Dresden; Geneva: Genf"""
 TOWNS = pairs(CITIES)
+
+# The parts of compounds. `+` stands for the first part. The last part determines the German gender. German compounds in
+# HYPHENED have a hyphen, except those with "Presse" (Pressekonferenz).
 JOINED = {
     "person": ("music: Musik; history: Geschichts; sports: Sport", "teacher: der +lehrer, +lehrers, +lehrer"),
     "text": ("school: Schul; art: Kunst; history: Geschichts; music: Musik", "book: das +buch, +buches, +bücher"),

@@ -46,7 +46,7 @@ REASONS = [Pair("because of", "wegen"), Pair("despite", "trotz")]
 
 
 def told(dice: Dice, clause: Clause, often: float = 0.45) -> Pair:
-    """A main clause. It begins with its time or place with the probability `often`."""
+    """A main clause. If it has a time or a place, it begins with one of them with the probability `often`."""
     fronts = [field for field in ("time", "place") if getattr(clause, field).english]
     return main_clause(clause, dice.choose(fronts) if fronts and dice.chance(often) else "")
 
@@ -75,7 +75,10 @@ def pointing(dice: Dice) -> Pair:
 
 
 def lasting(dice: Dice) -> Pair:
-    """A lasting state, in German in the present: has lived in Rome for three years, wohnt seit drei Jahren in Rom."""
+    """A lasting state, in the English perfect and the German present tense.
+
+    Has lived in Rome for three years: wohnt seit drei Jahren in Rom.
+    """
     subject = phrases.person(dice)
     given = dice.choose([predicates.living, predicates.stative])(dice, subject, False)
     count, span = dice.choose(lexicon.COUNTS), dice.choose(lexicon.SPANS)
@@ -127,7 +130,7 @@ def circumstance(dice: Dice, subject: Nominal, mood: Mood) -> Clause:
 
 
 def reason(dice: Dice) -> Pair:
-    """A sentence that begins with a reason or an event: because of the heavy rain, during the concert (genitive)."""
+    """A sentence that begins with a reason or an event. The German preposition takes the genitive: wegen des Regens."""
     if dice.chance(0.35):
         words, nominal = Pair("during", "während"), phrases.thing(dice, ["event"], simple=True)
     else:
