@@ -12,9 +12,9 @@ import argparse
 from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
 from pipeline.scoring.reverse import source_log_prob
-from pipeline.settings.decodings import reverse_score
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load
+from pipeline.settings.reverse_scores import reverse_score
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig

@@ -7,13 +7,14 @@ from typing import Any
 
 from pipeline.settings import layer_costs as costs
 from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
-from pipeline.settings.decodings import choice, decoding_run, reverse_score
+from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig, on_the_web
 from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs, ensemble, require_model
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import entry, languages, require_name, section, text_corpus
 from pipeline.settings.rates import rates
+from pipeline.settings.reverse_scores import reverse_score
 from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings

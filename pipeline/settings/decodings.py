@@ -1,7 +1,4 @@
-"""The blocks `decodings`, translations of a set by a model, and `reverse_scores`, scores of the decodings of a set.
-
-No line of these blocks causes a training.
-"""
+"""The block `decodings`: translations of a set by a trained model. A decoding causes no training."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -106,15 +103,3 @@ def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingCon
     found = choice(params, {key: value for key, value in values.items() if key != "number"}, where)
     common = {key: getattr(config, key) for key in COMMON}
     return dataclasses.replace(found, number=number, config=dataclasses.replace(found.config, **common))
-
-
-@dataclass(frozen=True)
-class ReverseScore:
-    """A model folder below models/ (RUN/average), of the reverse direction, and a set. The model scores its decodings."""
-
-    model: str
-    set: str
-
-
-def reverse_score(params: Mapping[str, Any], name: str) -> ReverseScore:
-    return read(ReverseScore, entry(params, "reverse_scores", name), f"params.yaml: reverse_scores.{name}")
