@@ -10,7 +10,7 @@ import reprlib
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
@@ -32,9 +32,7 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
-    for key in values:
-        if key not in keys(cls):
-            raise UserError(unknown(key, keys(cls), where))
+    require_keys(values, keys(cls), where)
     types_of = typing.get_type_hints(cls)
     given = {}
     for key in keys(cls):
@@ -86,6 +84,13 @@ def unknown(key: Any, valid: list[str], where: str) -> str:
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
+
+
+def require_keys(values: Iterable, valid: list[str], where: str) -> None:
+    """Raise UserError for the first unknown key."""
+    for key in values:
+        if key not in valid:
+            raise UserError(unknown(key, valid, where))
 
 
 def require(valid: bool, key: str, value: Any, expected: str) -> None:
