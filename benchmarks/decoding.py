@@ -32,6 +32,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sacrebleu.metrics import BLEU
 
 from benchmarks.decoders import BY_THREADS, IN_ORDER, SYSTEMS, Batch, Translate
 from benchmarks.process import Process
@@ -134,8 +135,6 @@ class Task:
 
 
 def scorer(vocabulary: Vocabulary, reference: list[str]) -> Callable[[Batch], str]:
-    from sacrebleu.metrics import BLEU
-
     return lambda translations: f"{BLEU().corpus_score(vocabulary.decode(translations), [reference]).score:.2f}"
 
 
