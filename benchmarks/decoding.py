@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sacrebleu.metrics import BLEU
 
 from benchmarks.peers import marian
 from benchmarks.process import Process
@@ -239,8 +240,6 @@ class Task:
 
 
 def scorer(vocabulary: Vocabulary, reference: list[str]) -> Callable[[Batch], str]:
-    from sacrebleu.metrics import BLEU
-
     return lambda translations: f"{BLEU().corpus_score(vocabulary.decode(translations), [reference]).score:.2f}"
 
 

@@ -16,9 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from pipeline.costs.growth import Growth, LayerCost, Point, upper
+from pipeline.costs.measuring import kept_bytes, power_law, seconds
+from pipeline.costs.table1_layers import COUNTS, layer, path_length, sequential_operations
 from pipeline.settings import layer_costs as settings
 from pipeline.settings.layer_costs import LayerCostsConfig
 from pipeline.settings.machine import machine
@@ -28,21 +32,13 @@ from pipeline.workflow.hardware import commit, hardware, torch_device
 from pipeline.workflow.times import write_times
 from transformer.files import write_json
 
-if TYPE_CHECKING:
-    import torch
 
-
-def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[Point]]:
+def measure(config: LayerCostsConfig, device: torch.device) -> dict[str, list[Point]]:
     """The time and the memory of every layer at every n and d.
 
     Each of the `repeats` rounds measures the time of every layer at every n and d once. The shortest time is kept. A
     short load on the machine therefore affects only a part of one round. The memory is measured in the first round.
     """
-    import torch
-
-    from pipeline.costs.measuring import kept_bytes, seconds
-    from pipeline.costs.table1_layers import COUNTS, layer
-
     shortest: dict[tuple[str, int, int], float] = {}
     kept: dict[tuple[str, int, int], int] = {}
     for _ in range(config.repeats):
@@ -59,9 +55,6 @@ def measure(config: LayerCostsConfig, device: "torch.device") -> dict[str, list[
 
 def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> LayerCost:
     """The measurements of a layer, their growth with n and d, its sequential operations and its path length."""
-    from pipeline.costs.measuring import power_law
-    from pipeline.costs.table1_layers import COUNTS, path_length, sequential_operations
-
     lengths, widths, k, r = upper(config.lengths), upper(config.widths), config.kernel, config.neighbourhood
     large = [point for point in points if point.n in lengths and point.d in widths]
     places = [(point.n, point.d) for point in large]
@@ -80,7 +73,7 @@ def layer_cost(kind: str, points: Sequence[Point], config: LayerCostsConfig) -> 
 
 
 def content(config: LayerCostsConfig, layers: Mapping[str, LayerCost]) -> dict[str, Any]:
-    return {"settings": asdict(config), "layers": {kind: asdict(layer) for kind, layer in layers.items()}}
+    return {"settings": asdict(config), "layers": {kind: asdict(cost) for kind, cost in layers.items()}}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -88,11 +81,11 @@ def main(arguments: argparse.Namespace) -> None:
     config = settings.config(params)
     device = torch_device(machine(params), threads=1)
     layers = {kind: layer_cost(kind, points, config) for kind, points in measure(config, device).items()}
-    write_json(arguments.out, content(config, {kind: layer.without_times() for kind, layer in layers.items()}))
+    write_json(arguments.out, content(config, {kind: cost.without_times() for kind, cost in layers.items()}))
     made_on = {**hardware(device), "commit": commit()}
     write_times(arguments.times, arguments.out, {"machine": made_on, **content(config, layers)})
-    for kind, layer in layers.items():
-        law = layer.time_law
+    for kind, cost in layers.items():
+        law = cost.time_law
         print(f"{kind}: time grows as n^{law.n:.2f} d^{law.d:.2f} (R^2 {law.r_squared:.3f})")
 
 

@@ -167,11 +167,8 @@ class First:
 """
 SETTINGS = """
 @dataclass(frozen=True)
-class FirstConfig:
+class FirstConfig(DecoderConfig):
     token: int
-
-    USES: ClassVar = ()
-    PARTS: ClassVar = ()
 
 
 DECODERS"""

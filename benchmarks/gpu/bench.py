@@ -160,6 +160,14 @@ class Outcome:
         self.tables.append({"columns": list(columns), "rows": rows})
         return rows
 
+    def inside(self, device: torch.device, column: str, waits: list[str], calls: dict[str, int]) -> None:
+        """Report the host waits, the attention kernels and the whole part's peak memory. `column` is of the waits."""
+        memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
+        self.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
+        rows = self.table(column, "kernels of attention", "peak memory, GiB")
+        names = ", ".join(kernels_of(calls)) or "–"
+        rows.append([str(len(waits)), names, "–" if memory is None else f"{memory:.1f}"])
+
 
 def shapes_of(batch: Batch) -> set[tuple[int, int, int]]:
     """The shapes of attention: rows, queries and keys of encoder, decoder and cross-attention."""

@@ -9,9 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
-
-from benchmarks.gpu.bench import Bench, Outcome, kernels_of
+from benchmarks.gpu.bench import Bench, Outcome
 from benchmarks.profile import host_waits, profiled
 from transformer.checkpoint import WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
@@ -96,8 +94,4 @@ def look_inside(bench: Bench, outcome: Outcome, model: Transformer, sources: lis
 
     waits = host_waits(once, bench.device)
     _, calls = profiled(once, bench.device)
-    memory = torch.cuda.max_memory_allocated() / 2**30 if bench.device.type == "cuda" else None
-    outcome.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
-    rows = outcome.table(f"{len(some)} sentences: host waits", "kernels of attention", "peak memory, GiB")
-    names = ", ".join(kernels_of(calls)) or "–"
-    rows.append([str(len(waits)), names, "–" if memory is None else f"{memory:.1f}"])
+    outcome.inside(bench.device, f"{len(some)} sentences: host waits", waits, calls)

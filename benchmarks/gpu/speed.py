@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from benchmarks.gpu.bench import Bench, Outcome, kernels_of, programs, shapes_of
+from benchmarks.gpu.bench import Bench, Outcome, programs, shapes_of
 from benchmarks.profile import group_of, host_waits, profiled
 from transformer.accumulation import Parts
 from transformer.data import Prefetch
@@ -145,11 +143,7 @@ def look_inside(bench: Bench, outcome: Outcome, trainer: Trainer, warm: Pass) ->
     rows += [[group, f"{took:.2f}"] for group, took in sorted(groups.items(), key=lambda item: -item[1])]
     rows.append(["no kernel runs", f"{max(0.0, step - busy):.2f}" if bench.device.type == "cuda" else "–"])
     rows.append(["the whole step", f"{step:.2f}"])
-    memory = torch.cuda.max_memory_allocated() / 2**30 if bench.device.type == "cuda" else None
-    outcome.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
+    outcome.inside(bench.device, "host waits in a step", waits, calls)
     outcome.figures["longest_kernels_ms"] = dict[str, Any](
         (kernel[:100], round(microseconds / 1e3 / steps, 3)) for kernel, microseconds in kernels.most_common(20)
     )
-    rows = outcome.table("host waits in a step", "kernels of attention", "peak memory, GiB")
-    names = ", ".join(kernels_of(calls)) or "–"
-    rows.append([str(len(waits)), names, "–" if memory is None else f"{memory:.1f}"])

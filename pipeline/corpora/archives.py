@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from pipeline.settings.download import tar_suffix
+from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
 
 CHUNK = 1 << 20
@@ -128,8 +129,6 @@ def member_stream(tar: tarfile.TarFile, member: tarfile.TarInfo, label: str) -> 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """Open `path` for reading, with a progress bar of the bytes read."""
-    from pipeline.workflow.progress import Progress
-
     with (
         open(path, "rb") as file,
         Progress.wrapattr(file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name) as followed,

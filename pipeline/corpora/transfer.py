@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
 from transformer.files import read_json, write_json
 
@@ -140,8 +141,6 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict) -> t
 
 def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:
     """Write the body into `partial` from byte `start` on."""
-    from pipeline.workflow.progress import Progress
-
     if start == 0:  # the file is emptied before the record is written, so that the record never describes older bytes
         partial.write_bytes(b"")
         validator = response.headers.get("ETag", "W/")

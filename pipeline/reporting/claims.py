@@ -30,21 +30,9 @@ def number_of_heads(new: int, old: int) -> int | None:
     return -1 if new == 1 < old or new >= 4 * old else None
 
 
-def smaller_is_worse(new: int, old: int) -> int | None:
-    return -1 if new < old else None
-
-
-def bigger_is_better(new: int, old: int) -> int:
-    return 1 if new > old else -1
-
-
 def on_is_better(new: float, old: float) -> int | None:
     """For a setting that 0 turns off. A change from one positive value to another is not the subject of a claim."""
     return -1 if new == 0 < old else 1 if old == 0 < new else None
-
-
-def no_difference(new: str, old: str) -> int:
-    return 0
 
 
 def unscaled_is_worse(new: str, old: str) -> int | None:
@@ -57,14 +45,17 @@ def needs_warmup(new: str, old: str) -> int | None:
 
 CLAIMS = (
     Claim("Table 3, A", "a single head is worse than several, and so are too many heads", "h", number_of_heads),
-    Claim("Table 3, B", "a smaller key size hurts", "d_k", smaller_is_worse),
-    *(Claim("Table 3, C", "bigger models are better", setting, bigger_is_better) for setting in ("N", "d_model", "d_ff")),
+    Claim("Table 3, B", "a smaller key size hurts", "d_k", lambda new, old: -1 if new < old else None),
+    *(
+        Claim("Table 3, C", "bigger models are better", setting, lambda new, old: 1 if new > old else -1)
+        for setting in ("N", "d_model", "d_ff")
+    ),
     Claim("Table 3, D", "dropout helps against over-fitting", "dropout", on_is_better),
     Claim("5.4", "label smoothing improves BLEU", "label_smoothing", on_is_better),
-    Claim("Table 3, E", "learned positions give nearly identical results", "positions", no_difference),
+    Claim("Table 3, E", "learned positions give nearly identical results", "positions", lambda new, old: 0),
     Claim("3.2.1", "dot products that are not scaled are worse where d_k is large", "attention", unscaled_is_worse),
     Claim("Xiong et al. 2020", "post-norm, the paper's, needs the warm-up", "schedule", needs_warmup, norm="post"),
-    Claim("Xiong et al. 2020", "pre-norm does not need the warm-up", "schedule", no_difference, norm="pre"),
+    Claim("Xiong et al. 2020", "pre-norm does not need the warm-up", "schedule", lambda new, old: 0, norm="pre"),
     Claim("L. Wu et al. 2021", "R-Drop improves BLEU", "r_drop", on_is_better),
     Claim("Provilkov et al. 2020", "BPE-dropout improves BLEU", "bpe_dropout", on_is_better),
     Claim("Loshchilov and Hutter 2019", "decoupled weight decay generalises better", "weight_decay", on_is_better),

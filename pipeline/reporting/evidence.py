@@ -6,7 +6,7 @@ the file.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +81,12 @@ class Evidence:
     cost: Cost
     scores: dict[str, dict[str, Scores]]
     curve: list[dict[str, float]]
-    samples: list[dict[str, str]]  # source, reference and translation of a few test sentences
-    translation: Path | None  # of the test set by the averaged weights, one segment per line
-    dev_translation: Path | None  # of the dev set by the last checkpoint
-    statistics: tuple[str, ...] | None  # of the translation of the dev set; see differences.py. Only records have them
     languages: tuple[str, str] | None
-    attention: Path | None  # the folder with attention.npz and attention.json
+    samples: list[dict[str, str]] = field(default_factory=list)  # source, reference and translation of test sentences
+    translation: Path | None = None  # of the test set by the averaged weights, one segment per line
+    dev_translation: Path | None = None  # of the dev set by the last checkpoint
+    statistics: tuple[str, ...] | None = None  # of the translation of the dev set; see differences.py. Only of records
+    attention: Path | None = None  # the folder with attention.npz and attention.json
 
     @property
     def name(self) -> str:
@@ -246,7 +246,6 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
         curve=read_curve(folder / CURVE),
         translation=translated if (translated := translations / TRANSLATION).exists() else None,
         dev_translation=translated if (translated := translations / DEV_TRANSLATION).exists() else None,
-        statistics=None,
         samples=list(convert(tuple[dict[str, str], ...] | None, read(samples), str(samples)) or []),
         languages=entry(read(binarised), "languages", tuple[str, str], str(binarised)) if binarised.exists() else None,
         attention=translations if (translations / "attention.npz").exists() else None,
@@ -280,10 +279,6 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         cost=cost_of(parts, params, f"{path}: timing"),
         scores=convert(ALL_SCORES, parts["score"], f"{path}: score") or {},
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
-        samples=[],
-        translation=None,
-        dev_translation=None,
         statistics=convert(tuple[str, ...] | None, record.get("statistics"), f"{path}: statistics"),
         languages=entry(record, "languages", tuple[str, str] | None, str(path)),
-        attention=None,
     )

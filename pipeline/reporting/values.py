@@ -71,17 +71,17 @@ def records(results: Path) -> list[Calibration]:
 
 def of_file(name: str, path: Path, recorded: bool = False) -> Calibration:
     content, where = read(path), str(path)
-    on_dev = {key: entry(content, f"dev.{key}", float | None, where) for key in ("correlation", "correlation_of_length")}
     return Calibration(
         name=name,
         recorded=recorded,
         model=entry(content, "model", str, where),
         metric=entry(content, "settings.score", str, where),
         prefixes=entry(content, "dev.prefixes", int, where),
+        correlation=entry(content, "dev.correlation", float | None, where),
+        correlation_of_length=entry(content, "dev.correlation_of_length", float | None, where),
         calibration_error=entry(content, "dev.calibration_error", float, where),
         by_length=convert(tuple[AtLength, ...], content["dev"].get("by_length"), f"{where}: dev.by_length"),
         reliability=convert(tuple[Point, ...], content["dev"].get("reliability"), f"{where}: dev.reliability"),
-        **on_dev,
     )
 
 
@@ -89,25 +89,11 @@ def table(values: Sequence[Calibration]) -> Table | None:
     """Return a table with one row for each value, or None if there are no values."""
     if not values:
         return None
-    columns = [
-        Column("value"),
-        Column("model"),
-        Column("final score"),
-        Column("prefixes", "count"),
-        Column("correlation", "number", 3),
-        Column("of the length", "number", 3),
-        Column("calibration error", "number", 3),
-    ]
+    columns = [Column("value"), Column("model"), Column("final score"), Column("prefixes", "count")]
+    columns += [Column(name, "number", 3) for name in ("correlation", "of the length", "calibration error")]
+    keys = ("model", "metric", "prefixes", "correlation", "correlation_of_length", "calibration_error")
     rows = [
-        [
-            f"{each.name} (recorded)" if each.recorded else each.name,
-            each.model,
-            each.metric,
-            each.prefixes,
-            each.correlation,
-            each.correlation_of_length,
-            each.calibration_error,
-        ]
+        [f"{each.name} (recorded)" if each.recorded else each.name, *(getattr(each, key) for key in keys)]
         for each in values
     ]
     return Table("values", "Values of prefixes", columns, rows, NOTES)

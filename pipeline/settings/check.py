@@ -19,13 +19,13 @@ from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.studies import STUDIES, STUDY, corpora_needed, study
+from pipeline.settings.studies import STUDIES, STUDY, corpora_needed, require_mapping, study
 from pipeline.settings.values import BLOCKS as BLOCKS_OF_VALUES
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read, shown, unknown
+from transformer.config.reading import UserError, convert, read, require_keys, shown
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
@@ -88,23 +88,16 @@ def check_selection(params: Mapping[str, Any]) -> None:
 
 def exactly(values: Mapping, valid: Collection[str], where: str) -> None:
     """Raise UserError for an unknown key, or else for a missing key."""
-    for key in values:
-        if key not in valid:
-            raise UserError(unknown(key, list(valid), where))
+    require_keys(values, list(valid), where)
     for key in valid:
         if key not in values:
             raise UserError(f"{where}.{key} is missing; the keys here are {', '.join(valid)}")
 
 
-def mapping(params: Mapping, block: str) -> Mapping:
-    if not isinstance(params[block], Mapping):
-        raise UserError(f"params.yaml: {block}: {shown(params[block])} is not a mapping")
-    return params[block]
-
-
 def names(params: Mapping, block: str) -> Iterable[str]:
     """Yield the keys of a block. Raises UserError if a key cannot be used as the name of a folder or a stage."""
-    for name in mapping(params, block):
+    require_mapping(params[block], f"params.yaml: {block}")
+    for name in params[block]:
         require_name(name, f"params.yaml: {block}")
         yield name
 
@@ -120,7 +113,8 @@ def check_machine(params: Mapping) -> None:
 
 def check_base(params: Mapping) -> None:
     sections = {**OF_CORPUS, **OF_MODEL}
-    exactly(mapping(params, "base"), [*sections, "decoders", "value", "scoring"], "params.yaml: base")
+    require_mapping(params["base"], "params.yaml: base")
+    exactly(params["base"], [*sections, "decoders", "value", "scoring"], "params.yaml: base")
     for key, cls in sections.items():
         read(cls, entry(params, "base", key), f"params.yaml: base.{key}")
     exactly(entry(params, "base", "decoders"), DECODERS, "params.yaml: base.decoders")
@@ -148,7 +142,8 @@ def check_model(params: Mapping, name: str) -> None:
 
 def check_runs(params: Mapping) -> None:
     """Check the block `runs`. A run must write and keep at least as many checkpoints as it averages."""
-    if not mapping(params, "runs"):
+    require_mapping(params["runs"], "params.yaml: runs")
+    if not params["runs"]:
         raise UserError("params.yaml: runs is empty; a run is a line like `demo-tiny: {corpus: demo, model: tiny}`")
     for name in names(params, "runs"):
         if name in TAKEN:

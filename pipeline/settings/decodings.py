@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.settings.params import entry
 from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice, settings_of
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, convert, keys, read, shown, unknown
+from transformer.config.reading import UserError, convert, keys, read, require_keys, shown
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,6 @@ def of_base(params: Mapping[str, Any], decoder: str) -> Mapping[str, Any]:
 def require_decoder(name: Any, valid: list[str], where: str) -> None:
     if not isinstance(name, str) or name not in valid:
         raise UserError(f"{where}.decoder: {shown(name)} is not a decoder here; the decoders are {', '.join(valid)}")
-
-
-def require_keys(values: Mapping[str, Any], valid: list[str], where: str) -> None:
-    for key in values:
-        if key not in valid:
-            raise UserError(unknown(key, valid, where))
 
 
 def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingConfig) -> Choice:

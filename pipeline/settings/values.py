@@ -13,7 +13,7 @@ from pipeline.settings.decodings import named, part
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, keys, read, unknown
+from transformer.config.reading import UserError, keys, read, require_keys
 from transformer.config.value import ValueConfig
 
 FOLDER = "values"  # models/values/NAME is the model folder with the value NAME of either block
@@ -58,10 +58,8 @@ def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
 
 def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str) -> tuple[ValueConfig, Choice]:
     """Return the settings and the decoder of the samples: those of `base.value`, changed by `own`."""
-    merged, valid = {**entry(params, "base", "value"), **own}, [*keys(ValueConfig), "samples"]
-    for key in merged:
-        if key not in valid:
-            raise UserError(unknown(key, valid, where))
+    merged = {**entry(params, "base", "value"), **own}
+    require_keys(merged, [*keys(ValueConfig), "samples"], where)
     if "samples" not in merged:
         raise UserError(f"{where}.samples is missing; {{decoder: NAME, number: N}} is expected")
     config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")

@@ -4,32 +4,26 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from pipeline.settings.machine import MachineConfig
 from transformer.config.reading import UserError
-
-if TYPE_CHECKING:
-    import torch
+from transformer.memory import keep_freed
 
 
-def torch_device(config: MachineConfig, threads: int) -> "torch.device":
+def torch_device(config: MachineConfig, threads: int) -> torch.device:
     """Return the device, and set the number of torch's CPU threads. Results on a CPU depend on this number.
 
     From then on, the process keeps the memory that it frees.
     """
-    import torch
-
-    from transformer.memory import keep_freed
-
     keep_freed()
     torch.set_num_threads(threads)
     return torch.device(device_type(config))
 
 
 def device_type(config: MachineConfig) -> str:
-    import torch
-
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError(
             "params.yaml: machine.device: 'cuda' is not possible here, torch sees no GPU; auto or cpu is expected"
@@ -37,13 +31,11 @@ def device_type(config: MachineConfig) -> str:
     return "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
-def hardware(device: "torch.device", processes: int = 1) -> dict[str, Any]:
+def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
     """Return the hardware and the versions of torch and Python, which are recorded with measured times.
 
     `processes` is the number of processes of the stage. On GPUs, each process has its own GPU.
     """
-    import torch
-
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return {
         "device": device.type,

@@ -10,30 +10,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecodingConfig
+from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecoderConfig, DecodingConfig
 from transformer.config.reading import keys, require, require_seed
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
 
 @dataclass(frozen=True)
-class GreedyConfig:
+class GreedyConfig(DecoderConfig):
     """Greedy search has no settings besides COMMON."""
-
-    USES: ClassVar = ()
-    PARTS: ClassVar = ()
 
 
 @dataclass(frozen=True)
-class SamplingConfig:
+class SamplingConfig(DecoderConfig):
     seed: int
     temperature: float
     top_k: int
     top_p: float
     epsilon: float
-
-    USES: ClassVar = ()
-    PARTS: ClassVar = ()
 
     def __post_init__(self) -> None:
         require_seed(self.seed)
@@ -44,12 +38,11 @@ class SamplingConfig:
 
 
 @dataclass(frozen=True)
-class DiverseConfig:
+class DiverseConfig(DecoderConfig):
     groups: int
     diversity: float
 
-    USES: ClassVar = BEAM_SETTINGS
-    PARTS: ClassVar = ()
+    USES = BEAM_SETTINGS
 
     def __post_init__(self) -> None:
         require(self.groups > 0, "groups", self.groups, "a whole number above 0 is expected")
@@ -60,32 +53,29 @@ class DiverseConfig:
 
 
 @dataclass(frozen=True)
-class MbrConfig:
+class MbrConfig(DecoderConfig):
     utility: Literal["bleu", "chrf", "chrf_aggregate"]
 
-    USES: ClassVar = ()
-    PARTS: ClassVar = ("candidates", "references")
+    PARTS = ("candidates", "references")
 
 
 @dataclass(frozen=True)
-class ExactConfig:
+class ExactConfig(DecoderConfig):
     max_steps: int
 
-    USES: ClassVar = ("beam",)
-    PARTS: ClassVar = ()
+    USES = ("beam",)
 
     def __post_init__(self) -> None:
         require(self.max_steps > 0, "max_steps", self.max_steps, "a whole number above 0 is expected")
 
 
 @dataclass(frozen=True)
-class ValueBeamConfig:
+class ValueBeamConfig(DecoderConfig):
     """Beam search that ranks by log-likelihood and value."""
 
     weight: float
 
-    USES: ClassVar = BEAM_SETTINGS
-    PARTS: ClassVar = ()
+    USES = BEAM_SETTINGS
     needs_value: ClassVar = True
     metric: ClassVar = None
 
@@ -94,7 +84,7 @@ class ValueBeamConfig:
 
 
 @dataclass(frozen=True)
-class MctsConfig:
+class MctsConfig(DecoderConfig):
     """Monte-Carlo tree search."""
 
     objective: Literal["value", "log_probability", "oracle_bleu", "oracle_chrf"]
@@ -103,8 +93,7 @@ class MctsConfig:
     children: int
     temperature: float
 
-    USES: ClassVar = ("penalty", "alpha")
-    PARTS: ClassVar = ()
+    USES = ("penalty", "alpha")
 
     def __post_init__(self) -> None:
         for key in ("simulations", "children"):

@@ -29,14 +29,18 @@ class DecodingConfig:
             require(0 <= getattr(self, key) <= most, key, getattr(self, key), f"a number from 0 to {most} is expected")
 
 
-@dataclass(frozen=True)
-class BeamConfig:
-    """The settings that beam search has besides those of `DecodingConfig`."""
+class DecoderConfig:
+    """The settings of a decoder besides those of `DecodingConfig`. decoders.py explains these attributes."""
 
+    USES: ClassVar[tuple[str, ...]] = ()
+    PARTS: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True)
+class BeamConfig(DecoderConfig):
     regulariser: float
 
-    USES: ClassVar = BEAM_SETTINGS
-    PARTS: ClassVar = ()
+    USES = BEAM_SETTINGS
 
     def __post_init__(self) -> None:
         require(self.regulariser >= 0, "regulariser", self.regulariser, "0 or a number above it is expected")

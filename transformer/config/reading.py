@@ -10,8 +10,8 @@ import reprlib
 import sys
 import types
 import typing
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Protocol, TypeGuard, TypeVar, get_args, get_origin
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
@@ -21,14 +21,7 @@ class UserError(ValueError):
     """An error that the user can correct. The message is one line that says how."""
 
 
-class Saved(Protocol):
-    """Settings that the file of a trained model holds; `read_saved` describes ABSENT."""
-
-    ABSENT: ClassVar[dict[str, Any]]
-
-
 Settings = TypeVar("Settings")
-SavedSettings = TypeVar("SavedSettings", bound=Saved)
 
 
 def read(cls: type[Settings], values: Any, where: str) -> Settings:
@@ -39,9 +32,7 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
-    for key in values:
-        if key not in keys(cls):
-            raise UserError(unknown(key, keys(cls), where))
+    require_keys(values, keys(cls), where)
     types_of = typing.get_type_hints(cls)
     given = {}
     for key in keys(cls):
@@ -57,11 +48,11 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
         raise UserError(f"{where}.{error}") from None
 
 
-def read_saved(cls: type[SavedSettings], values: Any, where: str) -> SavedSettings:
+def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
     """The frozen dataclass `cls` with the values that a trained model's file holds.
 
-    `cls.ABSENT` has the settings that were added after the first models were trained, with the value of those models.
-    It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
+    `cls.ABSENT`, if any, has the settings that were added after the first models were trained, with the value of those
+    models. It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
     """
     if isinstance(values, Mapping):
         unknown_keys = [key for key in values if key not in keys(cls)]
@@ -70,7 +61,7 @@ def read_saved(cls: type[SavedSettings], values: Any, where: str) -> SavedSettin
                 f"{where}: unknown settings {shown(unknown_keys)}: the model was made by newer code than this; "
                 f"update the code, or use a model whose settings are {', '.join(keys(cls))}"
             )
-        values = {**cls.ABSENT, **values}
+        values = {**getattr(cls, "ABSENT", {}), **values}
     return read(cls, values, where)
 
 
@@ -93,6 +84,13 @@ def unknown(key: Any, valid: list[str], where: str) -> str:
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
+
+
+def require_keys(values: Iterable, valid: list[str], where: str) -> None:
+    """Raise UserError for the first unknown key."""
+    for key in values:
+        if key not in valid:
+            raise UserError(unknown(key, valid, where))
 
 
 def require(valid: bool, key: str, value: Any, expected: str) -> None:

@@ -1,7 +1,6 @@
 """The properties of a model's training text that a translator needs."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 TEXT = "text.json"  # a file of a model folder; folders that earlier code wrote may lack it
 
@@ -9,8 +8,6 @@ TEXT = "text.json"  # a file of a model folder; folders that earlier code wrote 
 @dataclass(frozen=True)
 class TextConfig:
     """The languages, source first, and the normalisation of the training text (transformer/cleaning.py)."""
-
-    ABSENT: ClassVar[dict[str, Any]] = {}  # as in ModelConfig
 
     languages: tuple[str, str]
     entities: bool

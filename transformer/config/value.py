@@ -1,7 +1,7 @@
 """The settings of the value: what it predicts, its head and its training. docs/search.md explains them."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from transformer.config.reading import require, require_seed
 
@@ -18,8 +18,6 @@ class ValueConfig:
     batch: int
     learning_rate: float
     seed: int
-
-    ABSENT: ClassVar[dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
         for key in ("sentences", "hidden", "steps", "batch"):
