@@ -18,7 +18,7 @@ SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
 
 
 class UserError(ValueError):
-    """An error that the user can correct. The message is one line that says how."""
+    """An error that the user can correct. The message is one line and, where possible, says how."""
 
 
 Settings = TypeVar("Settings")
@@ -28,7 +28,7 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
     """The frozen dataclass `cls` with these values.
 
     `where` is the place that the values came from (`params.yaml: base.model`), for the error message. A missing optional
-    key is None. Raises UserError for another missing key, an unknown key, a wrong type, or a value that `cls` refuses.
+    key is None. Raises UserError for any other missing key, an unknown key, a wrong type, or a value that `cls` refuses.
     """
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
@@ -51,8 +51,8 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
 def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
     """The frozen dataclass `cls` with the values that a trained model's file holds.
 
-    `cls.ABSENT`, if any, has the settings that were added after the first models were trained, with the value of those
-    models. It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
+    `cls.ABSENT`, if any, maps each setting that was added after the first models were trained to the value that they used.
+    It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
     """
     if isinstance(values, Mapping):
         unknown_keys = [key for key in values if key not in keys(cls)]
