@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformer.translator import Translator as Translator
 
-# GNU's OpenMP reads this when torch is first imported. By default, a thread of torch that waits for another spins for
-# milliseconds. If another process uses the same cores, this halves the speed or worse. A thread that sleeps at once has to
-# be woken for each operation. The threads of OpenMP serve the dev loss, the optimiser and what else is not shared by Python
-# threads (gradients.py, decoding.py).
+# GNU's OpenMP reads this when torch is first imported. By default, a waiting thread of OpenMP spins for milliseconds. If
+# another process uses the same cores, spinning at least halves the speed. With 0, a thread would sleep at once and would
+# have to be woken for each operation. OpenMP's threads compute the dev loss, the optimiser's step and whatever Python
+# threads do not share (gradients.py, decoding.py).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 class Parts:
     """The pairs `numbers` of a batch, divided by `Batches.micro_batches` with this `limit`.
 
-    `parts` has the pair numbers and the layout of each part.
+    `parts` has the pair numbers and the tensors of each part.
     """
 
     numbers: np.ndarray
@@ -101,7 +101,7 @@ class Accumulation:
         return None
 
     def lower(self, failed: np.ndarray) -> None:
-        """Set the limit to one for parts half as large. Raises UserError if the failed part cannot be divided.
+        """Lower the limit to half the size of the failed part. Raises UserError if the failed part cannot be divided.
 
         Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held. An
         exception in a thread is part of a reference cycle, which only the garbage collector frees.

@@ -47,7 +47,7 @@ def words_of_source(pieces: Sequence[str]) -> list[int]:
 
 
 def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:
-    """The number of the word of each piece of a translation. Byte and unknown pieces may hold whitespace."""
+    """The number of the word of each piece of a translation, from its text: byte and unknown pieces may hold whitespace."""
     beginnings = vocabulary.decode([ids[:end] for end in range(1, len(ids) + 1)])
     pieces = vocabulary.pieces(ids)
     return [len(text.split()) - 1 if piece.strip(SPACE) else -1 for text, piece in zip(beginnings, pieces)]

@@ -17,8 +17,8 @@ from transformer.device import Overlapping
 from transformer.dropout import dropout
 from transformer.layout import Rows
 
-# Without cuDNN's kernels. They plan each new shape, for up to a second. On Hopper GPUs, their backward pass can return NaN
-# with a mask at lengths such as 64 and 192, if all scores of a query are very low (pytorch issue 196678).
+# cuDNN's kernels are left out. Planning takes them up to a second for each new shape. On Hopper GPUs, their backward pass
+# can return NaN with a mask at lengths such as 64 and 192, if all scores of a query are very low (pytorch issue 196678).
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 CHOSEN = Overlapping(lambda: sdpa_kernel(KERNELS))
 
@@ -26,7 +26,7 @@ CHOSEN = Overlapping(lambda: sdpa_kernel(KERNELS))
 def kernels(device: torch.device) -> AbstractContextManager:
     """A context in which torch's fused attention on a GPU uses one of `KERNELS`.
 
-    It has no effect on a CPU, where several threads compute: torch applies the choice to the whole process.
+    It does nothing on a CPU, because torch applies the choice to the whole process and several threads compute.
     """
     return CHOSEN if device.type == "cuda" else nullcontext()
 
@@ -65,9 +65,9 @@ def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def fused_is_better(x: Tensor, p: float) -> bool:
-    """Whether torch's fused attention is better than the separate operations of equation 1. `p` is the dropout of weights.
+    """Whether torch's fused attention is better than the separate operations of equation 1. `p` is the attention dropout.
 
-    On a CPU, the fused attention is slower in a training in bfloat16: its backward pass takes 4 to 15 times as long as in
+    On a CPU, the fused attention is slower in bfloat16 training: its backward pass takes 4 to 15 times as long as in
     float32. With dropout, it would draw from the random generator that all threads share.
     """
     return x.device.type != "cpu" or not (p or (x.requires_grad and x.dtype == torch.bfloat16))
@@ -112,7 +112,7 @@ def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood
 class MultiHeadAttention(nn.Module):
     """h attention heads on linear projections of the inputs (3.2.2).
 
-    One matrix holds W^Q, W^K and W^V of all heads, so that self-attention takes one product. The projections have
+    One matrix holds W^Q, W^K and W^V of all heads, so self-attention projects in one product. The projections have
     biases, initially zero, as in torch.nn.MultiheadAttention; the paper's equations have none.
     """
 

@@ -52,7 +52,7 @@ class BinarisedSet:
 
 
 def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha256: str = "") -> BinarisedSet:
-    """The set `name` ("train", "dev" or a further set of the corpus) in `folder`. Raises UserError if there is none.
+    """The set `name`, such as "train" or "dev", in `folder`. Raises UserError if the folder has no such set.
 
     `verify` compares the sha256 of each file, which reads the whole file. Without it, changed ids are not detected.
     `vocabulary_sha256`, if given, is the sha256 of the vocabulary with which the data must have been encoded. Raises

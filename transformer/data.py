@@ -24,7 +24,7 @@ class Batches:
     """The batches of a training, one a step, of pairs of similar length.
 
     An epoch takes every pair once, except pairs with more than `max_length` tokens on a side. Pairs are sorted by length.
-    For each epoch, the order of equally long pairs and the order of the batches are drawn anew. The sequence of lengths is
+    For each epoch, the order of equally long pairs and the order of the batches are drawn anew. The sorted lengths are
     therefore the same in every epoch, and batches are cut at the same places.
 
     With BPE-dropout, `pairs` has the training text in several `segmentations`, one after the other. Epoch e takes the
@@ -127,7 +127,7 @@ class MixedBatches(Batches):
     drawn at random form a batch. In every epoch other pairs of the same lengths take the places in these rows. The few
     pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
 
-    A table holds a whole batch if this has at most `micro_batch_tokens` positions. Otherwise the batch is divided into
+    A table holds a whole batch if the batch has at most `micro_batch_tokens` positions. Otherwise the batch is divided into
     parts of equal size, and a table holds one part. A table has at least one row. With several workers, a worker's share
     of a batch fills its tables only if `micro_batch_tokens` is at most that share.
     """
@@ -167,12 +167,12 @@ class MixedBatches(Batches):
         return (numbers[start:stop] for start, stop in pairwise([*starts[:-1:rows], len(numbers)]))
 
     def halved(self, numbers: np.ndarray, tokens: int) -> int | None:
-        """As in `Batches`, for tables with half as many rows. None for tables of one row. Empty rows take memory, too."""
+        """As in `Batches`, for tables with half as many rows. None for tables of one row. Empty rows also take memory."""
         rows, width = self.shape(numbers, tokens)
         return rows // 2 * width if rows > 1 else None
 
     def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
-        """As in `Batches`, in tables, whatever the `layout`."""
+        """As in `Batches`, but always in tables. `layout` is not used."""
         return tabled(self.pairs, numbers, *self.shape(numbers, tokens))
 
 
@@ -237,5 +237,5 @@ class Prefetch(Generic[Item]):
         return self.made.pop(step).result()
 
     def close(self) -> None:
-        """Cancel the steps that have not been started, and wait for the one that has."""
+        """Cancel the calls of `make` that have not started, and wait for the one that is running."""
         self.thread.shutdown(cancel_futures=True)

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SHORTEST = 8  # tokens
-SMALL = 1024  # tokens of the sources of a batch; several threads do not divide such a batch
+SMALL = 1024  # tokens; batches are not made smaller than this to occupy more threads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Searched:
 def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> DecodingConfig:
     """The settings with the values that `precision: auto` and `batch_tokens: 0` stand for with this device and model.
 
-    With smaller batches, a GPU waits for its host, and the operations of a small model are too short for a CPU. A wider
+    With smaller batches, a GPU waits for its host, and the short operations of a small model use a CPU poorly. A wider
     model needs more memory for each token.
     """
     tokens = config.batch_tokens or (65536 if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
@@ -150,8 +150,8 @@ def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> 
     """Sentence numbers in batches of at most `tokens` tokens, padding included; longest first, so memory peaks early.
 
     A longer sentence is a batch of its own. A sentence counts as at least `SHORTEST` tokens, because the logits of a
-    decoding step take the same memory for each sentence, whatever its length. Where each of several `threads` decodes a
-    batch, the batches have at most the tokens that give each thread two, but not fewer than `SMALL`.
+    decoding step take the same memory for each sentence, whatever its length. If several `threads` decode one
+    batch each, `tokens` is lowered until each thread has about two batches, but not below `SMALL`.
     """
     if threads > 1:
         tokens = min(tokens, max(SMALL, sum(lengths) // (2 * threads)))

@@ -12,10 +12,9 @@ AT_ONCE = 4  # Python threads; in decoding, more gained nothing, because of the 
 
 
 def at_once(device: torch.device, threads: int) -> int:
-    """The number of Python threads that share the work on a CPU if it may use `threads` threads, and 1 on a GPU.
+    """The number of Python threads that share the work: on a CPU `threads`, but at most `AT_ONCE`; on a GPU 1.
 
-    Each of them may use `threads` divided by this number, rounded down, so of 5 to 7 threads four are used.
-
+    Each of them may use `threads` divided by this number, rounded down, so of 5 to 7 `threads` four are used.
     The operations of small matrices gain little from several threads of OpenMP, which wait for each other after each
     operation. Torch releases the interpreter lock during an operation.
     """
@@ -23,9 +22,9 @@ def at_once(device: torch.device, threads: int) -> int:
 
 
 class Overlapping:
-    """A context for settings of the whole process, in which several threads can be at once.
+    """A context for settings of the whole process. Several threads can be in the context at the same time.
 
-    The first thread to enter enters the context that `make` returns. The last thread to leave leaves it.
+    The first thread to enter also enters the context that `make` returns. The last thread to leave also leaves that one.
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager]) -> None:
@@ -80,7 +79,7 @@ def precision_of(config_precision: str, device: torch.device) -> str:
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The context of mixed precision: weights and sums in float32, and matrix products in `precision`.
 
-    Exception: loss.py then adds the parts of the output embedding's gradient in bfloat16.
+    Exception: with bfloat16, loss.py adds the parts of the output embedding's gradient in bfloat16.
 
     On a CPU it does not cache cast weights, because the threads that share a batch would also share the cache.
     """

@@ -17,7 +17,7 @@ from transformer.config.reading import UserError
 def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
     """A temporary file, open for writing, that replaces `path` at the end of the `with` block.
 
-    An exception in the block removes the file. The next call for the same `path` removes what a killed process left.
+    An exception in the block removes the temporary file. The next call for `path` removes what a killed process left.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def running(process: int) -> bool:
-    """Whether `process` is the id of another running process. A leftover with this process's id is of an earlier one."""
+    """Whether `process` is the id of another running process. A leftover with our own id is of an earlier process."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,6 +1,6 @@
 """The layers of encoder and decoder (3.1), positions (3.5), masks and the cache of incremental decoding.
 
-Shapes: B sentences, S source positions, T target positions, D d_model, H heads, E d_k or d_v.
+Shapes: B sentences, S source positions, T target positions, K hypotheses, N keys, D d_model, H heads, E d_k or d_v.
 """
 
 import math
@@ -17,7 +17,7 @@ from transformer.dropout import dropout
 
 
 def sinusoids(positions: int, d_model: int) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same (3.5); [positions, d_model]."""
+    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of this angle (3.5); [positions, d_model]."""
     angle_PI = torch.arange(positions, dtype=torch.float64)[:, None] * torch.exp(
         torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model)
     )
@@ -83,7 +83,7 @@ class Masks:
     """The attention masks of a batch, true where a query may attend to a key. If `encoder` is None, nothing is masked."""
 
     source: Tensor  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
-    encoder: Tensor | None  # [B, 1, 1 or S, S]: the same, and false outside the neighbourhood
+    encoder: Tensor | None  # [B, 1, 1 or S, S]: as `source`, and false outside the neighbourhood
     decoder: Tensor | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
 
 

@@ -14,7 +14,7 @@ EOS is 3. Positions without a sentence are 0 in every table.
                           1 1 1 1 1                                1 1 1 0 0
 
     real_N                0 1 2 3 4 5 6 7     the positions of the target without padding, in the flattened table
-    labels_N              8 3 9 10 3 8 9 3    the id that follows each of them
+    labels_N              8 3 9 10 3 8 9 3    the id that follows each, or EOS
 
 Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences without BOS and EOS.
 """
@@ -74,7 +74,7 @@ class Batch:
         return Batch(self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N))
 
     def shares(self, number: int) -> list["Batch"]:
-        """The batch in at most `number` parts with about the same number of rows. Each part has target tokens."""
+        """The batch in at most `number` parts of about equally many rows. A part without target tokens is left out."""
         ends = [len(self.target.ids_BS) * end // number for end in range(number + 1)]
         shares = [self.rows(start, stop) for start, stop in itertools.pairwise(ends)]
         return [share for share in shares if len(share.labels_N)]
@@ -186,7 +186,7 @@ def batch_of(
 ) -> Batch:
     """The batch with pair p in row `row_P[p]`. `numbered` rows have positions and sentence numbers.
 
-    The width of the rows is a multiple of `multiple`. The tables have at least `least` rows and positions in a row.
+    The width of the rows is a multiple of `multiple`. `least` is the minimum number of rows and of positions in a row.
     """
     source_places = Places.of(row_P, source.length_P + 1, multiple, least)
     target_places = Places.of(row_P, target.length_P + 1, multiple, least)
@@ -267,7 +267,7 @@ def rounded_up(number: int, multiple: int) -> int:
 
 
 def coarse(number: int) -> int:
-    """The number rounded up, by less than 1/8, to one of eight sizes between two powers of two. Up to 16 it stays."""
+    """The number rounded up, by less than 1/8, to one of eight sizes between two powers of two. Up to 16 it is the same."""
     return rounded_up(number, 1 << max(0, (number // 8).bit_length() - 1))
 
 

@@ -50,7 +50,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
         hidden, embedding = hidden_ND.to(dtype), embedding_VD.to(dtype)
         blocks = (device, dtype) == ("cpu", torch.bfloat16)
-        if blocks:  # Add rows of zeros: oneDNN plans each number of rows anew, and that of the last part varies.
+        if blocks:  # Add rows of zeros: oneDNN plans each number of rows anew, and the last part has a varying number.
             hidden = F.pad(hidden, (0, 0, 0, -len(hidden) % BLOCK))
         gradients = (torch.empty_like(hidden), torch.zeros_like(embedding)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)

@@ -17,7 +17,7 @@ def out_of_memory(error: BaseException) -> bool:
 
     Torch on a GPU and numpy have exception classes for this. The other errors are recognised by their text: those of torch
     on the CPU ("you tried to allocate"; "Storage size calculation overflowed" for more than 2**63 bytes), those of CUDA
-    and NCCL ("out of memory"), and those of its libraries, such as CUBLAS_STATUS_ALLOC_FAILED.
+    and NCCL ("out of memory"), and those of CUDA's libraries, such as CUBLAS_STATUS_ALLOC_FAILED.
     """
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
@@ -28,8 +28,8 @@ def keep_freed() -> None:
     """Keep memory that this process frees, for its next allocations. Does nothing unless the C library is glibc.
 
     By default, glibc returns freed buffers of some MB to the operating system. A training allocates the same sizes in
-    each step. Each page that it gets back costs a page fault, and the operating system fills it with zeros. In threads
-    other than the first, glibc still returns buffers of more than 64 MB.
+    each step. Each returned page costs a page fault at its next use, when it is filled with zeros. In threads other
+    than the first, glibc still returns buffers of more than 64 MB.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "gnu_get_libc_version"):

@@ -167,8 +167,8 @@ class Transformer(nn.Module):
     def step(self, tokens_BK: Tensor, parent_BK: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor]:
         """Decode one position. Returns the decoder's output, [B, K, D], and the logits of the next token, [B, K, V].
 
-        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis that it continues: its number
-        among those of the same sentence at the previous step. At the first step it is 0.
+        `tokens_BK` is the newest token of each hypothesis. `parent_BK` is the hypothesis of the previous step that
+        the token continues, as a number within the sentence. At the first step this is 0.
         """
         position = len(cache.ends)
         cache.advance(parent_BK, self.config.neighbourhood)

@@ -66,7 +66,7 @@ class Workers:
     def begin_last(self) -> None:
         """Called before the backward pass of a step's last micro-batch, which completes this process's gradients.
 
-        This has no effect on gradients that threads have computed (gradients.py). `finish` sends those.
+        The call has no effect on gradients that several threads compute (gradients.py). `finish` sends these gradients.
         """
 
     def finish(self) -> None:
@@ -144,7 +144,7 @@ class GradientSum:
     """Sums gradients over the workers in buckets.
 
     With one thread or a GPU, each bucket is sent during the backward pass when it is complete. If several threads share a
-    batch (gradients.py), all buckets are sent after it.
+    batch (gradients.py), all buckets are sent after the backward pass.
 
     The first bucket holds the parameters of the last layers, whose gradients are computed first. All workers send their
     buckets in the same fixed order, so that corresponding buckets are summed.

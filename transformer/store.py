@@ -101,7 +101,7 @@ class Store:
         """
         if self.state.exists():
             tensors, description = read_tensors(self.state)
-            # Older state files may lack `instructions`, which are then not compared.
+            # Older state files may lack `instructions` (of the CPU), which are then not compared.
             saved = {"instructions": self.identity.get("instructions"), **description.get("identity", {})}
             for key, now in self.identity.items():
                 before = saved.get(key)

@@ -33,7 +33,7 @@ class Candidate:
     token: int
     parent: int  # the hypothesis, as an index into the candidates of the previous step; 0 at the first step
     probability: float  # of the token after the hypothesis
-    log_prob: float  # of the continued hypothesis
+    log_prob: float  # of the hypothesis with this token
     fate: Literal["kept", "finished", "dropped"]
 
 
@@ -49,7 +49,7 @@ class Step:
 
     candidates: list[Candidate]  # the most probable first; a forced token that is not among these is last
     leader: list[int]  # the best finished hypothesis (PAD may follow), or the most probable live one where none is finished
-    translation: Translation | None  # at the last step
+    translation: Translation | None  # None before the last step
 
 
 class Trace:

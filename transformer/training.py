@@ -76,6 +76,7 @@ class Trainer:
         """Train to the end and return True. If `stop()` is true before the last step, save the state and return False.
 
         `tick` is called after each step with the record of the loss or None, and after each evaluation with its record.
+        Raises Diverged, WorkerLost, or UserError if memory runs out or the workers resume at different steps.
         """
         state, config = self.state, self.config
         state.model.train()
@@ -164,7 +165,7 @@ class Trainer:
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
         """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
 
-        For the gradients, the loss is divided by the target tokens of the whole batch, so workers and parts count by size.
+        For the gradients, the loss is divided by the target tokens of the whole batch, so each token counts equally.
         """
         state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
 
@@ -221,7 +222,7 @@ class Trainer:
         return total / tokens
 
     def save(self, due: bool) -> None:
-        """Save the weights if averaging may take them, and the state if that is due."""
+        """Save the weights if averaging may take them, and the state if `due`."""
         self.workers.collect(self.state.loss_sum)
         check_state(self.state, self.store)
         if self.averaged():

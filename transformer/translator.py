@@ -135,9 +135,9 @@ class Translator:
         """The translation of a line, or of each line of a list, in order.
 
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
-        of at most `n_best` Hypothesis objects, best first. Those beyond the beam are poor. `settings` are those of
-        `DecodingConfig` that differ in this call. Line feeds in a line become spaces. Raises UserError as `normalise`,
-        `hypotheses` and `using` do.
+        of at most `n_best` Hypothesis objects, best first. Translations beyond the beam are poor. `settings` are
+        those of `DecodingConfig` that differ in this call. Line feeds in a line become spaces. Raises UserError as
+        `normalise`, `hypotheses` and `using` do.
         """
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         results: list[Any] = list(
@@ -152,7 +152,7 @@ class Translator:
         return results[0] if isinstance(text, str) else results
 
     def copy_of(self, model: Transformer) -> Transformer:
-        """`model` in the precision of decoding. Translators that `dataclasses.replace` makes of one another share it."""
+        """`model` in the precision of decoding. Translators that `dataclasses.replace` makes share the copies."""
         if self.config.precision == "float32":
             return model
         if model not in self.copies:
@@ -222,14 +222,14 @@ class Translator:
     ) -> Iterator[tuple[Job, Searched]]:
         """Yield the batches, longest sentences first, with at most `count` translations of each sentence.
 
-        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. Errors call the
-        lines `name`. Raises UserError for a line longer than each hypothesis's share of a batch, and if memory runs out.
+        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. In errors, `name`
+        names the lines. Raises UserError for a line longer than each hypothesis's share of a batch, and if memory runs out.
         """
         decoder = decoder or Beam(self.config)
         width = decoder.width(count)
         longest = max(1, self.config.batch_tokens // width)
         for number, source in enumerate(sources):
-            if len(source) > longest:  # it would take hours, and its memory grows with the square of its length
+            if len(source) > longest:  # a longer line would take hours, and memory grows with the square of the length
                 raise UserError(
                     f"{name}: line {number + 1} is {len(source):,} pieces long; with batch_tokens "
                     f"{self.config.batch_tokens} and {width} hypotheses in memory, at most {longest:,} are possible; "
@@ -294,5 +294,5 @@ class Translator:
 
 
 def changed(config: DecodingConfig, settings: dict[str, Any]) -> DecodingConfig:
-    """`config` with other `settings`. Raises UserError for an unknown or invalid one."""
+    """`config` with other `settings`. Raises UserError for an unknown or invalid setting."""
     return read(DecodingConfig, {**vars(config), **settings}, "the settings of decoding")

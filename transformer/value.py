@@ -1,4 +1,4 @@
-"""The value of a prefix: the expected score of the translation that the model makes of it, from 0 to 1.
+"""The value of a prefix: the expected score, from 0 to 1, of the translations that the model samples from it.
 
 A head on the decoder's output predicts the distribution of the score over bins. A search that has decoded a prefix
 therefore knows its value without a further call of the model. The head is trained by cross-entropy on the prefixes of
@@ -77,7 +77,7 @@ def save(head: ValueHead, path: Path, description: dict[str, Any]) -> None:
 def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dict[str, Any]]:
     """The head in a file, and the description in the file.
 
-    Raises UserError for a file that is missing or damaged, holds no value or belongs to a model of another width.
+    Raises UserError for a file that is missing or damaged, holds no value head or belongs to a model of another width.
     """
     tensors, description = read_tensors(path)
     if not isinstance(description, dict) or "settings" not in description:
