@@ -42,6 +42,8 @@ def test_a_flipped_bit_of_any_byte_and_a_cut_anywhere_are_noticed(tmp_path):
     path.write_bytes(good)
     read, description = read_tensors(path)
     assert description == {"step": 3} and read.keys() == {"w", "half"}
+    with pytest.raises(UserError, match=f"{tmp_path} cannot be read"):
+        read_tensors(tmp_path)
 
 
 @pytest.mark.parametrize("write", [pickle.dump, torch.save])
@@ -110,7 +112,7 @@ def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is
     trainer = build(tmp_path, training_settings(log_every=2), settings())
     run(trainer, until=6)
     whole = trainer.store.log.read_bytes()
-    for left in (b"\0\0\0\n", b'{"step"\n', b"{}\n", b"1\n[]\n", b'{"step": 7'):
+    for left in (b"\0\0\0\n", b'{"step"\n', b"{}\n", b"1\n[]\n", b'{"step": Infinity}\n', b'{"step": 7'):
         trainer.store.log.write_bytes(whole + left)
         build(tmp_path, training_settings(log_every=2), settings())
         assert trainer.store.log.read_bytes() == whole

@@ -202,6 +202,15 @@ def test_alignment_on_request(translate):
     assert translate("", alignment=True).alignment == []
 
 
+def test_short_memory_for_attention_weights_is_said(translate, monkeypatch):
+    def full(*_) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(translator, "attention_weights_of", full)
+    with pytest.raises(UserError, match="out of memory for the attention weights: split the line"):
+        translate(LINES[0], attention=True)
+
+
 @pytest.mark.parametrize(
     "line, message",
     [("one \ud800 two", "line 2 has half of a surrogate pair"), (None, "line 2 is None; text is expected")],

@@ -5,6 +5,7 @@ Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from torch import Tensor
 
@@ -36,18 +37,14 @@ def words_of_source(pieces: Sequence[str]) -> list[int]:
 
     The character U+2581 counts as a space, because pieces write a space as U+2581.
     """
-    words, word, after_space = [], -1, True
-    for piece in pieces:
-        content = piece.lstrip(SPACE)
-        after_space = after_space or content != piece
-        word += bool(content) and after_space
-        words.append(word if content else -1)
-        after_space = after_space and not content
-    return words
+    return words_of(pieces, [beginning.replace(SPACE, " ") for beginning in accumulate(pieces)])
 
 
 def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:
     """The number of the word of each piece of a translation, from its text: byte and unknown pieces may hold whitespace."""
-    beginnings = vocabulary.decode([ids[:end] for end in range(1, len(ids) + 1)])
-    pieces = vocabulary.pieces(ids)
-    return [len(text.split()) - 1 if piece.strip(SPACE) else -1 for text, piece in zip(beginnings, pieces)]
+    return words_of(vocabulary.pieces(ids), vocabulary.decode([ids[:end] for end in range(1, len(ids) + 1)]))
+
+
+def words_of(pieces: Sequence[str], beginnings: Sequence[str]) -> list[int]:
+    """`beginnings` has the text up to the end of each piece."""
+    return [len(text.split()) - 1 if piece.strip(SPACE) else -1 for piece, text in zip(pieces, beginnings)]

@@ -64,8 +64,8 @@ def open_binarised(folder: Path, name: str, verify: bool = True, vocabulary_sha2
         raise UserError(f"{folder}: there is no set {name!r}; there are {', '.join(description['sets'])}")
     if vocabulary_sha256 and description["vocabulary_sha256"] != vocabulary_sha256:
         raise UserError(
-            f"{folder} was binarised with the vocabulary {description['vocabulary_sha256'][:12]}, "
-            f"{vocabulary_sha256[:12]} is needed; run binarise with that vocabulary"
+            f"{folder} was binarised with the vocabulary {description['vocabulary_sha256'][:12]}; "
+            f"run binarise with the vocabulary {vocabulary_sha256[:12]}"
         )
     arrays = {}
     for side in SIDES:

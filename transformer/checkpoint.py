@@ -36,7 +36,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], description: dict[str,
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the description that `write_tensors` wrote. The tensors are on the CPU.
 
-    Raises UserError for a file that is missing, damaged or not written by `write_tensors`.
+    Raises UserError for a file that is missing, unreadable, damaged or not written by `write_tensors`.
     """
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
@@ -47,6 +47,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 raise ValueError("its checksum differs")
     except FileNotFoundError:
         raise UserError(f"{path} is missing") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{path} is damaged or is not a checkpoint of this project ({error}); remove it or restore it"

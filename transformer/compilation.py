@@ -19,11 +19,11 @@ def hindrance() -> str | None:
     if importlib.util.find_spec("triton") is None:
         return "Triton is not installed"
     if torch.cuda.get_device_capability() < (7, 0):
-        return f"{torch.cuda.get_device_name()} is older than Triton's kernels need"
+        return f"{torch.cuda.get_device_name()} is too old for Triton's kernels"
     if not os.environ.get("CC") and not any(map(shutil.which, ("gcc", "clang"))):
         return "no C compiler is found (gcc or clang, or CC)"
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
-        return "Python.h is not installed, which Triton's kernels are compiled with"
+        return "Python.h is not installed; Triton needs it to compile kernels"
     return None
 
 

@@ -56,7 +56,7 @@ def device_of(name: str | torch.device) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise UserError(f"device: {name!r} is not possible; auto, cpu or cuda is expected")
     if device.type == "cuda" and (count := torch.cuda.device_count()) <= (device.index or 0):
-        seen = f"torch sees {count} GPUs" if count else "torch sees no GPU"
+        seen = f"torch sees {count} GPU{'s' * (count > 1)}" if count else "torch sees no GPU"
         raise UserError(f"device: {str(name)!r} is not possible here, {seen}; auto or cpu is expected")
     return device
 

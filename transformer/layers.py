@@ -80,10 +80,10 @@ class Residual(nn.Module):
 
 @dataclass
 class Masks:
-    """The attention masks of a batch, true where a query may attend to a key. If `encoder` is None, nothing is masked."""
+    """The attention masks of a batch, true where a query may attend to a key."""
 
     source: Tensor  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
-    encoder: Tensor | None  # [B, 1, 1 or S, S]: as `source`, and false outside the neighbourhood
+    encoder: Tensor  # [B, 1, 1 or S, S]: as `source`, and false outside the neighbourhood
     decoder: Tensor | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
 
 

@@ -126,17 +126,17 @@ class Transformer(nn.Module):
         """The masks of a batch. Without a `target`, the masks of the encoder and of incremental decoding."""
         near = self.config.neighbourhood
         if source.sentence_BS is not None:
-            assert target is not None, "rows are packed for training only"
-            encoder: Tensor | None = sentence_mask(source, source, neighbourhood=near)
+            assert target is not None, "packed rows need a target"
+            encoder = sentence_mask(source, source, neighbourhood=near)
             return Masks(sentence_mask(target, source), encoder, sentence_mask(target, target, True, near))
         cross = (source.ids_BS != PAD)[:, None, None, :]
         length, device = source.ids_BS.shape[1], source.ids_BS.device
-        encoder = position_mask(length, False, near, device)
+        inside = position_mask(length, False, near, device)
         decoder = None
         if near and target is not None:
             length = target.ids_BS.shape[1]
             decoder = position_mask(length, True, near, device)
-        return Masks(cross, cross if encoder is None else cross & encoder, decoder)
+        return Masks(cross, cross if inside is None else cross & inside, decoder)
 
     def embed(self, rows: Rows, positions: Positions, start: int = 0) -> Tensor:
         """Embeddings times sqrt(d_model) plus position encodings, with dropout on the sum (3.4, 3.5, 5.4); [B, S, D].

@@ -132,7 +132,7 @@ class Store:
         for number, line in enumerate(self.records(), 1):
             try:
                 step = int(json.loads(line)["step"])
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 damaged = damaged or number
                 continue
             if damaged:

@@ -279,13 +279,15 @@ class Translator:
 
         The keys of the result are those of `attention_weights_of`. Source positions are the pieces of `source` and EOS.
         Target positions are BOS and the pieces of `target`; position t predicts piece t, and the last position EOS.
+        Raises UserError if memory runs out.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
         # A copy, because hooks on `model` itself would also see the calls of threads that decode with it.
         shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
         own = copy.deepcopy(self.model, shared)
-        weights = attention_weights_of(own, *map(Rows, ids))
-        return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
+        with enough_memory("for the attention weights", "split the line"):
+            weights = attention_weights_of(own, *map(Rows, ids))
+            return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:
         """Detokenised lines. A line break, which byte pieces can give, becomes a space."""
