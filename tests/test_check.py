@@ -208,6 +208,7 @@ def test_every_key_of_base_must_be_there(params):
         ("base.vocabulary.character_coverage", 1.1, "a number from 0.98 to 1"),
         ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
         ("base.scoring.bootstrap", -1, "or 0 for none"),
+        ("base.scoring.bootstrap", 10**9, "up to 100,000"),
         ("machine.device", "gpu", "one of auto, cpu, cuda"),
         ("machine.nodes", 0, "above 0"),
         ("machine.processes", 0, "above 0"),

@@ -94,6 +94,8 @@ def test_pairs_that_are_too_long_are_counted_and_skipped(kind):
     assert batches.left_out == 500 - len(short)
     assert sorted(chain(*(batches.batch(step).tolist() for step in range(len(batches))))) == short
     assert len(kind(pairs, 1, 200, 1)) == 0
+    several = kind(pairs, 1, 200, 21, segmentations=2)
+    assert several.left_out == (500 - len(short)) // 2, "the mean of its epochs of 250 pairs"
 
 
 @pytest.mark.parametrize("tokens", [400, 100, 20])

@@ -36,7 +36,7 @@ class Batches:
         # Lengths include EOS, which is read and predicted like any other piece.
         self.source, self.target = (pairs.lengths(side).astype(np.int64) + 1 for side in ("source", "target"))
         self.used = np.flatnonzero((self.source <= max_length) & (self.target <= max_length))
-        self.left_out = len(pairs) - len(self.used)
+        self.left_out = round((len(pairs) - len(self.used)) / segmentations)  # in an epoch, on average
         # Sorting takes seconds for millions of pairs, so the next epoch is ordered during this one.
         self.epoch, self.orders = -1, Prefetch(self.ordered, 1)
         ends = np.arange(segmentations + 1) * (len(pairs) // segmentations)
