@@ -230,7 +230,7 @@ def test_decreasing_offsets_are_refused_without_reading_the_ids(folder):
 def test_data_of_another_vocabulary_is_refused(folder):
     own = Vocabulary(Path("vocabulary.model")).sha256
     open_binarised(Path("data"), "dev", vocabulary_sha256=own)
-    with pytest.raises(UserError, match=f"data was binarised with the vocabulary {own[:12]}; run binarise with the vocabulary {'0' * 12}"):
+    with pytest.raises(UserError, match=f"with the vocabulary {own[:12]}; run binarise with the vocabulary {'0' * 12}"):
         open_binarised(Path("data"), "dev", vocabulary_sha256="0" * 64)
 
 
