@@ -9,12 +9,12 @@ the median of target tokens per second over the rounds, the speed of ours in the
 `auto`) divided by this speed, the share of translations equal to ours in float32, and sacreBLEU if there is a
 reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
-Batches are sorted by length. Ours are those of pipeline.decode. Those of the peers have the same size on a GPU and at most
-`PEERS` pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our decoder, but at most
-4 batches at once. generate has no such mode, so it is also measured with calls from as many threads. It does not sort
-sentences itself, so it is also measured on batches of 32 lines in the order of the text. The process of all systems keeps
-the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by default, which suits generate. With
-fewer than 8 `--threads`, each thread of our decoder has only one OpenMP thread.
+Batches are sorted by length. Our batches are those of pipeline.decode. The peers' batches have the same size on a GPU, and
+at most `PEERS` pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our decoder, but
+at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many threads. It does not
+sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. All systems run in one
+process, which keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by default, which
+suits generate. With fewer than 8 `--threads`, each thread of our decoder has only one OpenMP thread.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.
@@ -222,7 +222,7 @@ class Task:
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
                 batches = others.get(system[0], by_length)
-                # The first round is a warm-up on the first and the last batch: by length, the longest and the shortest.
+                # Round 0 is a warm-up on the first and the last batch. In `by_length`, these are the longest and shortest.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
                 if number:
@@ -276,7 +276,7 @@ def options() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    from benchmarks.decoding import compare  # another process may not find what this one calls __main__
+    from benchmarks.decoding import compare  # the other process may not find a function of __main__
 
     with closing(Process(ours=False)) as process:
         process.do(compare, arguments)

@@ -2,12 +2,12 @@
 
     python -m benchmarks.epoch BINARISED [--model tiny] [--batches 200] [--turn 10] [--threads 2]
 
-BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, so every shape has soon been
-seen. In a training on a CPU with batches by length, many shapes are new. Here the systems take turns of --turn consecutive
+BINARISED is a folder that pipeline.binarise made. benchmarks.training repeats a few batches, so their shapes are soon
+known. In a training on a CPU with batches by length, many shapes are new. Here the systems take turns of --turn consecutive
 batches, which a prefetch thread prepares as in training. Each system has its own process, as a training has, so that none
 uses or displaces the plans that oneDNN made for another. Ours keeps the memory that it frees, as the stages do. The peer is
-measured with the default of the C library, as a user would run it, and with this setting. The threads of ours spin as
-briefly as in the stages, those of the peer as long as by default. The columns are:
+measured with the default of the C library, as a user would run it, and in bfloat16 also with freed memory kept. Our threads
+spin as briefly as in the stages, the peer's threads as long as by default. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;

@@ -62,7 +62,7 @@ class Point(NamedTuple):
 
 
 class Clock:
-    """The time since construction. `go_on` excludes the time since the last `stop`; `stop` alone excludes nothing."""
+    """A stopwatch. `stop` returns the seconds so far, but the clock runs on. `go_on` leaves out the time since `stop`."""
 
     def __init__(self) -> None:
         self.started, self.stopped = time.perf_counter(), 0.0

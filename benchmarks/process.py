@@ -6,13 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-DEFAULT_SPINS = "300000"  # of libgomp, for no more threads than CPUs
+DEFAULT_SPINS = "300000"  # libgomp's default if there are no more threads than CPUs
 
 
 class Process:
     """A new Python process, which calls functions of a module. Between the calls, the module's variables keep their values.
 
-    The threads of `ours` spin as long as in the stages, those of a peer as long as GNU's OpenMP lets them by default.
+    With `ours`, OpenMP threads spin as long as in the stages; otherwise as long as GNU's OpenMP lets them by default.
     """
 
     def __init__(self, ours: bool) -> None:
@@ -25,7 +25,7 @@ class Process:
             os.environ["GOMP_SPINCOUNT"] = before
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of the function. Raises what it raises."""
+        """The result of the function, called in the process. Raises the exception of the function."""
         return self.pool.submit(function, *arguments).result()
 
     def close(self) -> None:

@@ -25,7 +25,8 @@ GROUPS = {
 
 # Operators that copy a tensor's value, or a size that depends on it, to the host.
 READ_BY_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"}
-# On a CPU, this operator's kernel reads the number of steps. On a GPU, it does so without the host. Its calls do not count.
+# On a CPU, this operator reads the number of steps with an operator of READ_BY_HOST; on a GPU, it does not. Calls within it
+# are therefore not counted.
 READS_ITSELF = "aten::_fused_adamw_"
 
 

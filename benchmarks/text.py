@@ -3,8 +3,8 @@
     python -m benchmarks.text SOURCE TARGET [--pairs 100000 800000] [--alone 8000000] [--deduplicate] [--threads 2]
 
 SOURCE and TARGET are a parallel corpus, as plain text, .gz or .xz. A corpus of each size is made from it; sizes beyond
-its end are filled with variations of its pairs (benchmarks/corpus.py). The stages, run by the commands of the workflow,
-and SentencePiece follow each other in separate processes. At the sizes of --alone SentencePiece does not run.
+its end are filled with variations of its pairs (benchmarks/corpus.py). The stages, run with the commands of the workflow,
+and SentencePiece run one after the other, each in its own process. At the sizes of --alone SentencePiece does not run.
 
 Prints tables of times and ratios, of memory and disk space, and of the whole of learn_bpe compared with SentencePiece's
 training on all lines (learn_bpe takes at most `sample_pairs`). With three sizes or more, prints a line fitted to the CPU

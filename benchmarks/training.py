@@ -5,7 +5,7 @@
 Each system has its own process. The first row of the table trains as pipeline.train does on this device with `batching:
 by_length`. Exception: in bfloat16 on a CPU, pipeline.train pads its batches to fewer shapes (`rounded`), which repeated
 batches do not need. Ours keeps the memory that it frees, as pipeline.train does. `torch.nn.Transformer` is measured with
-the default of the C library, as a user would run it, and with this setting. The columns are:
+the default of the C library, as a user would run it, and on a CPU also with freed memory kept. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the time relative to the first row, as the median over the rounds;
@@ -13,7 +13,7 @@ the default of the C library, as a user would run it, and with this setting. The
 - the start-up, from the construction of the optimiser to the end of the first step at full speed, including compilation.
 
 The row of a library that is not installed (`pip install transformers`, `joeynmt`) shows dashes and the reason. A
-system that has not started within --minutes is skipped, so that the benchmark ends within ten minutes. JoeyNMT is not
+system whose turn to start comes after --minutes is skipped, so that the benchmark ends within ten minutes. JoeyNMT is not
 measured on a GPU with torch.compile. torch caches compiled code for the next run. --profile prints where the time of our
 steps goes. On a GPU the batches have the paper's size (25,000 source and 25,000 target tokens). The precision is `auto`.
 """

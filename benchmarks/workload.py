@@ -30,7 +30,7 @@ class LogNormalPairs:
 
 
 class Repeated:
-    """A corpus, repeated to `pairs` pairs. By default, an epoch has as many different batches as one of WMT14 EN-DE."""
+    """A corpus, repeated to `pairs` pairs. By default, an epoch has as many different batches as that of WMT14 EN-DE."""
 
     def __init__(self, corpus: Pairs, pairs: int = WMT14_EN_DE) -> None:
         self.corpus, self.pairs = corpus, pairs

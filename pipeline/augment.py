@@ -46,7 +46,7 @@ def repeated(real: int, synthetic: int, ratio: float) -> int:
 
 
 def of_set(pairs: BinarisedSet, side: str, lines: int, segmentation: int = 0) -> Blocks:
-    """Yield `lines` lines of one side of a set: the lines of the set in order, repeated if the set has fewer lines."""
+    """Yield `lines` lines of one side of a set, in order. If the set has fewer, copies of a line follow it directly."""
     ids, offsets = getattr(pairs, f"{side}_ids"), getattr(pairs, f"{side}_offsets")
     different = len(pairs) // pairs.segmentations
     for start in range(0, lines, BLOCK):

@@ -76,7 +76,7 @@ def write_attention(translator: Translator, lines: list[str], translations: list
             }
         )
     with atomic(out / "attention.npz") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for `allow_pickle`
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # for mypy, a key may be `allow_pickle`
     write_json(out / "attention.json", {"sentences": sentences})
 
 

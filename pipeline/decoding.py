@@ -6,7 +6,7 @@
 Reads params.yaml (base.decoding and base.decoders, changed by decodings.NAME; base.scoring), the model folder and the
 evaluation set. Writes translation.txt with one segment per line; sentences.json with the log-probability of each
 segment; search.json with the search tree of one sentence, or {} if there is no tree; decoding.json with the settings;
-score.json; and metrics.json with the scores that `dvc metrics show` prints. A decoding causes no training.
+score.json; and metrics.json with the scores that `dvc metrics show` prints. A new or changed decoding requires no training.
 """
 
 import argparse

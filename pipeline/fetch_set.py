@@ -3,7 +3,7 @@
     python -m pipeline.fetch_set NAME --out data/sets/NAME
 
 Reads params.yaml (sets.NAME; languages, archives and normalise of its corpus) and the files or archives named
-there. Writes an evaluation set (pipeline/corpora/evaluation.py). A set causes no training.
+there. Writes an evaluation set (pipeline/corpora/evaluation.py). A new or changed set requires no training.
 """
 
 import argparse

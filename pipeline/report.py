@@ -10,8 +10,8 @@ become dashes.
 Writes into reports/: README.md with its pictures, each table as .csv, Tables 1 to 3 as .tex as well, and index.html.
 Removes the files of an earlier report that this one does not write.
 
-index.html also shows times, hardware and commits. git and DVC ignore it, and the other files hold none of these, so
-that reports/ is equal in git whenever the results are equal.
+index.html also shows times, hardware and commits, so git and DVC ignore it. The other files show none of these: equal
+results give equal files.
 """
 
 import argparse

@@ -65,7 +65,7 @@ class Searcher:
                 bar.update(trial.number - bar.n)
                 folder = self.place / f"trial-{trial.number}"
                 done = self.attempt(trial, folder)
-                gc.collect()  # a training is in reference cycles, and would stay in memory during the next ones
+                gc.collect()  # reference cycles would keep the training in memory during the next trial
                 self.write()
                 if not done:
                     return False
@@ -101,7 +101,7 @@ class Searcher:
         state, config = training.state, self.search.config
 
         def used() -> float:
-            """Return the used fraction of the budget. Time is rounded down to tenths, equal for all trials."""
+            """Return the used fraction of the budget. A time is rounded down to tenths, where trials are compared."""
             if config.minutes is None:
                 return state.step / training.config.steps
             return min(int(10 * state.seconds / (60 * config.minutes)), 10) / 10
@@ -177,7 +177,7 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
 
 
 def others(place: Path) -> None:
-    """At the first start of a search, print the folders of its earlier versions: other settings, data or code."""
+    """At the first start of a search, print the folders of its trials with other settings, data or code."""
     for path in sorted(place.parent.glob(f"*/{RESULT}")):
         if path.parent != place and not (place / RESULT).exists():
             train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")

@@ -39,7 +39,7 @@ PARTS: dict[str, Callable[[Bench, Outcome], None]] = {
 
 
 class TimeUp(BaseException):
-    """The time of a part is up. No part catches this."""
+    """The time of a part is up. As a BaseException, it passes the `except Exception` of a part."""
 
 
 def time_up(number: int, frame: FrameType | None) -> None:

@@ -37,11 +37,11 @@ class Scale:
 
     base: str  # the model of params.yaml that stands for base
     big: str
-    pairs: int  # in the epoch of `train` and `big`; at most, in that of `check`
+    pairs: int  # in the epoch of `train` and `big`; the most in an epoch of `check`
     steps: int  # of `train` and `big`
     compared: int  # steps of each comparison in `check`
     learning: int  # steps of `learn`
-    sentences: int  # that `decode` translates
+    sentences: int  # that `decode` translates, at most
     seconds: int  # after which a part is stopped; 0: never
     training: dict[str, Any] = field(default_factory=dict, hash=False)  # settings that differ from the model's own
 
@@ -161,7 +161,7 @@ class Outcome:
         return rows
 
     def inside(self, device: torch.device, column: str, waits: list[str], calls: dict[str, int]) -> None:
-        """Report the host waits, the attention kernels and the whole part's peak memory. `column` is of the waits."""
+        """Report host waits, attention kernels and the whole part's peak memory. `column` is the title of the waits."""
         memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
         self.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
         rows = self.table(column, "kernels of attention", "peak memory, GiB")

@@ -1,4 +1,4 @@
-"""Part `check`, three minutes: the correctness checks, then both values of each setting that is still to be chosen.
+"""Part `check`: the correctness checks, then both values of each setting that is still to be chosen.
 
 Each check is a function that raises AssertionError if its claim about training or decoding on a device is false. It returns
 the figures that it found. tests/test_gpu.py runs the checks in pytest.
@@ -44,7 +44,7 @@ def checked(bench: Bench) -> ModelConfig:
 
 
 def layouts(bench: Bench) -> list[Batch]:
-    """Some dev pairs, padded, packed, and in a table that has room to spare."""
+    """The same dev pairs padded, packed, and in a table with empty positions."""
     pairs, limit = bench.pairs("dev"), bench.training(bench.scale.base).batch_tokens
     batches = [*in_order(pairs, limit)]
     numbers = batches[len(batches) // 2]
@@ -104,7 +104,7 @@ def packed_equals_padded(bench: Bench) -> str:
 def compiled_equals_eager(bench: Bench) -> str:
     """Compiled layers give the same loss and gradients on packed and padded rows.
 
-    A CPU, which compiles for ten seconds a case, checks padded rows in float32 and packed rows in bfloat16 only.
+    On a CPU, a case takes ten seconds, so only padded rows in float32 and packed rows in bfloat16 are checked.
     """
     eager, compiled = (bench.network(checked(bench)) for _ in range(2))
     bench.compile(compiled)
@@ -115,7 +115,7 @@ def compiled_equals_eager(bench: Bench) -> str:
 
 
 def resumed_equals_uninterrupted(bench: Bench) -> str:
-    """A training that is stopped, saved and resumed ends with the losses of one that is not."""
+    """A training that is stopped, saved and resumed has the losses of an uninterrupted one, up to RESUMED."""
     config = bench.training(bench.scale.base, steps=6, log_every=1, evaluate_every=6, checkpoint_every=3, keep=1)
     model = replace(checked(bench), dropout=0.1)
 

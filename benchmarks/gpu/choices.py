@@ -1,9 +1,9 @@
 """Both values of each setting that could not be decided without a GPU, side by side.
 
 The batches are those of a real epoch. The layers of the model are not compiled, so that measuring a setting takes seconds.
-`first use` is the first pass over the batches, `again` the second. `as in training`, without cuDNN's attention, runs first,
-so its difference is the cost of new shapes for all kernels. `cudnn first` follows on the same batches, so its difference is
-that of attention only. The loss is compared on random numbers.
+`first use` is the first pass over the batches, `again` the second. The difference between the passes is the cost of new
+shapes. `as in training`, without cuDNN's attention, runs first and has this cost for all kernels. `cudnn first` follows on
+the same batches and has it for attention only. The losses are compared on random numbers.
 """
 
 import itertools
@@ -75,7 +75,7 @@ def compare_batches(bench: Bench, outcome: Outcome) -> None:
     for batching in ("by_length", "mixed"):
         chosen, tokens = batches(bench, batching)
         with kernels(bench.device):
-            # Loads the kernels. Torch also sets its own order of them at its first attention, so that must come first.
+            # Loads the kernels. Torch sets its own order of kernels at its first attention, which must precede ATTENTION.
             train(bench, model, chosen[-1])
         for order, context in ATTENTION.items():
             with context(bench.device):
@@ -102,7 +102,7 @@ TARGETS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
 
 
 def loss_of(bench: Bench, target: str) -> Callable[[], tuple[Tensor, ...]]:
-    """A function that computes loss and gradients on random data of base's sizes, subtracting the target in this way."""
+    """A function that computes loss and gradients on random data of base's sizes, with `TARGETS[target]`."""
     torch.manual_seed(1)
     config = bench.training(bench.scale.base)
     width, tokens = bench.model(bench.scale.base).d_model, config.batch_tokens

@@ -2,8 +2,8 @@
 
 docs/decoding.md and docs/search.md explain them. USES lists the settings of `DecodingConfig` that a decoder uses besides
 COMMON. PARTS lists its settings that choose another decoder, as {decoder: NAME, number: N, ...}. The optional `check`
-compares settings with those of `DecodingConfig`. `BeamConfig` is in `decoding.py`, so that a new decoder here does not
-make the stage `decode` stale.
+raises UserError for settings that do not fit those of `DecodingConfig`. `BeamConfig` is in `decoding.py`, so that
+a new decoder here does not make the stage `decode` stale.
 """
 
 from collections.abc import Mapping

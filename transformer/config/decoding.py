@@ -25,7 +25,7 @@ class DecodingConfig:
         require(self.beam > 0, "beam", self.beam, "a whole number above 0 is expected")
         require_threads(self.threads)
         for key in ("alpha", "extra_length", "batch_tokens", "attention_sentences"):
-            most = 10 if key == "alpha" else 2**31 - 1  # a higher alpha makes all scores 0 in float32
+            most = 10 if key == "alpha" else 2**31 - 1  # far above 10, long translations score 0 in float32
             require(0 <= getattr(self, key) <= most, key, getattr(self, key), f"a number from 0 to {most} is expected")
 
 

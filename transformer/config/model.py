@@ -8,7 +8,7 @@ from transformer.config.reading import require
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The columns of Table 3 that describe a model, and variations beyond it. params.yaml explains each setting.
+    """The columns of Table 3 that describe a model, and variations that the table lacks. params.yaml explains each setting.
 
     The vocabulary size is not a setting. It comes from the data.
     """

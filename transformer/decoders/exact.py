@@ -53,7 +53,7 @@ class Walk:
     waiting: list[Iterator[tuple[int, float]]] = field(default_factory=list)  # continuations of each shorter prefix
 
     def __post_init__(self) -> None:
-        # A hypothesis that beam search cut at the limit has not ended, so it bounds nothing.
+        # A hypothesis that beam search cut at the limit has no EOS, so its score is not a bound.
         self.bound = self.best.score if len(self.best.ids) < self.limit else float("-inf")
 
     def visit(self, log_probs_V: np.ndarray) -> None:
@@ -67,7 +67,7 @@ class Walk:
         self.finished = not self.advance()
 
     def continuations(self, totals_V: np.ndarray) -> Iterator[tuple[int, float]]:
-        """The tokens that may lead to a better translation, the most probable first, each with the score including it."""
+        """The tokens that may lead to a better translation, each with the score of prefix and token, the best first."""
         (tokens,) = np.nonzero(totals_V > self.bound)
         order = tokens[np.argsort(-totals_V[tokens], kind="stable")]
         # Lists, so that the iterator does not keep the scores of the whole vocabulary.

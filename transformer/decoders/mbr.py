@@ -25,8 +25,8 @@ class Pool:
 class Mbr:
     """MBR decoding as a `Decoder`. The score of a translation is its utility.
 
-    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once, except
-    those of `mbr` and of `mcts` with an oracle. Of equally good candidates, the one that its decoder ranks higher is first.
+    Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once. Pools
+    of `mcts` with an oracle are never equal. Of equally good candidates, the one that its decoder ranks higher is first.
     """
 
     candidates: Pool

@@ -67,7 +67,7 @@ class Mcts:
 
 @dataclass(frozen=True)
 class Request:
-    """A node to decode: its token, the slot of its parent (-1 for BOS) and its own (see `TreeStep`)."""
+    """A node to decode: its token, the slot of its parent (-1 for BOS) and its own slot (see `TreeStep`)."""
 
     token: int
     parent: int

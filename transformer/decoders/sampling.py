@@ -92,7 +92,7 @@ def truncated(log_probs_BKV: Tensor, own: SamplingConfig) -> Tensor:
     """
     probs_BKV = (log_probs_BKV.double() / own.temperature).softmax(-1)
     kept_BKV = torch.ones_like(probs_BKV, dtype=torch.bool)
-    if own.top_k or own.top_p < 1:  # by places in one order, because probabilities in bfloat16 are often equal
+    if own.top_k or own.top_p < 1:  # by rank, since many probabilities in bfloat16 are equal
         sorted_BKV, order_BKV = probs_BKV.sort(descending=True)
         more_probable_BKV = sorted_BKV.cumsum(-1) - sorted_BKV  # the mass of the tokens before each
         passed_BKV = (more_probable_BKV < own.top_p) | (own.top_p == 1)

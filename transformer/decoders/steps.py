@@ -213,7 +213,7 @@ class TreeStep:
         return self.model.logits(self.hidden_BKD)
 
     def embed(self, tokens_BK: Tensor, position_BK: Tensor) -> Tensor:
-        """As `Transformer.embed`, for tokens that are each at a position of their own (3.4, 3.5)."""
+        """As `Transformer.embed`, for tokens at different positions (3.4, 3.5)."""
         x_BKD = F.embedding(tokens_BK, self.model.embedding) * math.sqrt(self.model.config.d_model)
         return x_BKD + F.embedding(position_BK, self.model.target_positions(0, int(position_BK.max()) + 1))
 

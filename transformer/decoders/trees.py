@@ -17,8 +17,8 @@ from transformer.value import Values
 class Branch:
     """A hypothesis. `parent` is the index of its parent in the list, -1 for BOS.
 
-    `visits` and `value` come from a tree search. They no longer change once the search has chosen among the
-    hypothesis and its siblings.
+    `visits` and `value` come from a tree search. They no longer change once the search has chosen the
+    hypothesis or one of its siblings.
     """
 
     parent: int
