@@ -46,5 +46,5 @@ def words_of_target(vocabulary: Vocabulary, ids: Sequence[int]) -> list[int]:
 
 
 def words_of(pieces: Sequence[str], beginnings: Sequence[str]) -> list[int]:
-    """`beginnings` has the text up to the end of each piece."""
+    """The number of the word of each piece, -1 if it has no text. `beginnings` has the text up to the end of each piece."""
     return [len(text.split()) - 1 if piece.strip(SPACE) else -1 for piece, text in zip(pieces, beginnings)]

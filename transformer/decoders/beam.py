@@ -17,7 +17,7 @@ from transformer.decoders.steps import Batch, Step, Translation, next_logits
 
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
-WIDEST = 25  # tokens of a group, at most; then both top-k are short: over V / 25 groups, over 25 tokens of a few groups
+WIDEST = 25  # tokens of a group, at most; keeps both top-k short: over all groups, and over the tokens of a few groups
 PAPER = BeamConfig(regulariser=0.0)
 STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
