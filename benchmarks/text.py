@@ -57,11 +57,12 @@ for path in ("normalised/train.xx", "normalised/train.yy"):
 print(seconds)
 """
 SAMPLE = """
+import sys
 from pathlib import Path
 from tqdm import tqdm
 from pipeline.learn_bpe import sample
 for path in ("normalised/train.xx", "normalised/train.yy"):
-    for block in sample(Path(path), int(__import__("sys").argv[1]), tqdm(disable=True)):
+    for block in sample(Path(path), int(sys.argv[1]), tqdm(disable=True)):
         pass
 """
 TRAIN = """
@@ -106,7 +107,7 @@ def measured(command: list[str], folder: Path) -> tuple[Cost, str]:
         seconds = time.perf_counter() - start
         if child.returncode:
             errors.seek(0)
-            sys.exit(f"{' '.join(command)[:80]}: {errors.read()[-2000:]}")
+            raise UserError(f"{' '.join(command)[:80]}: {errors.read()[-2000:]}")
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
     return Cost(seconds, usage.ru_utime + usage.ru_stime, peak), output
 

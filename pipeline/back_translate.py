@@ -40,7 +40,8 @@ def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], 
     sources = side.lines([f"{line}\n".encode() for line in translator.text(translations)])
     sources, targets = select(sources, lines)
     if not sources:
-        raise UserError(f"{text}: no translation is kept; {select.dropped} were dropped")
+        why = ", ".join(f"{number:,} {key}" for key, number in select.dropped.items())
+        raise UserError(f"{text}: no translation is kept; dropped: {why}")
     for path, chosen in zip(paths, (sources, targets)):
         write_lines(path, chosen)
     pieces = sum(len(translation.ids) + 1 for translation in translations)

@@ -90,13 +90,14 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
     """Write all outputs into `out`. Returns the seconds and the speed (pieces per second) of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
     perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}
-    seconds, sentences, pieces = {}, {}, {}
+    seconds, speeds, sentences, pieces = {}, {}, {}, {}
     for translator, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
         started, key = time.monotonic(), f"{name}.{weights}"
         translations = translated(translator, texts[name][0], f"{name} {weights}")
-        seconds[key] = round(time.monotonic() - started, 3)
+        elapsed = time.monotonic() - started
         sentences[key] = len(translations)
         pieces[key] = sum(len(translation.ids) + 1 for translation in translations)
+        seconds[key], speeds[key] = round(elapsed, 3), round(pieces[key] / elapsed, 1)
         lines = translator.text(translations)
         write_lines(out / f"{key}.txt", lines)
         if name == "dev":
@@ -107,7 +108,7 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
     samples = [dict(zip(("source", "reference", "translation"), row)) for row in zip(*texts["test"], lines)]
     write_json(out / "samples.json", samples[:SAMPLES])
     write_attention(average, texts["test"][0], translations, out)
-    return {"seconds": seconds, "pieces_per_second": {key: round(pieces[key] / seconds[key], 1) for key in seconds}}
+    return {"seconds": seconds, "pieces_per_second": speeds}
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -178,9 +178,10 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
 
 def others(place: Path) -> None:
     """At the first start of a search, print the folders of its trials with other settings, data or code."""
+    if (place / RESULT).exists():
+        return
     for path in sorted(place.parent.glob(f"*/{RESULT}")):
-        if path.parent != place and not (place / RESULT).exists():
-            train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")
+        train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -137,7 +137,7 @@ def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
         (
             "reverse_values.new",
             VALUE | {"reverse": "revers/average"},
-            "new.reverse: 'revers/average' is not a model of",
+            "new.reverse: 'revers/average' is not a model here",
         ),
         (
             "reverse_values.new",
@@ -292,6 +292,9 @@ def test_synthetic_pairs_are_aligned_clean_and_filtered(selected, tmp_path):
     assert [path.read_text() for path in paths] == ["iewz snie\nierd\n", "eins zwei\ndrei\n"]
     assert counts["dropped"] == {"empty": 1, "max_words": 0, "max_ratio": 1, "deduplicate": 0}
     assert (counts["translated"], counts["kept"], counts["pieces"]) == (4, 2, 8)
+    (tmp_path / "text").write_text("x\na.b.c\nx\n")
+    with pytest.raises(UserError, match=r"dropped: 2 empty, 0 max_words, 1 max_ratio, 0 deduplicate$"):
+        work(Backwards(), decoder(selected, "own-bt"), tmp_path / "text", paths, config)
 
 
 # The mixture

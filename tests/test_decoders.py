@@ -461,6 +461,15 @@ def test_a_batch_changes_no_translation_and_limits_hold(settings, decoder, name)
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", DECODERS)
+def test_each_decoder_translates_with_weights_that_are_nan(settings, decoder, name):
+    model = sharpened(settings())
+    model.embedding[:] = math.nan
+    found = search([model], Job(SOURCES, range(len(SOURCES))), decoder(name, **LINES[name]), 4, 2)
+    assert all(0 <= token < len(model.embedding) for t in best_of(found.translations) for token in t.ids)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", DECODERS)
 def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
     model, chosen = model_in("bfloat16", sharpened(settings())), decoder(name, **LINES[name])
     assert search([model], Job([], []), chosen, 4, 1).translations == []

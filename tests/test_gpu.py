@@ -115,6 +115,11 @@ def test_an_empty_text_is_refused_by_its_name(texts, tmp_path):
         prepare.main(prepare.options().parse_args(words))
 
 
+def test_no_pairs_are_refused_before_the_text_is_read(tmp_path):
+    with pytest.raises(UserError, match="--pairs: 0 is not possible; a number above 0 is expected"):
+        prepare.main(prepare.options().parse_args([*"abcd", "--out", str(tmp_path / "data"), "--pairs", "0"]))
+
+
 @dataclasses.dataclass
 class Targets:
     """A set with these target ids."""

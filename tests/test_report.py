@@ -460,7 +460,7 @@ def test_a_run_that_params_yaml_has_changed_since_its_training_is_not_recorded(p
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
     params["runs"]["demo-tiny"] |= {"dropout": 0.3}
-    with pytest.raises(UserError, match=r"demo-tiny cannot be recorded: params\.yaml has changed .* \(dropout\)"):
+    with pytest.raises(UserError, match=r"demo-tiny cannot be recorded: settings or corpus have changed .* \(dropout\)"):
         recorded(params, "demo-tiny", tmp_path)
     del params["runs"]["demo-tiny"]["dropout"]
     write_json(tmp_path / "scores/corpora/demo/binarise.json", {"languages": ["en", "de"], "data_sum": "d1" * 32})

@@ -60,6 +60,7 @@ def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(t
     ("settings", "message"),
     [
         ({"beem": 3}, rf"beem: unknown key; did you mean 'beam'\? valid keys are {', '.join(keys(DecodingConfig))}"),
+        ({"beam\n" * 100: 3}, r"'beam\\nbeam.{1,110}': unknown key; valid keys"),
         ({"beam": "3"}, "beam: '3' is of the wrong type"),
         ({"beam": 0}, "beam: 0 is not possible"),
         ({"precision": "half"}, "precision: 'half' is of the wrong type; one of auto, float32, bfloat16"),

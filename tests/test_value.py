@@ -143,7 +143,7 @@ def with_value(params, **entries):
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        ({"model": "other/average"}, "values.v.model: 'other/average' is not a model of `runs`"),
+        ({"model": "other/average"}, "values.v.model: 'other/average' is not a model here"),
         ({"model": 5}, "values.v.model: 5 is not possible; RUN/average is expected"),
         ({"corpus": "multi30k"}, "values.v.corpus: 'multi30k' is not the corpus of the run; 'demo' is expected"),
         ({"bins": 1}, "values.v.bins: 1 is not possible"),
@@ -168,7 +168,7 @@ def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(
     check({**params, "decodings": {"d": {"model": "values/v", "set": "demo-test"}}})
     for wrong, said in [
         ("demo-tiny/average", "'demo-tiny/average' has no value, which the decoder value_beam needs; values/NAME"),
-        ("values/w", "'values/w' is not a model of `runs`; the models are demo-tiny/average, values/v"),
+        ("values/w", "'values/w' is not a model here; the models are demo-tiny/average, values/v"),
     ]:
         with pytest.raises(UserError, match=said):
             check({**params, "decodings": {"d": {"model": wrong, **line}}})

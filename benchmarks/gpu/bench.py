@@ -86,6 +86,8 @@ class Bench:
 
     def training(self, name: str, **differences: Any) -> TrainingConfig:
         chosen = {"batching": self.batching, **self.scale.training, **differences}
+        if self.device.type == "cpu":
+            chosen["threads"] = 1  # as on a GPU, this thread then makes each step, and torch's profiler sees it
         return dataclasses.replace(self.section(name, "training", TrainingConfig), **chosen)
 
     def decoding(self, **differences: Any) -> DecodingConfig:

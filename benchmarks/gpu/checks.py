@@ -8,6 +8,7 @@ import functools
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,11 +121,10 @@ def resumed_equals_uninterrupted(bench: Bench) -> str:
     model = replace(checked(bench), dropout=0.1)
 
     def trained(folder: Path, config: TrainingConfig, until: int = 6) -> list[float]:
-        trainer = bench.trainer(model, config, bench.pairs("train"), folder)
-        trainer.store.resume(trainer.state)
         records: list[dict] = []
-        trainer.run(lambda record: records.append(record or {}), lambda: trainer.state.step >= until)
-        trainer.close()
+        with closing(bench.trainer(model, config, bench.pairs("train"), folder)) as trainer:
+            trainer.store.resume(trainer.state)
+            trainer.run(lambda record: records.append(record or {}), lambda: trainer.state.step >= until)
         return [record[key] for record in records for key in ("loss", "dev_loss") if key in record]
 
     with tempfile.TemporaryDirectory() as name:
@@ -164,8 +164,10 @@ def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
     different = {"dropout": 0.0} if bench.device.type == "cpu" else {}
     model, training = bench.model(bench.scale.base, **different), bench.training(bench.scale.base)
     counts = []
-    with tempfile.TemporaryDirectory() as name:
-        trainer = bench.trainer(model, training, bench.epoch(), Path(name))
+    with (
+        tempfile.TemporaryDirectory() as name,
+        closing(bench.trainer(model, training, bench.epoch(), Path(name))) as trainer,
+    ):
         if bench.device.type == "cpu":
             bench.compile(trainer.state.model)
         trainer.state.model.train()
@@ -175,7 +177,6 @@ def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
             trainer.advance()
             counts.append(programs()[0] - before)
         waits = host_waits(trainer.advance, bench.device)
-        trainer.close()
     return len(counts), counts, waits
 
 

@@ -126,7 +126,7 @@ def compare_losses(bench: Bench, outcome: Outcome) -> None:
     for target in TARGETS:
         computed = loss_of(bench, target)
         loss.of_logits.cache_clear()
-        results.append(computed())
+        results.append([each.cpu() for each in computed()])  # on the device they would add to the second peak
         if bench.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
         bench.synchronise()

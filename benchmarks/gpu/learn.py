@@ -5,6 +5,7 @@ source. The part keeps the last weights for `decode`.
 """
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from benchmarks.gpu.bench import Bench, Outcome
@@ -25,21 +26,24 @@ def run(bench: Bench, outcome: Outcome) -> None:
     bigram_loss = bench.settings["bigram_loss"]
     rows = outcome.table("step", "seconds", "training loss", "dev loss", "dev loss of a bigram model")
     outcome.figures |= {"bigram_loss": bigram_loss, "points": []}
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = bench.trainer(bench.model(bench.scale.base), config, bench.pairs("train"), Path(folder))
-        state, losses = trainer.state, [0.0]
+    model = bench.model(bench.scale.base)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(bench.trainer(model, config, bench.pairs("train"), Path(folder))) as trainer,
+    ):
+        state, loss = trainer.state, 0.0
 
         def tick(record: dict | None) -> None:
+            nonlocal loss
             if record and "loss" in record:
-                losses.append(record["loss"])
+                loss = record["loss"]
             elif record:
                 point = {"step": state.step, "seconds": round(state.seconds, 1), "dev_loss": record["dev_loss"]}
                 outcome.figures["points"].append(point)
-                cells = [f"{state.step:,}", f"{state.seconds:.0f}", f"{losses[-1]:.3f}", f"{record['dev_loss']:.3f}"]
+                cells = [f"{state.step:,}", f"{state.seconds:.0f}", f"{loss:.3f}", f"{record['dev_loss']:.3f}"]
                 rows.append([*cells, f"{bigram_loss:.3f}"])
 
         trainer.run(tick, lambda: state.seconds > SECONDS)
-        trainer.close()
     best = min((point["dev_loss"] for point in outcome.figures["points"]), default=float("inf"))
     outcome.figures["learned"] = best < bigram_loss
     if best >= bigram_loss:

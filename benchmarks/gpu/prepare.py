@@ -23,7 +23,7 @@ from pipeline.workflow.hardware import commit
 from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description, write_side
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, read
+from transformer.config.reading import UserError, read, require
 from transformer.config.training import TrainingConfig
 from transformer.config.vocabulary import EOS, VocabularyConfig
 from transformer.files import atomic_folder, write_json
@@ -79,6 +79,7 @@ def bigrams(pairs: BinarisedSet) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    require(arguments.pairs > 0, "--pairs", arguments.pairs, "a number above 0 is expected")
     params = load()
     models = {name: {key: vars(section(params, "models", name, key, SECTIONS[key])) for key in SECTIONS} for name in MODELS}
     taken = list(islice(read_pairs(arguments.train), arguments.pairs + DEV))

@@ -7,8 +7,8 @@ A stage can be adopted if only code has changed since it made its outputs. Chang
 and renamed modules are accepted automatically. Every other change of code is listed and needs --accept-code-changes;
 work/adopted.json records the accepted changes. In dvc.lock, only the entries of the adopted stages are rewritten.
 
-The command also lets the next start resume unfinished trainings of RUN with the current code, which needs no
---accept-code-changes. --anew removes all unfinished trainings of RUN instead, also those with other settings.
+The command also lets the next start resume the unfinished trainings of RUN with the current code. This needs no
+--accept-code-changes. --anew removes all unfinished trainings of RUN instead, including those with other settings.
 """
 
 import argparse

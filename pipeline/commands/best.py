@@ -40,7 +40,7 @@ def with_run(text: str, name: str, run: dict[str, Any]) -> str:
     """
     runs = params.parse(text)["runs"]
     found = re.search(BLOCK.format(key="runs"), text, re.MULTILINE)
-    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)", found[0])  # not {...}
+    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)", found[0])  # not `runs: {`
     if name in runs or not found or not first:
         return with_blocks(text, {"runs": {**runs, name: run}})
     end = found.start() + len(found[0].rstrip())

@@ -95,7 +95,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="compare", description=__doc__.split("\n\n")[0])
     options.add_argument("first", help="a run, a decoding, or a file of translations of the test set")
-    options.add_argument("second", help="the system to compare with it, in the same forms")
+    options.add_argument("second", help="the other system: a run, a decoding, or a file")
     options.add_argument(
         "--metric", default=HEADLINE, help=f"a measure of BLEU or chrF, as in the reports (default: {HEADLINE})"
     )

@@ -31,7 +31,7 @@ def translations(translator: Translator, lines: list[str], name: str) -> list[st
 
 
 def table(metrics: Mapping[str, Mapping]) -> list[str]:
-    """The lines of the matrix: measure, score, 95% interval, signature."""
+    """The lines of the table: measure, score, 95% interval, signature."""
     rows = [["measure", "score", "95% interval", "signature"]]
     for name, cell in metrics.items():
         interval = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"

@@ -3,8 +3,8 @@
     python -m pipeline.commands.plan            what params.yaml selects
     python -m pipeline.commands.plan STUDY      a study of studies.yaml
 
-Measures for about half a minute how fast this machine trains models of these sizes, and writes the result to
-work/speed.json. If this file already has the result, nothing is measured. Changes nothing else. A dash stands for an
+Measures for at most half a minute how fast this machine trains models of these sizes, and writes the result to
+work/speed.json. If this file already has the result, nothing is measured. No other file is changed. A dash stands for an
 unknown value, such as the time of a download or the energy of a CPU.
 """
 
@@ -40,7 +40,7 @@ from transformer.files import digest, write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
-BLOCKS = {  # each stage, and the block of params.yaml whose lines it runs
+BLOCKS = {  # stages that run once for each line of a block of params.yaml, and this block
     "fetch_set": "sets",
     "ensemble": "ensembles",
     "value": "values",
@@ -145,7 +145,7 @@ class Planner:
             yield Job(other, here=self.seconds(other, self.independent_of_corpus))
 
     def job(self, what: str, kinds: Iterable[str], name: str, of: Estimate, disk: float | None = None) -> Iterator[Job]:
-        """Yield the job of the stages of these kinds, if one would run."""
+        """Yield one job for the stages of these kinds that would run. Yields nothing if there are none."""
         stages = [stage for kind in kinds if (stage := f"{kind}@{name}") in self.todo]
         if found := [self.seconds(stage, of) for stage in stages]:
             yield Job(f"{what} {name}", here=total(found), disk=disk, at_least=None in found)
@@ -177,9 +177,9 @@ class Planner:
         if self.speed:
             point = self.speed.at(one)
             evaluations = one.config.steps / one.config.evaluate_every
-            # `evaluated` counts dev twice and test once
+            # `evaluated` counts dev twice and test once, so a third of it is about the size of dev
             tokens = evaluations * one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
-            here = START + self.speed.seconds(one) + tokens * point.seconds_per_token / 3  # a forward pass alone
+            here = START + self.speed.seconds(one) + tokens * point.seconds_per_token / 3  # forward only
             memory = one.memory(point.bytes_per_token)
         joules = within(content(Path("work/times", run, "training.json")), "energy_joules")
         return Job(f"train@{run}", one.tokens, one.flops, here, self.paper.seconds(one), memory, one.disk, joules)
@@ -219,7 +219,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
 
 
 def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a stage is the same in two selections, apart from the code and the blocks that a study does not select."""
+    """Whether two selections define a stage alike. Their code, and their blocks that a study does not select, are equal."""
     kind, _, key = name.partition("@")
     if kind in DATA or kind == "layer_costs":
         return True

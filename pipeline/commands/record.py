@@ -71,7 +71,7 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
 
 
 def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -> None:
-    """Raise UserError if params.yaml states another run than the one that was trained, whose scores would be recorded."""
+    """Raise UserError if the settings or the corpus have changed since the training whose scores would be recorded."""
     _, model, training = run_settings(params, known.run)
     now = vars(model) | vars(training)
     changed = [key for key, value in now.items() if known.settings[key] != value]
@@ -80,8 +80,8 @@ def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -
         changed.insert(0, "corpus")
     if changed:
         raise UserError(
-            f"{known.run} cannot be recorded: params.yaml has changed since its training ({', '.join(changed)}); "
-            "restore the settings, or train it again"
+            f"{known.run} cannot be recorded: settings or corpus have changed since its training ({', '.join(changed)}); "
+            "restore them, or train it again"
         )
 
 

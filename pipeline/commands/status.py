@@ -23,7 +23,7 @@ from transformer.config.reading import UserError
 if TYPE_CHECKING:
     from dvc.stage import PipelineStage
 
-SHOWN = 20  # the largest number of stages listed of each kind; only the number of the others is printed
+SHOWN = 20  # at most this many stages of each kind are listed; of the others, only the number is printed
 KINDS = ("running", "stale", "waiting", "done")
 
 
@@ -85,7 +85,7 @@ def why_stale(one: "PipelineStage") -> str:
     """
     if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
         return "never run"
-    changed = {"its command": "another one"} if one.changed_stage() else {}
+    changed = {"its command": "changed"} if one.changed_stage() else {}
     for entry in (*one.deps, *one.outs):
         for path, change in entry.workspace_status().items():
             changed |= change if isinstance(change, Mapping) else {path: change}

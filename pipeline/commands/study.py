@@ -36,7 +36,7 @@ def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:
     for key, value in new.items():
         blocks = list(re.finditer(BLOCK.format(key=key), text, re.MULTILINE))
         if len(blocks) != 1:
-            raise UserError(f"params.yaml: 1 block of lines named {key} is expected, not {len(blocks)}; edit the file")
+            raise UserError(f"params.yaml: {len(blocks)} lines begin with `{key}:`, 1 is expected; edit the file")
         start, end = blocks[0].span()
         text = text[:start] + block(key, value if isinstance(value, list) else dict(value)) + text[end:]
     check(params.parse(text))

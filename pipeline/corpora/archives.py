@@ -1,7 +1,7 @@
 """Reads untrusted compressed files, and named members of untrusted archives, as streams of limited size.
 
-No file is written under a name from an archive, so these names can do no harm. An archive with a device, a pipe, or a
-path or link that leads out of the archive is still refused, because no published corpus holds them.
+No file is written under a name from an archive, so these names can do no harm. An archive with a device, a pipe, an
+absolute path or a path with `..` is still refused, because no published corpus has any of these.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
                 for member in tar:
                     name = safe_name(member, archive)
                     seen.append(name)
-                    # tarfile would need endless small steps to skip a member whose header states a false, huge size
+                    # tarfile skips a member in small reads. With a false, huge size in the header, it would not end.
                     refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {name}")
                     if name in wanted:
                         wanted.remove(name)

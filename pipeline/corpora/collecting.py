@@ -26,9 +26,9 @@ def collect(
     fetcher: Fetcher,
     folder: Path,
 ) -> dict[str, int]:
-    """Write every set's parts into `folder`. Returns the number of pairs in each set.
+    """Write all sets into `folder`, two files each. Returns the number of pairs in each set.
 
-    Raises UserError for a file that cannot be obtained, a damaged file, and sides of different length.
+    Raises UserError if a file cannot be obtained or is damaged, or if two sides have different numbers of lines.
     """
     pairs = {}
     held = {name: parts[0].hold_out for name, parts in sets.items() if parts[0].hold_out}
@@ -40,7 +40,7 @@ def collect(
     if held:
         left = hold_out(folder, languages, pairs["train"], held)
         more = pairs["train"] - left - sum(held.values())
-        say(f"held out of train, evenly spread: {held}; removed from train with the same sources: {more:,} pairs")
+        say(f"held out of train, evenly spread: {held}; {more:,} more pairs with the same sources are removed from it")
         pairs |= held | {"train": left}
     return pairs
 

@@ -17,7 +17,7 @@ class Seen:
         self.arrays: list[np.ndarray] = []  # each is at least twice as long as the next
 
     def new(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        """Return a Boolean array: whether each pair occurs for the first time in this call and all earlier calls."""
+        """Return a Boolean array: True for a pair that occurs neither earlier in this call nor in an earlier call."""
         digests = np.array([digest(*pair) for pair in zip(sources, targets, strict=True)], dtype=np.uint64)
         distinct, first = np.unique(digests, return_index=True)
         fresh = np.ones(len(distinct), dtype=bool)

@@ -1,8 +1,8 @@
 """Obtains files by path or http(s) URL. Each URL is downloaded only once.
 
-Downloads are in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. Each file is
-compared with its checksum. A download gets its final name only after this comparison. If no checksum was published, that
-of the first download is recorded in `checksums.json`, and later downloads must have it.
+Downloads are in `work/downloads/<host and hash of the URL>/<file name>`, and all corpora share them. The checksum of each
+file is verified. A download gets its final name only after this. If no checksum was published, the checksum of the first
+download is recorded in `checksums.json`, and later downloads must have it.
 """
 
 import contextlib
@@ -55,8 +55,8 @@ class Fetcher:
     def obtain(self, url: str, place: Path, expected: Sum | None) -> Path:
         """Return the file, with the right checksum: a partial file beside `place`, or a file in a mirror's folder.
 
-        A mirror is skipped if it fails, lacks the file or has a file with a wrong checksum. A message on stderr says so,
-        except if a mirror's folder lacks the file.
+        A mirror is skipped if it fails, lacks the file or has a file with a wrong checksum. A message on stderr gives the
+        reason. If the mirror is a folder that lacks the file, there is no message.
         """
         for address in mirrored(self.mirror, url):
             try:

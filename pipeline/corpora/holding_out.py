@@ -13,10 +13,10 @@ Pair = tuple[bytes, bytes]
 def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> int:
     """Move pairs from train into new sets of these `sizes`. `pairs` is the number of pairs in train.
 
-    The moved pairs are evenly spread over train. No side is empty, and all sources are different. Every pair with one of
-    these sources is removed from train, so that no source is in two sets. Sources that differ only in ASCII white space
-    or U+00A0 count as equal, because the stage normalise can make them equal. Returns the number of pairs left in train.
-    Raises UserError if `sizes` ask for more than half of train, or if train has too few different sources.
+    The moved pairs are evenly spread over train. None has an empty side, and all their sources are different. Every pair
+    with one of these sources is removed from train, so that no source is in two of these sets. Sources that differ only in
+    ASCII white space or U+00A0 count as equal, because the stage normalise can make them equal. Returns the number of pairs
+    left in train. Raises UserError if `sizes` ask for more than half of train, or if train has too few different sources.
     """
     wanted = sum(sizes.values())
     if 2 * wanted > pairs:

@@ -1,4 +1,4 @@
-"""Reads segments from the .sgm files of WMT's test sets and the parquet files of the Hugging Face hub, one per line."""
+"""Reads the .sgm files of WMT's test sets and the parquet files of the Hugging Face hub. A segment becomes one line."""
 
 import codecs
 import html
@@ -24,7 +24,7 @@ def text(stream: Unpacked, name: str) -> Iterator[bytes]:
 
 
 def without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes without a byte order mark at their start, however they are divided."""
+    """Yield the bytes without a byte order mark at their start. Chunks may divide the mark."""
     start: bytes | None = b""
     for chunk in chunks:
         if start is not None:

@@ -41,7 +41,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    attempts: int  # give up after this many failures in a row, of which at most the first received new bytes
+    attempts: int  # give up after this many failures in a row; a failure after new bytes restarts the count at 1
     timeout: float  # seconds without a byte after which an attempt fails
     sleep: Callable[[float], None]
 
@@ -148,7 +148,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
         write_json(record_path(partial), {"url": url, "size": size, "validator": validator})
     free = shutil.disk_usage(partial.parent).free
     if size is not None and size - start > free:
-        raise UserError(f"{url}: {size - start:,} bytes remain and {partial.parent} has {free:,} bytes of free space")
+        raise UserError(f"{url}: {size - start:,} bytes remain to download, but {partial.parent} has {free:,} bytes free")
     bar = Progress(total=size, initial=start, unit="B", unit_scale=True, desc=partial.stem)
     with open(partial, "ab") as file, bar:
         for chunk in response.raw.stream(CHUNK, decode_content=False):

@@ -61,7 +61,7 @@ def back_translation(params: Mapping[str, Any], name: str) -> BackTranslation:
 def decoder(params: Mapping[str, Any], name: str) -> Choice:
     """Return the decoder of the entry `name`: `base.decoding` and `base.decoders`, changed by its `decoding`.
 
-    Raises UserError for a decoder in MORE, because back-translation has no utility, no value and no references.
+    Raises UserError for a decoder in MORE, because back_translate.py provides no utility, no value and no references.
     """
     where = f"params.yaml: back_translations.{name}.decoding"
     given = entry(params, "back_translations", name).get("decoding")

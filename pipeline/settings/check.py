@@ -47,7 +47,7 @@ TAKEN = {
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Raise UserError for the first invalid setting in params.yaml, and of `with_studies` also in studies.yaml."""
+    """Raise UserError for the first invalid setting. The block `studies` of `with_studies`, if present, is also checked."""
     exactly({key: value for key, value in params.items() if key != "studies"}, BLOCKS, "params.yaml")
     check_machine(params)
     check_base(params)
@@ -172,11 +172,11 @@ def check_corpora_in_use(params: Mapping) -> None:
     convert(tuple[str, ...], in_use, "params.yaml: corpora_in_use")
     for name, user in needed.items():
         if name not in in_use:
-            raise UserError(f"params.yaml: corpora_in_use: add {name!r}, the corpus of {user} (`make study` does it)")
+            raise UserError(f"params.yaml: corpora_in_use: add {name!r}, the corpus of {user}")
     for place, name in enumerate(in_use):
         if name not in needed or name in in_use[:place]:
             why = "which is listed twice" if name in needed else "which no run uses"
-            raise UserError(f"params.yaml: corpora_in_use: remove {shown(name)}, {why} (`make study` does it)")
+            raise UserError(f"params.yaml: corpora_in_use: remove {shown(name)}, {why}")
 
 
 def check_set(params: Mapping, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The block `download` of a corpus, the source of its text, and the addresses, checksums and archive names in it."""
+"""The block `download` of a corpus: where its text comes from. Checks addresses, checksums and names of archives."""
 
 import re
 import urllib.parse
@@ -81,7 +81,7 @@ class Part:
         form = given - {"first"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
-                f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} are no part of a corpus; "
+                f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} do not define a part; "
                 "expected are source and target (with source_sha256, target_sha256), or archive, source and target, or "
                 "parquet, each with or without first; or hold_out alone"
             )

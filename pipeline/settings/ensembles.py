@@ -38,7 +38,7 @@ def corpora_of_runs(params: Mapping[str, Any]) -> dict[str, str]:
 
 def require_model(model: str, models: Iterable[str], where: str) -> None:
     if model not in models:
-        raise UserError(f"{where}: {shown(model)} is not a model of `runs`; the models are {', '.join(models)}")
+        raise UserError(f"{where}: {shown(model)} is not a model here; the models are {', '.join(models)}")
 
 
 def corpora_of_models(params: Mapping[str, Any]) -> dict[str, str]:

@@ -21,7 +21,7 @@ class LayerCostsConfig:
     seed: int
 
     def __post_init__(self) -> None:
-        for key, least in (("lengths", 2), ("widths", 1)):  # the layers of one position have no path between positions
+        for key, least in (("lengths", 2), ("widths", 1)):  # a length of 1 has no path between positions
             sizes = list(getattr(self, key))
             rising = len(sizes) > 2 and sizes[0] >= least and all(a < b for a, b in pairwise(sizes))
             require(rising, key, sizes, f"three or more rising numbers from {least} are expected")

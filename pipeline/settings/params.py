@@ -16,7 +16,7 @@ from transformer.config.reading import UserError, convert, keys, read, shown, un
 
 PARAMS = Path("params.yaml")
 LARGEST = 2**31 - 1  # the largest whole number that torch, sacreBLEU and sentencepiece all accept
-DEEPEST, MOST_VALUES = 100, 100_000  # the project's own file has 8 levels and about 3,100 values
+DEEPEST, MOST_VALUES = 100, 100_000  # params.yaml has 6 levels and 1,400 values, studies.yaml 7 and 2,400
 Settings = TypeVar("Settings")
 
 

@@ -21,7 +21,7 @@ def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
         raise UserError(f"params.yaml: studies: unknown block; studies are in {STUDIES}, move yours there")
     try:
         studies = load(path)
-    except UserError as error:  # it names params.yaml; to change params.py would make every training stale
+    except UserError as error:  # its text names params.yaml. An edit of params.py would make all trainings stale
         raise UserError(str(error).replace(str(PARAMS), str(path)).partition("; its blocks are")[0]) from None
     for name, value in studies.items():
         require_mapping(value, f"{path}: {name}")

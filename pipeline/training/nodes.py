@@ -42,7 +42,7 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, forward)
-    # srun runs in its own session, so that SIGINT (Ctrl-C) and SIGTERM, at which it kills the workers, do not reach it.
+    # srun kills the workers at SIGINT and SIGTERM. In its own session, it does not get the signals of this process group.
     srun = subprocess.Popen(
         [*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, start_new_session=True
     )

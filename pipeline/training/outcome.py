@@ -28,7 +28,7 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
 
 
 def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str, Any]:
-    """Return the times and the hardware. `started` is the last start. Seconds and energy are sums over all starts."""
+    """Return the times and the hardware. Seconds and energy are sums over all starts; `started` is the time of the last."""
     state = training.state
     return {
         "seconds": round(state.seconds, 3),

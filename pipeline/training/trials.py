@@ -1,7 +1,7 @@
 """The trials of a search for settings: Optuna's study in an SQLite file. A killed search continues its study.
 
-The samples of trial n depend on the seed, on n and on the earlier trials. They do not depend on the number of starts,
-unless a process is killed between two samples of one trial.
+The samples of trial n depend on the seed, on n and on the earlier trials. They do not change if the search is
+stopped and resumed, unless a process is killed between two samples of one trial.
 Optuna calls a trial that reached the end of its budget COMPLETE. A trial is PRUNED if its best dev loss was above the
 median of the completed trials at the same fraction of the budget, or if its training failed (UserError).
 """
@@ -43,7 +43,7 @@ class Trials:
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
             )
         except SQLAlchemyError as error:
-            raise UserError(f"{path} cannot be read ({error}); without {path.parent}, the search starts again") from None
+            raise UserError(f"{path} cannot be read ({error}); remove {path.parent} to start the search again") from None
 
     def remaining(self) -> Iterator["Trial"]:
         """Yield the trials to be run. If a trial was running when the last process ended, it is the first."""

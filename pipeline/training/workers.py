@@ -101,5 +101,5 @@ def outcome(statuses: list[int | None]) -> int:
             )
     own = {status for status in statuses if status} - {LOST}
     if LOST in statuses and not own:
-        raise UserError("the workers lost their connections; TORCH_DISTRIBUTED_DEBUG=DETAIL makes torch say why")
+        raise UserError("the workers lost their connections; with TORCH_DISTRIBUTED_DEBUG=DETAIL, torch prints details")
     return max(own - {stage.INTERRUPTED}, default=stage.INTERRUPTED if own else 0)

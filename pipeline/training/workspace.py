@@ -1,7 +1,7 @@
 """The folder of an unfinished training: `work/<run>/<key>/`, ignored by git and DVC.
 
 The key is a hash of the settings and the data. A changed setting therefore starts another training, and undoing the
-change resumes the first one. If only code has changed, the user decides (pipeline/commands/adopt.py).
+change resumes the first one. After a change of code only, the user decides whether to resume (pipeline/commands/adopt.py).
 """
 
 import fcntl
@@ -84,8 +84,8 @@ def unfinished(run: str) -> list[Path]:
 def remove(place: Path) -> None:
     """Remove the folder of a training.
 
-    The state is removed first. After a kill, a state without its weights would be resumed as a finished training. Without
-    a state, what cannot be removed does no harm, so it does not end the process.
+    The state is removed first, because after a kill a state without its weights would be resumed as a finished training.
+    Without a state, the other files do no harm. An error in their removal is therefore ignored.
     """
     (place / STATE).unlink(missing_ok=True)
     shutil.rmtree(place, ignore_errors=True)

@@ -80,9 +80,9 @@ def shown(value: Any) -> str:
 
 def unknown(key: Any, valid: list[str], where: str) -> str:
     """The message for a key that is not in `valid`; it names the most similar valid key first."""
-    key = key if isinstance(key, str) else shown(key)
-    near = difflib.get_close_matches(key, valid, n=1)
+    near = difflib.get_close_matches(key, valid, n=1) if isinstance(key, str) else []
     hint = f"did you mean {near[0]!r}? " if near else ""
+    key = key if isinstance(key, str) and key.isprintable() and len(key) < 80 else shown(key)
     return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
 
 

@@ -103,11 +103,12 @@ def start(limits: Sequence[int], device: torch.device, n_best: int = 1) -> BeamS
 
 def extend(
     state: BeamState, found: tuple[Tensor, Tensor, Tensor], config: DecodingConfig, rank_BC: Tensor | None = None
-) -> None:
+) -> Tensor:
     """Replace the live hypotheses by their best continuations, and keep the best finished ones.
 
     `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. The live
-    hypotheses are the best by `rank_BC` [B, C], or by the log-probability if it is None.
+    hypotheses are the best by `rank_BC` [B, C], or by the log-probability if it is None. Returns their places in
+    `found`, [B, K].
     """
     token_BC, parent_BC, log_prob_BC = found
     finish(state, token_BC, parent_BC, log_prob_BC, config)
@@ -120,6 +121,7 @@ def extend(
     state.tokens_BKT = torch.cat([histories(state, parent_BK), token_BC.gather(1, chosen_BK)[:, :, None]], 2)
     state.origin_BK = parent_BK + torch.arange(len(parent_BK), device=parent_BK.device)[:, None] * width
     cut(state, config)
+    return chosen_BK
 
 
 def histories(state: BeamState, parent_BK: Tensor) -> Tensor:

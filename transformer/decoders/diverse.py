@@ -28,7 +28,7 @@ class Diverse:
     own: DiverseConfig
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        config = dataclasses.replace(self.config, beam=self.width(n_best) // self.own.groups)
+        config = dataclasses.replace(self.config, beam=self.config.beam // self.own.groups)
         step, sentences = batch.start(), len(batch.limits)
         groups = [start(batch.limits, batch.device, n_best) for _ in range(self.own.groups)]
         results: dict[int, list[Translation]] = {}

@@ -32,8 +32,7 @@ class Exact:
         config = dataclasses.replace(self.config, alpha=0.0)
         found = beam_search(batch.start(), batch.limits, config, batch.device)
         walks = [Walk(limit, best, self.own.max_steps) for limit, (best, *_) in zip(batch.limits, found)]
-        if walks:
-            depth_first(batch.tree(max(batch.limits)), walks, batch.device)
+        depth_first(batch.tree(max(batch.limits)), walks, batch.device)
         return [[dataclasses.replace(walk.best, finished=walk.finished)] for walk in walks]
 
     def width(self, n_best: int) -> int:

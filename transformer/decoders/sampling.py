@@ -46,7 +46,7 @@ def samples(batch: Batch, numbers: Sequence[int], own: SamplingConfig) -> list[l
     sentence's limit.
     """
     step, count, device = batch.start(), len(numbers), batch.device
-    random_BKT = torch.from_numpy(uniform(own.seed, batch.numbers, numbers, max(batch.limits, default=0))).to(device)
+    random_BKT = torch.from_numpy(uniform(own.seed, batch.numbers, numbers, max(batch.limits))).to(device)
     limit_B, sentence_B = torch.tensor(batch.limits, device=device), torch.arange(len(batch.limits), device=device)
     tokens_BKT = torch.full((len(batch.limits), count, 1), BOS, device=device)
     log_prob_BK, origin_BK = torch.zeros(tokens_BKT.shape[:2], device=device), sentence_B[:, None]
@@ -105,8 +105,11 @@ def truncated(log_probs_BKV: Tensor, own: SamplingConfig) -> Tensor:
 
 
 def draw(probs_BKV: Tensor, random_BK: Tensor) -> Tensor:
-    """The tokens [B, K] that the random numbers stand for, by the inverse of the cumulative distribution."""
+    """The tokens [B, K] that the random numbers stand for, by the inverse of the cumulative distribution.
+
+    Probabilities that are NaN, which a model with NaN weights gives, stand for the last token.
+    """
     cumulative_BKV = probs_BKV.cumsum(-1)
     # The factor keeps the place below the last sum after rounding: no token after the last possible one is drawn.
     place_BK1 = (random_BK * (1 - 1e-12))[:, :, None] * cumulative_BKV[..., -1:]
-    return torch.searchsorted(cumulative_BKV, place_BK1, right=True)[:, :, 0]
+    return torch.searchsorted(cumulative_BKV, place_BK1, right=True)[:, :, 0].clamp(max=probs_BKV.shape[2] - 1)

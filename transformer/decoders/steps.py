@@ -76,7 +76,7 @@ class Decoder(Protocol):
     """A search with its settings."""
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        """At least one and at most `n_best` translations of each sentence, best first."""
+        """At least one and at most `n_best` translations of each sentence, best first. `batch` is not empty."""
 
     def width(self, n_best: int) -> int:
         """The number of hypotheses of a sentence that are in memory at a time."""

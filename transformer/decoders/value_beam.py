@@ -6,11 +6,9 @@ Shapes: B sentences still searched, K live hypotheses of each, C candidates for 
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from transformer.config.decoders import ValueBeamConfig
 from transformer.config.decoding import DecodingConfig
-from transformer.config.vocabulary import EOS
 from transformer.decoders.beam import continuations, extend, release, start
 from transformer.decoders.steps import Batch, Translation
 from transformer.value import Values
@@ -37,8 +35,6 @@ class ValueBeam:
         config, step, device = self.config, batch.start(), batch.device
         state, ratio = start(batch.limits, device, n_best), self.own.weight / (1 - self.own.weight)
         results: dict[int, list[Translation]] = {}
-        if not batch.limits:
-            return []
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
         while len(state.sentence_B):
             token_BC, parent_BC, log_prob_BC = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam)
@@ -46,8 +42,7 @@ class ValueBeam:
             score_BC = log_prob_BC + ratio * self.values(step.hidden_BKD).clamp(min=LEAST).log()
             score_BC, order_BC = score_BC.sort(dim=1, descending=True, stable=True)
             token_BC, parent_BC, log_prob_BC = (each.gather(1, order_BC) for each in (token_BC, parent_BC, log_prob_BC))
-            extend(state, (token_BC, parent_BC, score_BC), config)
-            chosen_BK = live(token_BC, score_BC, state.log_prob_BK.shape[1])
+            chosen_BK = extend(state, (token_BC, parent_BC, score_BC), config)
             # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
             # A score of -inf: there are fewer candidates without EOS than the beam has hypotheses.
             ended_BK = state.log_prob_BK == float("-inf")
@@ -60,8 +55,3 @@ class ValueBeam:
 
     def width(self, n_best: int) -> int:
         return 2 * self.config.beam
-
-
-def live(token_BC: Tensor, score_BC: Tensor, beam: int) -> Tensor:
-    """The candidates that `extend` has kept as live hypotheses, [B, K]."""
-    return torch.where(token_BC == EOS, float("-inf"), score_BC).topk(beam)[1]

@@ -163,7 +163,7 @@ def rest_of(clause: Clause) -> str:
 
 
 def english_verbs(clause: Clause, support: bool) -> tuple[str, str]:
-    """The auxiliary or form of be (empty if none), and the other verbs. With `support`, "do" replaces an empty one."""
+    """The auxiliary or form of be (empty if none) and the other verbs. With `support`, "do" replaces an empty auxiliary."""
     tense, agreement = clause.tense, clause.subject.agreement
     verb, after = clause.verb.english, clause.verb.english.tail
     if clause.passive:

@@ -70,8 +70,8 @@ def event(dice: Dice, subject: Nominal | None = None, mood_: Mood | None = None,
 
 
 def adorned(dice: Dice, clause: Clause, chosen: Mood, given: Predicate) -> Clause:
-    """The clause with optional parts: the progressive, or an adverb of frequency, which excludes a time; a place, a
-    companion or a manner; and a time.
+    """The clause with optional parts: the progressive or an adverb (often, already); a place, a companion or a manner; and
+    a time, unless it has such an adverb.
     """
     when = chosen.when()
     if chosen == PRESENT and not given.stative and dice.chance(0.45):
@@ -192,7 +192,7 @@ def object_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
 
 
 def whose_relative(dice: Dice, noun: Noun, gender: str) -> Pair:
-    """The pronoun is a possessive: whose brother lives in Berlin, with dessen or deren."""
+    """The pronoun is a possessive (dessen, deren): whose brother lives in Berlin."""
     whose = Determiner("whose", WHOSE[gender], "none", "strong")
     subject = phrases.noun_phrase(dice.choose(lexicon.NOUNS["relative"]), whose, plural=False)
     return subordinate(NONE, event(dice, subject, dice.weigh(TENSES), adorn=False))

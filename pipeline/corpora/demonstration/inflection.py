@@ -128,7 +128,7 @@ class Verb(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Determiner:
-    """An article, possessive or quantity. `endings` is its declension, `adjectives` the declension of its adjectives."""
+    """An article, possessive or quantity. `endings` is its declension, `adjectives` that of the adjectives after it."""
 
     english: str
     german: str

@@ -1,6 +1,6 @@
 """The words of the demonstration corpus except its verbs, in the notation of inflection.py.
 
-In each context of the grammar, an English word has one German translation. Any other translation is wrong.
+In each context of the grammar, an English word has one German translation. Any other translation counts as wrong.
 Nouns and adjectives are grouped by kind. Verbs select kinds of nouns, so that the sentences make sense.
 """
 
