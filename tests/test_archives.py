@@ -275,8 +275,8 @@ def test_parquet_gives_pairs_by_language(tmp_path):
 
 
 def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
-    path = parquet(tmp_path / "a.parquet", [{"de": "a", "en": None}])
-    with pytest.raises(UserError, match=r"a.parquet: a pair is null"):
+    path = parquet(tmp_path / "a.parquet", [*[{"de": "a", "en": "b"}] * 20_001, {"de": "a", "en": None}])
+    with pytest.raises(UserError, match=r"a.parquet: a side of row 20,002 is null"):
         list(parquet_pairs(path, ("en", "de")))
     with pytest.raises(UserError, match="translation has no fr; it has de, en"):
         list(parquet_pairs(path, ("en", "fr")))

@@ -460,6 +460,10 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"train": [{"source": "a"}]}, r"x.train\[0\].source: the keys source do not define a part"),
         ({"train": [PAIR | {"sources": "a"}]}, r"x.train\[0\].sources: unknown key; did you mean 'source'"),
         ({"train": [PAIR | {"parquet": ["a"]}]}, "parquet: the keys parquet, source, target do not define a part"),
+        (
+            {"train": [PAIR | {"archive": "europarl", "target": PAIR["source"]}], "archives": ARCHIVES},
+            "target: .* is not possible; another member than the source is expected",
+        ),
         ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; 64 hexadecimal"),
         ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
         ({"train": {"parquet": ["ftp://host/a.parquet"]}}, "ftp: is refused"),

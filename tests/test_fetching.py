@@ -344,7 +344,7 @@ def test_a_mirror_whose_truncation_could_not_be_seen_is_skipped(site, fetcher, c
 
 def test_a_damaged_record_of_sums_is_named(site, fetcher):
     fetcher().checksums.write_text("<<<<<<< HEAD")
-    with pytest.raises(UserError, match=r"checksums.json is not JSON"):
+    with pytest.raises(UserError, match=r"checksums.json is not JSON \(Expecting value: .*\); restore it from git$"):
         fetcher().fetch(site.url(NAME), None)
 
 

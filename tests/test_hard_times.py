@@ -88,7 +88,7 @@ def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, last):
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(last) + len(last) - 2] if last else b"")
     (project.root / ".dvc/tmp/rwlock").write_text('{"/')  # DVC does not write this file in one piece either
-    assert "snakemake: dvc.lock was written in part" in project.run("snakemake", "--cores", "2")
+    assert "snakemake: dvc.lock was incomplete" in project.run("snakemake", "--cores", "2")
     assert project.ran() == [] and path.read_bytes() == whole
     assert project.stale() == set()
 

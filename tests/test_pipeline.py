@@ -256,7 +256,7 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
             ran += project.ran()
         assert ran == ["decode@demo-tiny", "score@demo-tiny"]
         second = project.run("snakemake", "--cores", "2", status=1)
-        assert second.strip().split("\n")[-1].startswith("snakemake: another snakemake is at work in this folder")
+        assert second.strip().split("\n")[-1].startswith("snakemake: another snakemake is running in this folder")
         assert "Traceback" not in second
         assert "is busy" in project.run("dvc", "repro", status=255)
     finally:

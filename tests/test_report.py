@@ -557,6 +557,14 @@ FILES += ["scores/demo-tiny/translations/dev.last.txt"]
 FILES += [f"times/demo-tiny/{file}" for file, _ in evidence.TIMES.values()]
 
 
+def test_a_name_that_cannot_be_recorded_is_refused_with_those_that_can(project, monkeypatch):
+    params = project("demo")
+    params["decodings"] = {"demo-sampled": {}}
+    monkeypatch.setattr(record, "load", lambda: params)
+    with pytest.raises(UserError, match="demo-smpled: unknown key; did you mean 'demo-sampled'"):
+        record.main(argparse.Namespace(run="demo-smpled"))
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_recording_without_a_file_is_refused_by_its_name(project, tmp_path, file):
     params = project("demo")

@@ -230,7 +230,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["one", "tow"], "did you mean 'two'"),
+        (["one", "tow"], "runs or decodings.tow: unknown key; did you mean 'two'"),
         (["one", "one"], "one is compared with itself"),
         (["one", "two", "--metric", "bleu"], "valid keys are bleu-13a,"),
         (

@@ -485,8 +485,12 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     assert with_best.replace(f"{line}\n", "") == (ROOT / "params.yaml").read_text(), "comments and every other line stay"
     best.main(argparse.Namespace(name="small", select=True))
     assert load()["runs"]["small-best"] == result()["best"]["run"]
-    with pytest.raises(UserError, match=r"none: neither scores/searches/none\.json nor results/searches/none\.json"):
+    with pytest.raises(UserError, match=r"params\.yaml: searches\.none: unknown key"):
         best.best_run("none")
+    text = Path("params.yaml").read_text()
+    Path("params.yaml").write_text(text.replace("\nsearches: {}", "\nsearches: {fast: {}}"))
+    with pytest.raises(UserError, match=r"fast: neither scores/searches/fast\.json nor results/searches/fast\.json"):
+        best.best_run("fast")
 
 
 @pytest.mark.slow

@@ -216,6 +216,12 @@ def test_a_host_that_slurm_does_not_name_is_an_error(fake, monkeypatch):
         nodes.start(2, 1)
 
 
+def test_a_node_that_slurm_does_not_show_is_an_error(fake):
+    fake.says("sinfo", "")
+    with pytest.raises(UserError, match="sinfo shows no node n1, which this job has"):
+        nodes.address("n1")
+
+
 @pytest.mark.slow
 def test_workers_on_two_nodes_stop_together_and_a_killed_one_ends_the_job(fake, tmp_path, monkeypatch):
     fake.job()

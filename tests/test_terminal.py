@@ -210,8 +210,8 @@ def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_b
         (project.root / "work" / path).write_text(text)
     (line,) = [line for line in status(project) if line.startswith("stale")]
     assert line == (
-        f"stale    {STAGE}: transformer/optimisation.py is modified; stopped at step 420 of 1,200, goes on from its last "
-        "saved state"
+        f"stale    {STAGE}: transformer/optimisation.py is modified; stopped at step 420 of 1,200, work/demo-tiny/0 holds "
+        "its state"
     )
     score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
     (project.root / "scores/demo-tiny/score.json").write_text(json.dumps(score))

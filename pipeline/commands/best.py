@@ -29,6 +29,7 @@ def best_run(name: str) -> dict[str, Any]:
     for path in paths:
         if path.is_file():
             return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
+    params.entry(params.load(), "searches", name)  # raises UserError, with the valid names, if there is none
     raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` creates the first")
 
 

@@ -20,11 +20,11 @@ from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
 from pipeline.settings.decodings import decoding_run
-from pipeline.settings.params import entry, load
+from pipeline.settings.params import load
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
-from transformer.config.reading import UserError, unknown
+from transformer.config.reading import UserError, require_keys, unknown
 
 
 def translation(params: Mapping, system: str) -> Path:
@@ -39,7 +39,8 @@ def set_of(params: Mapping, system: str) -> str:
     """The set that a run or a decoding translates."""
     if system in params["decodings"]:
         return decoding_run(params, system).set
-    return f"{entry(params, 'runs', system)['corpus']}-test"
+    require_keys([system], [*params["runs"], *params["decodings"]], "params.yaml: runs or decodings")
+    return f"{params['runs'][system]['corpus']}-test"
 
 
 def same_text(names: Iterable[str]) -> bool:

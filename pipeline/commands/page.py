@@ -7,22 +7,19 @@ Ctrl-C. docs/page.md lists the addresses and limits of the interface.
 """
 
 import argparse
-from pathlib import Path
 
 from pipeline.serving.application import LIMITS, application
 from pipeline.serving.batching import TranslatorEngine
 from pipeline.serving.running import address, listening, serve
 from pipeline.serving.viewing import Viewer, examples
 from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, translator_of
+from pipeline.workflow.models import NAMED, label_of, translator_of
 
 
 def main(arguments: argparse.Namespace) -> None:
     translator = translator_of(arguments.run)
     listener = listening(arguments.host, arguments.port)
-    folder = Path(arguments.run)
-    name = folder.parent.name if folder.name == "average" else folder.name
-    viewer = Viewer(translator, name or folder.name, examples(arguments.run))
+    viewer = Viewer(translator, label_of(arguments.run), examples(arguments.run))
     app = application(TranslatorEngine(translator), viewer, LIMITS)
     print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
     serve(app, listener, LIMITS.seconds)

@@ -112,7 +112,7 @@ def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
     key = digest([made_on, sorted(f"{one} in {precision_of(one.config.precision, device)}" for one in trainings)])
     kept = content(KEPT) or {}
     if key not in kept:
-        print(f"Measuring how fast this machine ({made_on['hardware']}) trains, about half a minute.", flush=True)
+        print(f"Measuring how fast this machine ({made_on['hardware']}) trains, at most half a minute.", flush=True)
         if not (found := measured(trainings, device)):
             return None  # not kept, because the free memory may be larger the next time
         kept[key] = [asdict(point) for point in found.points]
@@ -219,7 +219,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
 
 
 def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether two selections define a stage alike. Their code, and their blocks that a study does not select, are equal."""
+    """Whether two selections define a stage alike. Code, and blocks that no study selects, are not compared."""
     kind, _, key = name.partition("@")
     if kind in DATA or kind == "layer_costs":
         return True

@@ -25,7 +25,7 @@ from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, require_keys
 from transformer.files import write_json
 
 POINTS = 100  # at most this many records of each of the two curves
@@ -108,6 +108,8 @@ def copied(folder: str, name: str, scores: Path) -> dict[str, Any]:
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.run
+    blocks = ("runs", "decodings", *COPIED)
+    require_keys([name], [each for block in blocks for each in params[block]], f"params.yaml: {' or '.join(blocks)}")
     if name in params["decodings"]:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)

@@ -20,7 +20,7 @@ from pipeline.tracking.client import ROOT
 from pipeline.tracking.follower import reason
 from pipeline.tracking.store import opened, require_store, shown_uri, uri
 from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, folder_of, settings_of
+from pipeline.workflow.models import NAMED, folder_of, label_of, settings_of
 from transformer.config.reading import UserError
 
 EXAMPLE = "A sentence."
@@ -67,7 +67,7 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
 def main(arguments: argparse.Namespace) -> None:
     require_store()
     folder = folder_of(arguments.run)
-    name = arguments.name or Path(arguments.run).name
+    name = arguments.name or label_of(arguments.run)
     example = next(iter(examples(arguments.run)), EXAMPLE)
     # The model may be loaded on another machine, so its device is chosen when it is loaded.
     settings = {key: value for key, value in settings_of(arguments.run).items() if key != "device"}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.settings.params import load
+from pipeline.training.workspace import unfinished
 from pipeline.workflow import stage
 from pipeline.workflow.lock_files import LOCK, whole, writing
 from pipeline.workflow.progress import place_of
@@ -73,7 +74,8 @@ def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
         return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}")
     if changes := why_stale(one):
-        stopped = f"; stopped at {place.reached()}, goes on from its last saved state" if place and resumable(one) else ""
+        saved = saved_state(one)
+        stopped = f"; stopped at {place.reached()}, {saved} holds its state" if place and saved else ""
         return State(one.name, "stale", changes + stopped)
     return State(one.name, "done")
 
@@ -102,9 +104,11 @@ def begun(pid: int) -> float:
         return 0.0
 
 
-def resumable(one: "PipelineStage") -> bool:
+def saved_state(one: "PipelineStage") -> Path | None:
+    """Return the folder with the newest state of a stopped training. It may be of other settings."""
     kind, _, run = one.name.partition("@")
-    return kind == "train" and any(Path("work", run).glob("*/state.safetensors"))
+    places = unfinished(run) if kind == "train" else []
+    return max(places, key=lambda place: place.stat().st_mtime, default=None)
 
 
 def lines(found: list[State]) -> list[str]:

@@ -8,6 +8,7 @@ download is recorded in `checksums.json`, and later downloads must have it.
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import re
 import urllib.parse
@@ -19,7 +20,7 @@ from pipeline.corpora.archives import Unpacked, reading
 from pipeline.corpora.transfer import Patience, Unavailable, record_path, say, transfer
 from pipeline.settings.download import TEXT, Sum, file_name, is_url, on_the_web
 from transformer.config.reading import UserError
-from transformer.files import read_json, sync_folder, write_json
+from transformer.files import sync_folder, write_json
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,8 @@ def set_aside(path: Path) -> Path:
 
 def read_sums(path: Path) -> dict[str, str]:
     try:
-        sums = read_json(path) if path.exists() else {}
-    except ValueError as error:
+        sums = json.loads(path.read_bytes()) if path.exists() else {}
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({error}); restore it from git") from None
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
         raise UserError(f"{path} is not a mapping from URLs to sha256 sums; restore it from git")

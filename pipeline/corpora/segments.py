@@ -68,19 +68,20 @@ def parquet_pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[byte
     import pyarrow.compute
     import pyarrow.parquet
 
-    packed, size = path.stat().st_size, 0
+    packed, size, first = path.stat().st_size, 0, 1
     try:
         file = pyarrow.parquet.ParquetFile(path)
         require_columns(file, path, languages)
         for batch in file.iter_batches(BATCH, columns=["translation"]):
             texts = (pyarrow.compute.struct_field(batch.column("translation"), language) for language in languages)
             sides = [side.cast(pyarrow.large_binary()).to_pylist() for side in texts]
-            for i, pair in enumerate(zip(*sides, strict=True)):
+            for row, pair in enumerate(zip(*sides, strict=True), first):
                 if None in pair:
-                    raise UserError(f"{path}: a pair is null ({i + 1} of its batch); text on both sides is expected")
+                    raise UserError(f"{path}: a side of row {row:,} is null; text on both sides is expected")
                 source, target = map(line, pair)
                 size += len(source) + len(target)
                 yield source, target
+            first += len(batch)
             refuse_bomb(size, packed, str(path))
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: in a column's name
         raise UserError(f"{path} is damaged or not a parquet file: {' '.join(str(error).split())}") from None

@@ -88,6 +88,8 @@ class Part:
         for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
             if address is not None:
                 require_address(address)
+        different = self.archive is None or self.source != self.target
+        require(different, "target", self.target, "another member than the source is expected")
         check_sums(self, *SUMS)
         for key in ("first", "hold_out"):
             value = getattr(self, key)

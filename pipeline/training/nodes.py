@@ -60,7 +60,10 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
 
 def address(host: str) -> str:
     """The address by which Slurm reaches a node: the name of the node, unless slurm.conf states another address."""
-    return slurm.said("sinfo", "--noheader", "--Node", f"--nodes={host}", "--format=%o").split()[0]
+    found = slurm.said("sinfo", "--noheader", "--all", "--Node", f"--nodes={host}", "--format=%o").split()
+    if not found:
+        raise UserError(f"sinfo shows no node {host}, which this job has; `sinfo --all --Node` lists the nodes")
+    return found[0]
 
 
 def port(job: str) -> int:

@@ -36,6 +36,12 @@ def folder_of(name: str) -> Path:
     return folder
 
 
+def label_of(name: str) -> str:
+    """Return a short name of the model: that of the run or the folder. For `models/RUN/average` it is RUN."""
+    folder = Path(name).resolve()
+    return folder.parent.name if folder.name == "average" else folder.name
+
+
 def settings_of(name: str) -> dict[str, Any]:
     """Return the settings for loading the model: the device and decoding settings of a run, or {} for a folder."""
     if is_folder(name):
