@@ -1,5 +1,5 @@
-# The commands for a user. All targets except help and clean first make .venv with the tested versions, if .venv is missing
-# or out of date.
+# The commands for users. If .venv is missing or out of date, all targets except help and clean first install the tested
+# versions into it.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ RUN ?=
 KILLS ?= 20
 STAGES ?=
 TEXT ?=
-# The text as it is. Otherwise make would expand each $ in it.
+# Keeps TEXT as the user wrote it. Otherwise make would expand each $ in it.
 override TEXT := $(value TEXT)
 export TEXT
 
@@ -26,7 +26,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 .PHONY: help environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
-help:  ## this list
+help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 # pip is upgraded first, because an old pip takes three times as long. --no-compile saves a minute: Python compiles a module
@@ -39,61 +39,61 @@ $(INSTALLED): pyproject.toml $(LOCKS)
 	@PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
 	@touch $@
 
-environment: $(INSTALLED)  ## the tested versions of everything, in .venv
+environment: $(INSTALLED)  ## install the tested versions of all packages into .venv
 
-reproduce: $(INSTALLED)  ## run the stale stages of what params.yaml selects, up to reports/ and the tables in docs/
+reproduce: $(INSTALLED)  ## run the stale stages of params.yaml, and write reports/ and the tables in docs/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report
 	@python -m tests.pages
 
-report: $(INSTALLED)  ## reports/index.html, which is not in git, made again with the times of this machine
+report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine
 	dvc repro --force --single-item report
 	python -m tests.pages
 
-status: $(INSTALLED)  ## what is done, running and stale, and the scores so far
+status: $(INSTALLED)  ## show what is done, running and stale, and the scores so far
 	@python -m pipeline.commands.status
 
-plan: $(INSTALLED)  ## what `make reproduce` would do and cost; STUDY=paper: that study instead
+plan: $(INSTALLED)  ## show what `make reproduce` would run and cost; STUDY=paper: the same for that study
 	@python -m pipeline.commands.plan $(STUDY)
 
-page: $(INSTALLED)  ## RUN=... serves a page that translates and shows the search
+page: $(INSTALLED)  ## RUN=... serves a web page that translates and shows the search
 	@test -n "$(RUN)" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
 	@python -m pipeline.commands.page $(RUN)
 
 check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check
 
-# One process more than there are CPUs, because tests of kills, servers and locks wait a third of the time.
-test: $(INSTALLED)  ## all tests, a file a process
+# One process more than there are CPUs, because tests of kills, servers and locks spend a third of their time waiting.
+test: $(INSTALLED)  ## run all tests in parallel, each file in one process
 	python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
-quick: $(INSTALLED)  ## the tests that are not slow: most of them, in a minute
+quick: $(INSTALLED)  ## run most tests, those that are not slow, in a minute
 	python -m pytest -q -m "not slow" -n auto --dist worksteal
 
-test-cluster: $(INSTALLED)  ## the demonstration through a real Slurm of two nodes here, as root; docs/clusters.md
+test-cluster: $(INSTALLED)  ## run the demonstration on a real Slurm of two nodes on this machine, as root; docs/clusters.md
 	python -m tests.cluster
 
-kill: $(INSTALLED)  ## every stage killed at KILLS random moments and run again
+kill: $(INSTALLED)  ## kill every stage at KILLS random moments and run it again
 	python -m tests.kill_everything --kills $(KILLS) $(if $(STAGES),--stages $(STAGES))
 
-lint: $(INSTALLED)  ## style, mistakes and types
+lint: $(INSTALLED)  ## check style, mistakes and types
 	ruff check .
 	ruff format --check .
 	mypy
 
-format: $(INSTALLED)  ## let ruff mend the style
+format: $(INSTALLED)  ## let ruff correct the style
 	ruff check --fix .
 	ruff format .
 
-docs: $(INSTALLED)  ## build/docs: the package transformer, from its docstrings
+docs: $(INSTALLED)  ## write build/docs, the documentation of the package transformer, from its docstrings
 	pdoc --output-directory build/docs ./transformer
 
 deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
 	python -m tests.imports
 	python -m tests.pages
 
-bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goals, into benchmarks/results and docs
+bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; into benchmarks/results and docs
 	python -m benchmarks.record training
 	python -m benchmarks.record --into decoding-base decoding --shape base
 	python -m benchmarks.record workflow
@@ -102,20 +102,20 @@ bench: $(INSTALLED)  ## training, decoding and the workflow beside peers and goa
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(STUDY)
 
-record: $(INSTALLED)  ## RUN=... keeps a run's scores in results/, in git
+record: $(INSTALLED)  ## RUN=... writes a run's scores into results/, which is in git
 	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
 	python -m pipeline.commands.record $(RUN)
 
-translate: $(INSTALLED)  ## RUN=... translates TEXT="...", or without it what is typed
+translate: $(INSTALLED)  ## RUN=... translates TEXT="...", or standard input if TEXT is not given
 	@test -n "$(RUN)" || { echo "make: say which run: make translate RUN=demo-tiny" >&2; exit 1; }
 	@$(if $(TEXT),printf '%s\n' "$$TEXT" |) python -m pipeline.commands.translate $(RUN)
 
-sbom: $(INSTALLED)  ## sbom.json: what the environment is made of, as CycloneDX
+sbom: $(INSTALLED)  ## write sbom.json, a list of the packages in the environment in the CycloneDX format
 	$(PYTHON) -m venv .sbom
 	.sbom/bin/python -m pip install --quiet --no-compile cyclonedx-bom==7.5.0
 	.sbom/bin/cyclonedx-py environment --output-reproducible --output-file $@.json $(VENV)
 
-ui: $(INSTALLED)  ## MLflow's pages of the trainings
+ui: $(INSTALLED)  ## serve MLflow's web pages about the trainings
 	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
 
 clean:  ## remove the environment and the caches of tools; keep all data, models and results

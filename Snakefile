@@ -1,8 +1,9 @@
-"""Snakemake schedules the stages of dvc.yaml; DVC decides what is stale, runs it and remembers it.
+"""Snakemake schedules the stages of dvc.yaml. DVC decides which stages are stale, runs them and caches their outputs.
 
-A rule is a stage. Its only output is a stamp file, so Snakemake never deletes, touches or compares the times of data files.
-When a workflow starts, it removes the stamps of the stages that DVC finds stale and gives all others one old time. It
-does not matter which tool ran a stage, or whether a pull, a checkout or an edit changed a file. Targets are stages: `snakemake --cores all train@demo-tiny`.
+Each rule runs one stage. Its only output is a stamp file, so Snakemake never deletes or touches data files, nor compares
+their times. When a workflow starts, it removes the stamps of the stages that DVC finds stale and gives all other stamps
+the same old time. It therefore notices every change that DVC notices: by another tool, a pull, a checkout or an edit.
+Targets are names of stages: `snakemake --cores all train@demo-tiny`.
 """
 
 import fcntl
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from snakemake.logging import logger
 
-sys.path.insert(0, workflow.basedir)  # this checkout's modules, even where another one is installed
+sys.path.insert(0, workflow.basedir)  # import the modules of this checkout, even if another one is installed
 
 from pipeline.workflow.results import show
 from pipeline.workflow.screen import LOGS, take_over
@@ -37,23 +38,23 @@ from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.workflow.termination import handled_in_a_thread
 from transformer.config.reading import UserError
 
-STAMPS = Path("work/.stamps")  # no name of a run starts with a dot
+STAMPS = Path("work/.stamps")  # not the folder of a run: no name of a run starts with a dot
 OLD = 946684800  # the year 2000: older than any stamp that a stage leaves, and the same for all
 
 
 def only_one():
-    """Hold a lock as long as this process lives, so that no other workflow judges or makes stamps meanwhile."""
+    """Return a locked file. Until this process ends, the lock keeps other workflows from changing the stamps."""
     STAMPS.mkdir(parents=True, exist_ok=True)
     file = open(STAMPS / ".lock", "a")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit("snakemake: another snakemake is at work in this folder; wait for it or stop it")
+        sys.exit("snakemake: another snakemake is running in this folder; wait for it or stop it")
     return file
 
 
 def judge(stages, stale):
-    """Make the stamps say what DVC says."""
+    """Remove the stamps of the stale stages. Give the stamps of all other stages the time OLD."""
     for stage in stages:
         if stage in stale:
             (STAMPS / stage).unlink(missing_ok=True)
@@ -67,13 +68,13 @@ dear = []
 
 try:
     params = load()
-    if workflow.is_main_process:  # a cluster's jobs read this file too
+    if workflow.is_main_process:  # the jobs of a cluster also execute this file
         check(with_studies(params))
         lock = only_one()
         clear_rwlock()
-    with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # dvc.lock is not written in one piece
+    with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # DVC does not write dvc.lock atomically
         if workflow.is_main_process and keep_or_put_back():
-            print("snakemake: dvc.lock was written in part; the last whole one was put back", file=sys.stderr)
+            print("snakemake: dvc.lock was incomplete; the last complete one was restored", file=sys.stderr)
         graph = repo.index.graph
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
@@ -96,7 +97,7 @@ onstart:  # not called in a dry run
 
 
 def show_results():
-    """Where only some stages were asked for, the scores may be those of other settings."""
+    """Print the results if the stage `report` is in the workflow. Otherwise the scores may be those of other settings."""
     if any(job.rule.name == "report" for job in workflow.dag.jobs):
         try:
             show()
@@ -108,15 +109,15 @@ onsuccess:
     show_results()
 
 
-# The stages' own commands say `python`: this environment's, also where it was not activated. What they print is in order.
+# The stages call `python`: that of this environment, even if it is not activated. Unbuffered output is logged in order.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONUNBUFFERED"] = "1"
-SUBMITTED = "cluster" in config  # by the profile
+SUBMITTED = "cluster" in config  # profiles/slurm sets it
 
 
 # The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, only
 # their threads limit how many run at a time. `--resources gpu=N` on the command line takes precedence.
-# (`workflow.local_exec` is true while this file is read, whatever the executor is.)
+# (`workflow.local_exec` cannot replace SUBMITTED: it is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:
     largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
     workflow.register_resource("gpu", max(devices.limit(), largest))

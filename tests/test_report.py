@@ -52,6 +52,7 @@ from pipeline.workflow.times import write_times
 from tests import browser
 from tests.imports import ROOT
 from tests.models import lengths_of
+from tests.spoilt import MISSING, places, spoilt
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json, write_lines
 from transformer.flops import forward_flops
@@ -389,7 +390,12 @@ def test_an_interval_is_drawn_where_it_lies_between_the_ends_of_all(project, tmp
 
 @pytest.mark.parametrize(
     "varied, claim",
-    [({"norm": "pre"}, "Xiong"), ({"attention": "additive", "h": 1, "d_k": 128, "d_v": 128}, "3.2.1"), ({"N": 1}, "")],
+    [
+        ({"norm": "pre"}, "Xiong"),
+        ({"attention": "additive", "h": 1, "d_k": 128, "d_v": 128}, "3.2.1"),
+        ({"N": 1}, ""),
+        ({"d_k": 16}, ""),
+    ],
 )
 def test_a_study_says_what_the_literature_expects_of_the_settings_it_varies(project, tmp_path, varied, claim):
     params = project({"a": {"corpus": "demo", "model": "tiny"}, "b": {"corpus": "demo", "model": "tiny", **varied}})
@@ -616,29 +622,6 @@ def test_every_record_in_git_is_on_the_page(params):
     text = Page(files["index.html"]).text.replace("\N{NON-BREAKING HYPHEN}", "-")
     assert [path.stem for path in folder.rglob("*.json") if path.stem not in text] == []
     assert [run.name for run in runs if f"Loss of {run.name}" not in files["index.html"] and not is_control(run)] == []
-
-
-MISSING = "nothing at all"
-
-
-def places(value, *before):
-    """Yield the path of each value in the content of a JSON file, as keys and indices from the outside in."""
-    yield before
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inner:
-        yield from places(item, *before, key)
-
-
-def spoilt(value, place, new):
-    """A copy of `value` with `new` at a place in it, or without that entry if `new` is MISSING."""
-    if not place:
-        return new
-    value = copy.copy(value)
-    if len(place) == 1 and new == MISSING:
-        del value[place[0]]
-    else:
-        value[place[0]] = spoilt(value[place[0]], place[1:], new)
-    return value
 
 
 def show(params: dict, folder: Path) -> None:

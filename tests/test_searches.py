@@ -25,6 +25,7 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.report import Known
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
+from pipeline.reporting.tables import markdown
 from pipeline.search import key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load
@@ -34,6 +35,7 @@ from pipeline.training.trials import STARTUP, Trials, written
 from tests import forked, in_process
 from tests.browser import pictures
 from tests.imports import ROOT
+from tests.spoilt import MISSING, places, spoilt
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
 from transformer.store import step_files
@@ -467,6 +469,22 @@ def test_a_damaged_result_is_named(params, tmp_path):
     write_result(tmp_path / "scores/searches", best=None)
     with pytest.raises(UserError, match=r"small\.json: best\.trial is missing"):
         reporting.selected(params, tmp_path / "scores")
+
+
+@pytest.mark.parametrize("new", [MISSING, None, "text", -1, [1], {"a": []}])
+def test_whatever_stands_anywhere_in_a_result_is_shown_or_refused_by_the_file_s_name(params, tmp_path, new):
+    write_result(tmp_path / "scores/searches")
+    (path,) = (tmp_path / "scores/searches").iterdir()
+    whole, refused = json.loads(path.read_text()), 0
+    for place in places(whole):
+        path.write_text(json.dumps(spoilt(whole, place, new)))
+        try:
+            for search in reporting.selected(params, tmp_path / "scores"):
+                markdown(reporting.table(search))
+        except UserError as error:
+            refused += 1
+            assert str(path) in str(error) and "\n" not in str(error)
+    assert refused > 20
 
 
 def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatch, capsys):

@@ -276,6 +276,12 @@ def test_the_text_of_the_pictures_lies_inside_them(params, searched, tmp_path):
     assert browser.faults(page, 1400, dark=False) == []
 
 
+def test_a_chosen_path_that_is_longer_than_the_picture_is_cut_at_its_end():
+    path = [tree_plots.Branch(place - 1, "a", -1.0, True, place, 0.5) for place in range(50)]  # visits rise with depth
+    drawn = tree_plots.most_visited(path)
+    assert drawn == path[: tree_plots.MOST]
+
+
 def test_a_damaged_file_is_refused_by_name(tmp_path, searched):
     path = tmp_path / "decodings/d/search.json"
     content = json.loads(path.read_text())

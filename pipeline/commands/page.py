@@ -19,7 +19,8 @@ from pipeline.workflow.models import NAMED, label_of, translator_of
 def main(arguments: argparse.Namespace) -> None:
     translator = translator_of(arguments.run)
     listener = listening(arguments.host, arguments.port)
-    viewer = Viewer(translator, label_of(arguments.run), examples(arguments.run))
+    name = label_of(arguments.run)
+    viewer = Viewer(translator, name, examples(name))
     app = application(TranslatorEngine(translator), viewer, LIMITS)
     print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
     serve(app, listener, LIMITS.seconds)

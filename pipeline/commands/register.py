@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> None:
     require_store()
     folder = folder_of(arguments.run)
     name = arguments.name or label_of(arguments.run)
-    example = next(iter(examples(arguments.run)), EXAMPLE)
+    example = next(iter(examples(label_of(arguments.run))), EXAMPLE)
     # The model may be loaded on another machine, so its device is chosen when it is loaded.
     settings = {key: value for key, value in settings_of(arguments.run).items() if key != "device"}
     try:

@@ -18,8 +18,8 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 
-# Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). params.yaml takes a part of Europarl and
-# the first half of Multi30k.
+# Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). For the parts `multi30k-half` and
+# `europarl-en-fr`, `first` of params.yaml. The longest key with which the name of a corpus begins counts.
 PAIRS = {
     "wmt14-en-de": 4_500_000,
     "wmt14-en-fr": 36_000_000,

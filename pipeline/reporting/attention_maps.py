@@ -21,7 +21,7 @@ from transformer.files import read_json
 # Pixels on the page.
 CELL = 12
 LETTER = 6.2  # width of a letter of a piece, at most
-HALF_A_NAME = 24  # of "layer 12"
+HALF_A_NAME = 24  # half the width of "layer 12"
 OUTSIDE = 30  # for the numbers of layers and heads
 
 GAP = 2  # cells between two maps

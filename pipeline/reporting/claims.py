@@ -26,12 +26,12 @@ class Claim:
 
 
 def number_of_heads(new: int, old: int) -> int | None:
-    """In Table 3, 1 head is worse than the base, and so are four times as many, 32. 4 and 16 are not clearly worse."""
+    """In Table 3, 1 head and 32 heads, four times the base's 8, are worse than the base; 4 and 16 are not clearly worse."""
     return -1 if new == 1 < old or new >= 4 * old else None
 
 
 def on_is_better(new: float, old: float) -> int | None:
-    """For a setting that 0 turns off. A change from one positive value to another is not the subject of a claim."""
+    """For a setting that 0 turns off. The claim says nothing about a change from one positive value to another."""
     return -1 if new == 0 < old else 1 if old == 0 < new else None
 
 

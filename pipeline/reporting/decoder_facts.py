@@ -12,7 +12,6 @@ from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.scoring import ScoringConfig, scoring
-from transformer.config.reading import convert
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser")
@@ -100,7 +99,7 @@ def of_group(
                 log_prob=sum(log_probs(each)) / count,
                 length_ratio=float(ours / theirs),
                 empty=sum(not line for line in each.lines),
-                unfinished=sum(not sentence["finished"] for sentence in each.sentences),
+                unfinished=sum(not finished(sentence) for sentence in each.sentences),
                 calls=each.calls / count,
                 search_errors=search_errors(each, exact) if exact and exact is not each else None,
                 source_log_prob=reverse.get(name),
@@ -117,13 +116,17 @@ def rounded(facts: Facts) -> Facts:
 
 
 def log_probs(made: Made) -> list[float]:
-    return [convert(float, sentence["log_prob"], "sentences.json: log_prob") for sentence in made.sentences]
+    return [entry(sentence, "log_prob", float, "sentences.json") for sentence in made.sentences]
+
+
+def finished(sentence: Any) -> bool:
+    return entry(sentence, "finished", bool, "sentences.json")
 
 
 def search_errors(made: Made, exact: Made) -> float | None:
     """Of the sentences that exact search finished, the share where its translation is more probable than that of `made`."""
     pairs = zip(log_probs(made), log_probs(exact), exact.sentences)
-    worse = [best > ours + SAME for ours, best, sentence in pairs if sentence["finished"]]
+    worse = [best > ours + SAME for ours, best, sentence in pairs if finished(sentence)]
     return sum(worse) / len(worse) if worse else None
 
 

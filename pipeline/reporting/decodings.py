@@ -30,13 +30,13 @@ FACTS = {
     "calls": Column("prefixes", "number", 1),
 }
 NOTES = [
-    "Each is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
+    "A decoding is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
     "bootstrap.",
-    "p: of the difference in sacreBLEU from the paper's beam search with the same model on the same set (paired bootstrap "
+    "p tests the difference in sacreBLEU from the paper's beam search by the same model on the same set (paired bootstrap "
     "resampling, Koehn 2004). The log-probability is the mean of log p(translation | source) by the model. The source "
-    "log-probability is the mean of log p(source | translation) by the run in `reverse_scores`. Of the sentences that "
-    "exact search finished, search errors are the share for which it found a more probable translation. Prefixes is the "
-    "mean number of prefixes that the model scored for a sentence.",
+    "log-probability is the mean of log p(source | translation) by the run in `reverse_scores`. Search errors are the "
+    "share of the sentences finished by exact search for which it found a more probable translation. Prefixes are the mean "
+    "number of prefixes that the model scored for a sentence.",
 ]
 
 
@@ -75,7 +75,7 @@ def of_record(path: Path) -> Decoding:
     record = read(path)
     if entry(record, "name", str, str(path)) != path.stem:
         raise UserError(f"{path}: a record of the decoding {path.stem!r} is expected, as `make record` writes it")
-    known = dataclasses.asdict(UNKNOWN) | dict(mapping(record.get("facts", {}), f"{path}: facts"))  # older: fewer facts
+    known = dataclasses.asdict(UNKNOWN) | dict(mapping(record.get("facts", {}), f"{path}: facts"))  # fewer if older
     facts = read_settings(Facts, known, f"{path}: facts")
     parts = {part: record.get(part) for part in (*FILES, "timing")}
     return of_parts(path.stem, parts, str(path), facts, recorded=True)

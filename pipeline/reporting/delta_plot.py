@@ -12,9 +12,9 @@ from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.plots import Figure, axes, svg
 
 PAPER, OURS = "#7d8694", COLOURS[0]
-HEIGHT = 0.3  # of a row, of the paper's bar
+HEIGHT = 0.3  # of the paper's bar, in rows
 CUT = {"bleu": FAILED, "perplexity": 100.0}  # BLEU or per cent; a longer bar of ours is cut
-OFFSET = 0.17  # of a row, by which the paper's bar lies above the row's middle and ours below it
+OFFSET = 0.17  # in rows: the paper's bar lies this far above the middle of the row, ours below it
 
 
 def figures(compared: Comparison) -> list[Figure]:
@@ -22,7 +22,7 @@ def figures(compared: Comparison) -> list[Figure]:
 
 
 def figure(compared: Comparison, name: str, what: str, unit: str) -> Figure:
-    """Draw bars for each row of Table 3. Our axis is above. Both share the zero, and on the paper's corpus the scale."""
+    """Draw bars for each row of Table 3. Our axis is above. Both share one zero and, on the paper's corpus, one scale."""
     canvas, plot = axes(5.2, 5.6)
     above = plot.twiny()
     published = [getattr(delta, name) for delta in compared.deltas]

@@ -14,7 +14,7 @@ from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
 
-FAILED = 10.0  # BLEU below the base; a run that is worse has not learnt to translate
+FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Own:
     """The differences of one of our runs from the run with which it is compared. Several seeds are compared by their mean.
 
     `run` and `base` are the first seeds; `base` is in most cases the base of the study. `bleu` is in points of BLEU as the
-    paper computes it, with the 95% interval of the difference where it is known. `perplexity` is in per cent of the base's.
+    paper computes it, with its 95% interval where it is known. `perplexity` is in per cent of the base's.
     """
 
     run: Evidence
@@ -98,7 +98,7 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
     """Compare Table 3 with one study that has a run for any row.
 
     A study on the paper's corpus is preferred, then one whose base has several seeds, then the one whose runs match the
-    most rows. Without a study, the paper's differences stand alone. Without `bootstrap`, no difference has an interval.
+    most rows. Without a study, there are only the paper's differences. Without `bootstrap`, no difference has an interval.
     """
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
     of_study = [(study, rows_of(study, rows)) for study in studies]
@@ -126,16 +126,16 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence
     return [
         (runs, nearest(settings, base, rows))
         for runs, settings in changes
-        if settings != base  # a run on another corpus may differ by its text, too
+        if settings != base  # a run on another corpus may also have another training text
         and (runs[0].corpus == study.base.corpus or differing(settings, base) == ["bpe_dropout"])
     ]
 
 
 def compared_with(run: Evidence, study: Study) -> list[Evidence]:
-    """The base with its seeds. A run that changes the schedule and other settings is compared with the run that has only
-    the other changes.
+    """The runs with which `run` is compared: the base with its seeds. If `run` changes the schedule and other settings,
+    they are the seeds of the run that has only the other changes, or an empty list if there is none.
 
-    So pre-norm without the warm-up is compared with pre-norm, not with post-norm. Empty if there is no such run.
+    So pre-norm without the warm-up is compared with pre-norm, not with post-norm.
     """
     changed = differing(stated(run), stated(study.base))
     if "schedule" not in changed or len(changed) == 1:

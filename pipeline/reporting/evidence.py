@@ -30,7 +30,7 @@ PARTS = {
 CURVE = "training.jsonl"
 TRANSLATION, DEV_TRANSLATION = "test.average.txt", "dev.last.txt"
 
-# It also holds the contents of these files of work/times/RUN. The second name is the part whose stage was timed.
+# A record also holds these files of work/times/RUN. The second name is the part whose stage was timed.
 TIMES = {"timing": ("training.json", "training"), "decoding": ("decoding.json", "translations")}
 
 # The types of the entries that the report prints. Other entries of the parts are not checked here.
@@ -209,7 +209,7 @@ def bpe_dropout(params: Mapping, corpus: str) -> float:
 
 
 def settings_of(params: Mapping, corpus: str, training: dict | None, where: str) -> dict[str, Any]:
-    """The settings of the model and of the training, and bpe_dropout of the corpus; {} without a training."""
+    """The settings of the model and of the training, and bpe_dropout of the corpus; {} if `training` is None."""
     if not training:
         return {}
     of = training["settings"]

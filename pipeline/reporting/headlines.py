@@ -31,8 +31,8 @@ class Headline:
 def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Comparison) -> list[Headline]:
     """Return the headlines of the studies with results, then those of the studies of params.yaml that are not done.
 
-    A study without results is not done if one of its runs has no scores. It gets no headline if a larger study that is
-    not done contains all its runs.
+    A study without results is `not done` if one of its runs has no scores. It gets no headline if a larger study that is
+    `not done` contains all its runs.
     """
     found, known = {}, catalogue(params)
     trained = {run.run for study in studies for run in study.runs if run.scores}

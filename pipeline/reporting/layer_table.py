@@ -1,4 +1,4 @@
-"""Table 1: the paper's formulae beside the costs of layers, as pipeline/layer_costs.py measured them on any machine.
+"""Table 1: the paper's formulae, and the costs that pipeline/layer_costs.py measured on this and on recorded machines.
 
 The plots show the measured times against n and against d.
 """
@@ -28,8 +28,8 @@ NOTES = [
         "The measured layers are one head of attention without projections, which the paper does not count either, a "
         "plain recurrent layer (tanh), a convolution, and attention restricted to r positions on either side, computed in "
         "blocks. The paths are those of convolutions dilated by powers of k. Memory is what the forward pass keeps for the "
-        "backward pass, without the weights. The expected memory is the same fit of a counted number, for self-attention "
-        "n^2 + n d."
+        "backward pass, without the weights. The expected memory is the same fit to the count of the kept numbers, for "
+        "self-attention n^2 + n d."
     ),
 ]
 

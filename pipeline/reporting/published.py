@@ -1,6 +1,6 @@
 """Published results as data: the paper's Tables 1 to 3, and results of toolkits on the same test sets.
 
-None is a blank cell. BLEU of the paper is tokenised, with compounds split for German: see pipeline/scoring/bleu.py.
+None is a blank cell. The paper's BLEU is on tokenised text, with German compounds split: see pipeline/scoring/bleu.py.
 """
 
 from collections.abc import Mapping

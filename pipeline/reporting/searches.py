@@ -1,4 +1,4 @@
-"""Searches for settings: a table of the trials, and figures of their history, settings and importance of settings."""
+"""Searches for settings: a table of the trials, and figures of the history, the settings and their importance."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from pipeline.reporting.plots import Figure, axes, svg
 from pipeline.reporting.tables import Column, Table
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.searches import line
-from transformer.config.reading import UserError, convert
+from transformer.config.reading import UserError, convert, shown
 
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
 LOGARITHMIC = 20.0  # an axis is logarithmic if the ratio of its largest to its smallest number is above this
@@ -79,10 +79,12 @@ def of_file(path: Path, recorded: bool) -> Tuning:
     value, where = read(path), str(path)
     if entry(value, "name", str, where) != path.stem:
         raise UserError(f"{path}: the result of the search {path.stem!r} is expected")
-    metric, steps = (within(value, "search", key) for key in ("metric", "steps"))
+    metric, steps = entry(value, "search.metric", str, where), entry(value, "search.steps", int | None, where)
     if metric not in METRICS:
         raise UserError(f"{path}: search.metric: {metric!r} is not possible; one of {', '.join(METRICS)} is expected")
-    trials = within(value, "trials") or ()
+    trials = within(value, "trials")
+    if not isinstance(trials, list):
+        raise UserError(f"{path}: trials: {shown(trials)} is of the wrong type; a list is expected")
     return Tuning(
         name=path.stem,
         recorded=recorded,
@@ -96,7 +98,7 @@ def of_file(path: Path, recorded: bool) -> Tuning:
 
 
 def of_trial(trial: Any, where: str) -> Result:
-    losses = convert(tuple[tuple[float, ...], ...], within(trial, "dev_losses"), f"{where}: dev_losses")
+    losses = convert(tuple[tuple[int, float], ...], within(trial, "dev_losses"), f"{where}: dev_losses")
     return Result(
         number=entry(trial, "trial", int, where),
         state=entry(trial, "state", str, where),
@@ -149,7 +151,7 @@ def history(search: Tuning) -> Figure:
     plot.set(xlabel="trial", ylabel=METRICS[search.metric])
     canvas.legend(loc="outside lower center", ncols=2)
     pruned = len(search.trials) - len(trials)
-    caption = f"{search.name}: the {METRICS[search.metric]} of each trial that came to its end; {pruned} were pruned."
+    caption = f"{search.name}: the {METRICS[search.metric]} of each completed trial; {pruned} trials were pruned."
     alt = f"{len(trials)} points and a line of the best so far, which ends at {better(values):.4g}."
     return Figure(f"{search.id}-history", "searches", svg(canvas), caption, alt)
 
@@ -181,7 +183,7 @@ def coordinates(search: Tuning) -> Figure:
     plot.set(xlim=(-0.3, len(names) - 0.7), ylim=(-0.12, 1.1), yticks=[])
     plot.spines["left"].set_visible(False)
     plot.grid(True, axis="x")
-    caption = f"{search.name}: settings and {names[-1]} of the trials that came to their end; the best in orange."
+    caption = f"{search.name}: settings and {names[-1]} of the completed trials; the best one is orange."
     alt = f"Parallel coordinates of {len(trials)} trials over {', '.join(names)}."
     return Figure(f"{search.id}-settings", "searches", svg(canvas), caption, alt)
 

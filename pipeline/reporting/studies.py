@@ -12,15 +12,16 @@ from pipeline.reporting.evidence import Evidence, alike, text_entry
 from pipeline.reporting.published import BASE
 
 # What the literature says about the settings that a study varies. The first entry that contains all of them is used.
-CLAIMS = (
-    ({"norm", "schedule"}, "Xiong et al. 2020: post-norm, the paper's, needs the warm-up; pre-norm trains without it."),
+CLAIMS = (  # a setting that a study must vary, those that it may also vary, and the claim about them
+    ("norm", {"schedule"}, "Xiong et al. 2020: post-norm, the paper's, needs the warm-up; pre-norm trains without it."),
     (
-        {"attention", "h", "d_k", "d_v"},
-        "Section 3.2.1: for large d_k the unscaled dot product falls behind additive attention; scaling mends it.",
+        "attention",
+        {"h", "d_k", "d_v"},
+        "Section 3.2.1: for large d_k the unscaled dot product is worse than additive attention; scaling corrects this.",
     ),
 )
 
-# Settings with which the literature expects a training to fail. The summary, Tables 2 and 3 and the costs omit such a run.
+# Settings with which a training is expected to fail. Summary, means over seeds, Tables 2 and 3 and costs omit such runs.
 CONTROLS = ({"norm": "post", "schedule": "no_warmup"},)
 COMPARED = (
     *BASE,
@@ -67,14 +68,14 @@ class Study:
     def claim(self) -> str:
         """What the literature says about the varied settings, or an empty text."""
         varied = set(self.varied()) - {"seed"}
-        return next((text for settings, text in CLAIMS if varied and varied <= settings), "")
+        return next((text for main, others, text in CLAIMS if main in varied <= {main, *others}), "")
 
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
         if len(self.corpora) > 1:
             return "Perplexities can be compared only between models with equal vocabularies."
         sums = {run.at("training", "data_sum") for run in self.runs} - {None}
-        return "Not all runs were trained on the same data, which also moves their scores." if len(sums) > 1 else ""
+        return "Not all runs were trained on the same data, which also affects their scores." if len(sums) > 1 else ""
 
     def best_first(self) -> list[Evidence]:
         """The runs by falling sacreBLEU on the test set; runs without a score come last."""
@@ -107,7 +108,7 @@ def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
-    """Return what identifies the dev and test sets of a corpus or back-translation. They may be those of other corpora."""
+    """Return what identifies the dev and test sets of a corpus or back-translation. Corpora with the same sets share it."""
     entry = text_entry(params, corpus)
     if entry is None:
         return corpus
@@ -115,7 +116,7 @@ def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
 
 
 def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-    """Return (name, corpus, runs) of each study. Studies are taken in the order of their runs that no study has yet.
+    """Return (name, corpus, runs) of each study. Repeatedly takes the study with the most runs that no study has yet.
 
     If a run is in no study of params.yaml, all runs with its dev and test sets form the study `selection`. A study with
     several dev and test sets is divided: the part of its first run keeps the name, the others are `STUDY-CORPUS`. If a

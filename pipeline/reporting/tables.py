@@ -94,7 +94,7 @@ class Table:
         return dataclasses.replace(self, columns=[self.columns[place] for place in kept], rows=rows)
 
     def without_empty(self, *labels: str) -> "Table":
-        """The table without those of these columns (default: all) in which no row has a value."""
+        """The table without those of the named columns (default: all) that have no value in any row."""
         among = labels or [column.label for column in self.columns]
         return self.without(*(label for label in among if not self.values(label) - {None, ""}))
 

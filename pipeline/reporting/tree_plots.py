@@ -91,11 +91,17 @@ def figure(trees: Trees) -> Figure:
 
 
 def most_visited(tree: Sequence[Branch]) -> list[Branch]:
-    """Return the chosen path and the most visited other branches, with new indices. Their parents are also kept."""
-    order = sorted(range(len(tree)), key=lambda place: (not tree[place].chosen, -(tree[place].visits or 0), place))
+    """Return the chosen path and the most visited other branches, at most MOST in all, with new indices."""
+    # A parent comes before its children. A chosen branch may have more visits than its parent, since visits are counted up
+    # to the root of the search at that time, so the path is cut by place.
+    order = sorted(range(len(tree)), key=lambda place: (not tree[place].chosen, rank(tree[place]), place))
     kept = sorted(order[:MOST])
     places = {old: new for new, old in enumerate(kept)} | {-1: -1}
     return [Branch(places[branch.parent], *list(vars(branch).values())[1:]) for branch in (tree[place] for place in kept)]
+
+
+def rank(branch: Branch) -> int:
+    return 0 if branch.chosen else -(branch.visits or 0)
 
 
 def depths(branches: Sequence[Branch]) -> list[int]:

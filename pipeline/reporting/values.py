@@ -17,10 +17,10 @@ from pipeline.settings.values import BLOCKS
 from transformer.config.reading import convert
 
 NOTES = [
-    "Each is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
-    "final score of a translation from its prefixes. All prefixes of samples of the dev set are measured. The correlation "
-    "is Pearson's, of the value and the final score; the next column has that of the prefix's length. The calibration "
-    "error is the mean distance between mean value and mean score in ten intervals of the value.",
+    "A value is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
+    "final score of a translation from its prefixes. It is measured on all prefixes of samples of the dev set. The "
+    "correlations with the final score are Pearson's: of the value, and of the length of the prefix. The calibration error "
+    "is the mean distance between mean value and mean score in ten intervals of the value, weighted by their prefixes.",
 ]
 
 
@@ -108,8 +108,8 @@ def calibration(value: Calibration) -> Figure:
     whole = f"{value.correlation:.2f}" if value.correlation is not None else "none"
     caption = (
         f"The value {value.name} on dev: the mean final {value.metric} of the prefixes of each interval of the value, and "
-        f"the correlation of both by prefix length. Over all prefixes, the correlation is {whole}. That of the length of "
-        "the prefix is dashed."
+        f"the correlation of value and score by prefix length. Over all prefixes, this correlation is {whole}. The dashed "
+        "line is the correlation of prefix length and score."
     )
     alt = f"Reliability curve of the value {value.name} and its correlation with the final score by prefix length."
     name = f"value-{value.name}{'-recorded' if value.recorded else ''}"
@@ -127,7 +127,7 @@ def draw_reliability(plot: Axes, value: Calibration) -> None:
 
 
 def draw_by_length(plot: Axes, value: Calibration) -> None:
-    """Plot the correlation of value and score by prefix length. Dashed: that of length and score, over all prefixes."""
+    """Plot the correlation of value and score by prefix length, and dashed that of length and score over all prefixes."""
     points = {point.length: point.correlation for point in value.by_length if point.correlation is not None}
     plot.plot(list(points), list(points.values()), color=COLOURS[0])
     if value.correlation_of_length is not None:

@@ -1,4 +1,4 @@
-"""Trains a value of a model's prefixes on samples and measures its calibration, for any score of a translation."""
+"""Trains a value on the prefixes of a model's samples and measures its calibration. The caller gives the score."""
 
 import argparse
 import shutil
@@ -68,7 +68,7 @@ def prefixes(
     sources = translator.encode(lines)
     rows = [(number, sample) for number, samples in enumerate(found) if sources[number] for sample in samples]
     if not rows:
-        raise UserError(f"{name} has no sentences; a value learns from at least one")
+        raise UserError(f"{name} has no sentences; at least one is expected")
     numbers, samples = [number for number, _ in rows], [sample for _, sample in rows]
     scores = scored(translator.text(samples), [lines[n] for n in numbers], [references[n] for n in numbers])
     targets = [whole(sources[number], sample.ids, translator.config.extra_length) for number, sample in rows]

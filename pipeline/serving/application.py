@@ -43,7 +43,7 @@ class Limits:
     texts: int  # texts of a request
     pieces: int  # subword pieces of a text
     waiting: int  # texts in the queue
-    traces: int  # searches that are shown at the same time
+    traces: int  # searches of POST /trace at the same time
     seconds: float  # for receiving the body of a request, and again for its answer
 
 
@@ -239,7 +239,7 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
     async def trace(body: Search) -> Response:
         nonlocal running
         if running >= limits.traces:
-            raise HTTPException(503, f"{running} searches are running, as many as are possible; try again later")
+            raise HTTPException(503, f"{running} searches are running, which is the limit; try again later")
         running += 1  # before the first await; otherwise simultaneous requests would all pass the check
         try:
             source = await anyio.to_thread.run_sync(viewer.source, body.text)

@@ -26,7 +26,7 @@ class Viewer:
     """Searches translations and describes the searches."""
 
     def __init__(self, translator: Translator, name: str, examples: list[str]) -> None:
-        """`name` and `examples`, source sentences, are for the page."""
+        """The page shows `name`, and offers the sentences in `examples`."""
         self.translator, self.name, self.examples = translator, name, examples
         # All pieces are looked up once, because a search asks for thousands of single pieces.
         self.pieces = translator.vocabulary.pieces(range(translator.vocabulary.size))

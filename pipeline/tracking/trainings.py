@@ -1,7 +1,7 @@
 """The files in scores/ as runs of MLflow: one run per training or search, with its decodings or trials nested under it.
 
 The name of the run, the settings and the data identify a training, so mirroring twice changes nothing. The names of the
-corpus and the model are from params.yaml. DVC's hash of the data is from dvc.lock.
+corpus and the model are from params.yaml or studies.yaml. DVC's hash of the data is from dvc.lock.
 """
 
 import contextlib

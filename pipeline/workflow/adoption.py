@@ -59,7 +59,7 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 @rwlocked(read=["deps", "outs"])
 def hindrances(stage: PipelineStage) -> list[str]:
-    """Return a message for each difference from dvc.lock that can affect the outputs, apart from code."""
+    """Return a message for each difference from dvc.lock, apart from code, that can affect the outputs or is in them."""
     if (before := entry(stage)) is None:
         return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]

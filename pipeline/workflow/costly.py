@@ -72,7 +72,7 @@ def remembered(stage: PipelineStage) -> bool:
 
 
 def confirm(found: Iterable[Costly], running: Collection[str]) -> None:
-    """Ask the user whether the trainings in `found` and `running` may run again. YES=1 in the environment means yes.
+    """Ask the user whether the trainings of `found` that are in `running` may run. YES=1 in the environment means yes.
 
     Raises UserError if the answer is no, and if there is no terminal to ask on.
     """

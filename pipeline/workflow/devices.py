@@ -70,7 +70,7 @@ def claim(number: int) -> None:
             free.append(gpu)
     shared = [gpu for gpu in gpus if gpu not in free][: max(0, number - len(free))]
     if shared:
-        print(f"GPU {', '.join(shared)}: shared with another stage, no other is free", file=sys.stderr)
+        print(f"GPU {', '.join(shared)}: shared with another stage, because no other GPU is free", file=sys.stderr)
     if number:
         os.environ[VISIBLE] = ",".join(gpu for gpu in gpus if gpu in (*free, *shared))
 

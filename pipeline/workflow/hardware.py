@@ -43,7 +43,7 @@ def hardware(device: torch.device, processes: int = 1) -> dict[str, Any]:
         "gpus": processes if gpu else 0,
         "processor": processor(),
         "cores": os.cpu_count(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),  # one name of a CPU may mean several, such as AMD EPYC
+        "instructions": torch.backends.cpu.get_cpu_capability(),  # several CPUs may share a name, such as AMD EPYC
         "torch": torch.__version__,
         "python": platform.python_version(),
     }

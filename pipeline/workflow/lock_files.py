@@ -17,7 +17,7 @@ from voluptuous import Invalid
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
-LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run, whose name cannot start with a dot
+LOCK, KEPT = Path("dvc.lock"), Path("work/.dvc.lock")  # not the folder of a run: no name of a run starts with a dot
 RWLOCK = Path(".dvc/tmp/rwlock")
 PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing much memory takes time
 

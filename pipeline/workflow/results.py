@@ -71,7 +71,7 @@ def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
 def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[str]:
     """Return the lines of a table with at most SHOWN results.
 
-    `before` has the previous results by name. If it is given, a column shows how the scores have changed.
+    `before` maps names to previous results. If it is given, a column shows how the scores have changed.
     """
     rows = [["run", "BLEU (95%)", "dev perplexity", "training"]]
     rows += [result.columns() for result in found[:SHOWN]]

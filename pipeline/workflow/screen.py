@@ -120,7 +120,7 @@ class Screen(logging.Handler):
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Print warnings and errors, except IMPLIED, and two messages: nothing is to be done, and stages are stopped."""
+        """Print warnings and errors, except IMPLIED. Also print that there is nothing to do, or that stages are stopped."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.say("Nothing to do: every stage is up to date.")

@@ -1,6 +1,6 @@
 """The command line of stages and commands.
 
-UserError, OSError, a lack of memory and interrupts end in one line and a status, no traceback.
+A UserError, an OSError, a lack of memory or an interrupt gives one line on stderr and a nonzero status, no traceback.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         print(f"{parser.prog}: out of memory; {remedy}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:  # a training handles the signal itself and saves its state
-        print(f"{parser.prog}: interrupted; nothing was published, run the same command again", file=sys.stderr)
+        print(f"{parser.prog}: interrupted; no output was left incomplete; run the same command again", file=sys.stderr)
         status = 128 + signal.SIGINT
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
