@@ -41,7 +41,7 @@ $(INSTALLED): pyproject.toml $(LOCKS)
 
 environment: $(INSTALLED)  ## install the tested versions of all packages into .venv
 
-reproduce: $(INSTALLED)  ## run the stale stages of params.yaml, and write reports/ and the tables in docs/
+reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and write reports/ and the tables in docs/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@test -e reports/index.html || $(MAKE) --no-print-directory report
@@ -93,7 +93,7 @@ deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, 
 	python -m tests.imports
 	python -m tests.pages
 
-bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; into benchmarks/results and docs
+bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; write benchmarks/results and docs
 	python -m benchmarks.record training
 	python -m benchmarks.record --into decoding-base decoding --shape base
 	python -m benchmarks.record workflow
@@ -118,5 +118,5 @@ sbom: $(INSTALLED)  ## write sbom.json, a list of the packages in the environmen
 ui: $(INSTALLED)  ## serve MLflow's web pages about the trainings
 	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
 
-clean:  ## remove the environment and the caches of tools; keep all data, models and results
+clean:  ## remove the environment, the caches of tools, build/ and sbom.json; keep data, models and results
 	rm -rf $(VENV) .sbom sbom.json build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info

@@ -1,8 +1,8 @@
 """Snakemake schedules the stages of dvc.yaml. DVC decides which stages are stale, runs them and caches their outputs.
 
 Each rule runs one stage. Its only output is a stamp file, so Snakemake never deletes or touches data files, nor compares
-their times. When a workflow starts, it removes the stamps of the stages that DVC finds stale and gives all other stamps
-the same old time. It therefore notices every change that DVC notices: by another tool, a pull, a checkout or an edit.
+their times. When a workflow starts, this file removes the stamps of the stages that DVC finds stale and gives all other stamps
+the same old time. Snakemake therefore notices every change that DVC notices: by another tool, a pull, a checkout or an edit.
 Targets are names of stages: `snakemake --cores all train@demo-tiny`.
 """
 
@@ -97,7 +97,7 @@ onstart:  # not called in a dry run
 
 
 def show_results():
-    """Print the results if the stage `report` is in the workflow. Otherwise the scores may be those of other settings."""
+    """Print the results if the stage `report` is in the workflow. Without it, the scores may be those of other settings."""
     if any(job.rule.name == "report" for job in workflow.dag.jobs):
         try:
             show()
@@ -109,7 +109,7 @@ onsuccess:
     show_results()
 
 
-# The stages call `python`: that of this environment, even if it is not activated. Unbuffered output is logged in order.
+# The stages call `python`. By PATH it is that of this environment, even if not activated. Output is logged in order.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONUNBUFFERED"] = "1"
 SUBMITTED = "cluster" in config  # profiles/slurm sets it
@@ -117,7 +117,7 @@ SUBMITTED = "cluster" in config  # profiles/slurm sets it
 
 # The stages share the GPUs of this machine, and each claims its own (pipeline/workflow/devices.py). Without a GPU, only
 # their threads limit how many run at a time. `--resources gpu=N` on the command line takes precedence.
-# (`workflow.local_exec` cannot replace SUBMITTED: it is true while this file is read, whatever the executor is.)
+# (`workflow.local_exec` cannot be used instead, because it is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:
     largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
     workflow.register_resource("gpu", max(devices.limit(), largest))

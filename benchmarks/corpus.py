@@ -51,8 +51,8 @@ def opened(paths: list[Path]) -> Iterator[Pair]:
 def retold(pairs: Iterable[Pair], turn: int) -> Iterator[Pair]:
     """Yields a variation of each pair: the words of each side are rotated by `turn` places.
 
-    Some pairs get a new word on each side: the first half of their longest word and the second half of another pair's.
-    The vocabulary therefore continues to grow, as it does in new text.
+    Some pairs get a new word on each side: the first half of its longest word, joined to the second half of the longest
+    word of the last such pair. The vocabulary therefore continues to grow, as it does in new text.
     """
     random, ends = Random(turn), ["", ""]
     for pair in pairs:

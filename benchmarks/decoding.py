@@ -1,7 +1,7 @@
-"""Decoding speed compared with Hugging Face's generate and CTranslate2, on the same weights, sentences and batches.
+"""Decoding speed compared with Hugging Face's generate and CTranslate2, on the same weights and sentences.
 
     python -m benchmarks.decoding MODEL_FOLDER SOURCE_TEXT [--reference TEXT] [--sentences 500] [--rounds 3]
-    python -m benchmarks.decoding --shape base [--sentences 64] [--rounds 3]
+    python -m benchmarks.decoding --shape base [--sentences 500] [--rounds 3]
 
 The beam is 4, without a length penalty. The precisions are float32 and the one that `decoding.precision: auto` chooses
 on this machine; CTranslate2 also computes in int8. The systems take turns. For each system and precision, the table has
@@ -10,11 +10,12 @@ the median of target tokens per second over the rounds, the speed of ours in the
 reference. The row of a system that cannot translate on this machine shows dashes and the reason.
 
 Batches are sorted by length. Our batches are those of pipeline.decode. The peers' batches have the same size on a GPU, and
-at most `PEERS` pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our decoder, but
-at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many threads. It does not
-sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. All systems run in one
-process, which keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by default, which
-suits generate. With fewer than 8 `--threads`, each thread of our decoder has only one OpenMP thread.
+at most `PEERS` source pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our
+decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many threads.
+It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. All systems run
+in one process, which keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by
+default, which suits generate. With fewer than 8 `--threads`, each thread of our decoder has one OpenMP thread, which does
+not spin.
 
 The second form uses random weights. They almost never choose EOS, so translations reach the length limit. This limit is
 the length of every input, 27 pieces.

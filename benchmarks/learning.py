@@ -62,7 +62,7 @@ class Point(NamedTuple):
 
 
 class Clock:
-    """A stopwatch. `stop` returns the seconds so far, but the clock runs on. `go_on` leaves out the time since `stop`."""
+    """A stopwatch. `stop` returns the seconds so far. After `go_on`, the time since `stop` is not counted."""
 
     def __init__(self) -> None:
         self.started, self.stopped = time.perf_counter(), 0.0
@@ -106,10 +106,10 @@ def ours(study: Study, say: Callable[[Point], None], model: Transformer) -> list
     def tick(record: dict | None) -> None:
         nonlocal seconds
         if record and "dev_loss" in record:
-            clock.go_on()  # the call before the dev loss stopped the clock
+            clock.go_on()  # the time since the last `stop` was that of the dev loss
             curve.append(Point(seconds, record["step"], record["dev_loss"]))
             say(curve[-1])
-        seconds = clock.stop()  # before a dev loss, the record of the training loss has just synchronised the device
+        seconds = clock.stop()  # before a dev loss, the logging of the training loss has already synchronised the device
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), study.config.keep, {})

@@ -1,10 +1,10 @@
-"""Throughput and latency of the server with 1 and 16 clients, beside CTranslate2 behind the same server.
+"""Throughput and latency of the server with 1 and 16 clients, compared with the same server around CTranslate2.
 
     python -m benchmarks.serving models/multi30k-small/average data/sets/multi30k-test/normalised.en
 
 Each client sends one sentence, waits for its translation and sends the next. The server is a process of its own. The
-clients are threads of this process, on the same machine. Prints sentences per second, their ratio to one client, and
-the 50th and 99th percentile of the time of a request. Both systems get the same precision and the same --threads.
+clients are threads of this process, on the same machine. Prints sentences per second, the ratio to those with one client,
+and the 50th and 99th percentile of the time of a request. Both systems have the same precision and the same --threads.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def rows(system: str, port: int, texts: list[str]) -> Iterator[str]:
 def main(arguments: argparse.Namespace) -> None:
     texts = [line for line in read_lines(arguments.text)[: arguments.sentences] if line]
     print(f"{processor()}, {arguments.threads} threads, {arguments.precision}\n")
-    print("| system | clients | sentences/s | of 1 client | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True)
+    print("| system | clients | sentences/s | ratio | p50 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True)
     for system in SYSTEMS:
         with server(system, arguments.model, arguments.precision, arguments.threads) as port:
             for row in rows(system, port, texts):

@@ -1,4 +1,4 @@
-"""Score the decodings of a set by a reverse model, without references: one line of `reverse_scores` in params.yaml.
+"""Score the decodings of a set by a reverse model, an entry of `reverse_scores` in params.yaml.
 
     python -m pipeline.reverse_score NAME --model models/RUN/average --set data/sets/SET --decodings scores/decodings \\
         --out scores/reverse_scores/NAME.json

@@ -93,7 +93,7 @@ def benchmark(path: Path, _: str) -> str:
 
 
 def speed(results: Path, _: str) -> str:
-    """The README's table of our speed relative to a peer, for the small model of a benchmark and for base."""
+    """The README's table of our speed relative to a peer, for a small model and for base."""
     rows = [
         *(
             [f"training{how}, beside `torch.nn.Transformer`", *ratios([results / name], "torch.nn.Transformer")]
@@ -104,7 +104,7 @@ def speed(results: Path, _: str) -> str:
             for label, system in [("Hugging Face `generate`", "Hugging Face generate"), ("CTranslate2", "CTranslate2")]
         ),
     ]
-    return table(["", "small model", "base"], rows)
+    return table(["", "`tiny` (decoding: Multi30k's)", "base"], rows)
 
 
 def ratios(paths: Sequence[Path], system: str) -> list[str]:

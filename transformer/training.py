@@ -24,7 +24,8 @@ from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.perplexity import summed_loss
 from transformer.store import Store, TrainingState
 
-AHEAD = 4  # steps whose batches are prepared in advance: enough to absorb slow batches, and few to discard at the end
+# Steps whose batches are prepared in advance, so that a slow batch delays no step. They are discarded if a training stops.
+AHEAD = 4
 # The loss of a uniform guess among V pieces is ln V nats. At EXPLODED times this loss, the right piece has a probability of
 # V^-5. No training starts with such a loss, even without warm-up, and none recovers from it.
 EXPLODED = 5
@@ -149,7 +150,7 @@ class Trainer:
         state.sums = {key: state.sums.get(key, 0) + value for key, value in sums.items()}
 
     def prepare(self, step: int) -> tuple[dict[str, int], Parts]:
-        """The sums of a step's batch, and this worker's share of it in parts.
+        """The token counts of a step's batch (`Batches.sums`), and this worker's share of the batch, divided into parts.
 
         Runs in the prefetch thread, the only caller of `batches.batch`, which is not thread-safe.
         """
@@ -251,10 +252,10 @@ def check_state(state: TrainingState, store: Store) -> None:
     if state.loss_tokens:
         check_loss(state.loss_sum.item() / state.loss_tokens, state, store)
     if not state.finite():
-        raise diverged("a weight is no longer a number", state, store)
+        raise diverged("a weight or a moment of Adam is not finite", state, store)
 
 
 def diverged(what: str, state: TrainingState, store: Store) -> Diverged:
     good = f"the last good state is {store.state}" if store.state.exists() else "no state was saved before"
-    advice = "Try a longer warmup, a smaller lr_scale, schedule warmup or precision float32"
+    advice = "Try a larger warmup, a smaller lr_scale, `schedule: warmup` or `precision: float32`"
     return Diverged(f"{what} at step {state.step}; {good}. {advice}")

@@ -56,7 +56,7 @@ def adoptable(stages: list[PipelineStage]) -> dict[PipelineStage, list[Change]]:
             print(f"{stage.name}: up to date")
         elif reasons := hindrances(stage):
             if len(stages) == 1:
-                raise UserError(f"{stage.name} cannot be adopted, more than code has changed: {'; '.join(reasons)}")
+                raise UserError(f"{stage.name} cannot be adopted: {'; '.join(reasons)}")
             print(f"{stage.name}: remains stale, more than code has changed: {'; '.join(reasons)}")
         else:
             found[stage] = code_changes(stage)
@@ -97,7 +97,7 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
         if not accepted and (unproved := [stage.name for stage, changes in found.items() if changes]):
             raise UserError(
                 f"the code of {', '.join(unproved)} has changed, which may change the result; dvc.lock is unchanged. "
-                "--accept-code-changes adopts it and records that in work/adopted.json"
+                "--accept-code-changes adopts these stages and records the changes in work/adopted.json"
             )
         if dry_run or not found:
             return
@@ -126,7 +126,9 @@ if __name__ == "__main__":
     parser.add_argument("name", metavar="RUN|STAGE", help="a run, or a stage such as train@RUN")
     parser.add_argument("--dry-run", action="store_true", help="print what would be adopted and change nothing")
     parser.add_argument(
-        "--accept-code-changes", action="store_true", help="adopt although the code has changed, and record it"
+        "--accept-code-changes",
+        action="store_true",
+        help="also adopt stages whose code differs in more than comments, layout and names; records the changes",
     )
     parser.add_argument("--anew", action="store_true", help="remove all unfinished trainings of RUN")
     command_line.run(main, parser)

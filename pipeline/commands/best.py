@@ -36,12 +36,13 @@ def best_run(name: str) -> dict[str, Any]:
 def with_run(text: str, name: str, run: dict[str, Any]) -> str:
     """Return the text of params.yaml with this entry of `runs`. Raises UserError if the result is invalid.
 
-    A new entry becomes the last line of the block. An entry with the same name is replaced, and the block is then written
-    anew, without its comments.
+    A new entry becomes the last line of the block. If there is an entry with the same name, or the block is in flow style
+    (`runs: {...}`), the block is written anew, without its comments.
     """
     runs = params.parse(text)["runs"]
     found = re.search(BLOCK.format(key="runs"), text, re.MULTILINE)
-    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)", found[0])  # not `runs: {`
+    # No match for a block in flow style, `runs: {...}`.
+    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)", found[0])
     if name in runs or not found or not first:
         return with_blocks(text, {"runs": {**runs, name: run}})
     end = found.start() + len(found[0].rstrip())
