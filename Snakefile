@@ -120,7 +120,7 @@ SUBMITTED = "cluster" in config  # profiles/slurm sets it
 # (`workflow.local_exec` cannot be used instead, because it is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:
     largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
-    workflow.register_resource("gpu", max(devices.limit(), largest))
+    workflow.register_resource("gpu", max(devices.limit(params), largest))
 
 
 rule all:

@@ -96,11 +96,11 @@ def speed(results: Path, _: str) -> str:
     """The README's table of our speed relative to a peer, for a small model and for base."""
     rows = [
         *(
-            [f"training{how}, beside `torch.nn.Transformer`", *ratios([results / name], "torch.nn.Transformer")]
+            [f"training{how}, `torch.nn.Transformer`", *ratios([results / name], "torch.nn.Transformer")]
             for how, name in [("", "training.json"), (" in bfloat16", "training-bfloat16.json")]
         ),
         *(
-            [f"decoding, beside {label}", *ratios(sorted(results.glob("decoding*.json")), f"{system}, float32")]
+            [f"decoding, {label}", *ratios(sorted(results.glob("decoding*.json")), f"{system}, float32")]
             for label, system in [("Hugging Face `generate`", "Hugging Face generate"), ("CTranslate2", "CTranslate2")]
         ),
     ]

@@ -55,10 +55,11 @@ def own_locks(tmp_path, monkeypatch):
         ("1,-1,2", ["1"]),  # CUDA ignores what follows an invalid entry
     ],
 )
-def test_the_visible_gpus_are_those_that_cuda_would_use(monkeypatch, value, gpus):
+def test_the_visible_gpus_are_those_that_cuda_would_use(monkeypatch, params, value, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert devices.visible() == gpus
-    assert devices.limit() == (len(gpus) or os.cpu_count())
+    assert devices.limit(params) == (len(gpus) or os.cpu_count())
+    assert devices.limit({**params, "machine": {**params["machine"], "device": "cpu"}}) == os.cpu_count()
 
 
 class Claimer:

@@ -90,7 +90,7 @@ def table(values: Sequence[Calibration]) -> Table | None:
     if not values:
         return None
     columns = [Column("value"), Column("model"), Column("final score"), Column("prefixes", "count")]
-    columns += [Column(name, "number", 3) for name in ("correlation", "of the length", "calibration error")]
+    columns += [Column(name, "number", 3) for name in ("correlation", "correlation of the length", "calibration error")]
     keys = ("model", "metric", "prefixes", "correlation", "correlation_of_length", "calibration_error")
     rows = [
         [f"{each.name} (recorded)" if each.recorded else each.name, *(getattr(each, key) for key in keys)]

@@ -35,12 +35,12 @@ def visible() -> list[str]:
     return list(takewhile(lambda entry: re.fullmatch(r"\d+|(GPU|MIG)-\S+", entry), entries))
 
 
-def limit() -> int:
+def limit(params: Mapping[str, Any]) -> int:
     """Return the number of GPUs that the stages of this machine share.
 
-    Without a GPU, this is the number of cores, so that the resource `gpu` limits no stage.
+    Without a GPU, or if machine.device is `cpu`, it is the number of cores, so that the resource `gpu` limits no stage.
     """
-    return len(visible()) or os.cpu_count() or 1
+    return (len(visible()) if machine(params).device != "cpu" else 0) or os.cpu_count() or 1
 
 
 def claim_for(stage: str, params: Mapping[str, Any]) -> None:
