@@ -1,4 +1,4 @@
-"""A process of its own for each system of a benchmark."""
+"""A separate process for one system, or for all systems, of a benchmark."""
 
 import multiprocessing
 import os
@@ -10,9 +10,9 @@ DEFAULT_SPINS = "300000"  # libgomp's default if there are no more threads than 
 
 
 class Process:
-    """A new Python process, which calls functions of a module. Between the calls, the module's variables keep their values.
+    """A new Python process that calls the functions passed to `do`. Module variables keep their values between the calls.
 
-    With `ours`, OpenMP threads spin as long as in the stages; otherwise as long as GNU's OpenMP lets them by default.
+    If `ours`, a waiting OpenMP thread spins as often as in the stages, otherwise as often as by libgomp's default.
     """
 
     def __init__(self, ours: bool) -> None:

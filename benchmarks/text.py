@@ -2,15 +2,16 @@
 
     python -m benchmarks.text SOURCE TARGET [--pairs 100000 800000] [--alone 8000000] [--deduplicate] [--threads 2]
 
-SOURCE and TARGET are a parallel corpus, as plain text, .gz or .xz. A corpus of each size is made from it; sizes beyond
-its end are filled with variations of its pairs (benchmarks/corpus.py). The stages, run with the commands of the workflow,
-and SentencePiece run one after the other, each in its own process. At the sizes of --alone SentencePiece does not run.
+SOURCE and TARGET are a parallel corpus, as plain text, .gz or .xz. For each size, a corpus of that many pairs is made from
+it. If it has fewer pairs, variations of its pairs are added (benchmarks/corpus.py). The stages, run with the commands of
+the workflow, and SentencePiece run one after the other, each in its own process. At the sizes of --alone SentencePiece does
+not run.
 
 Prints tables of times and ratios, of memory and disk space, and of the whole of learn_bpe compared with SentencePiece's
-training on all lines (learn_bpe takes at most `sample_pairs`). With three sizes or more, prints a line fitted to the CPU
-time as a function of the size, and its extrapolation to WMT14. SentencePiece's time of encoding includes only its batch
+training on all lines (learn_bpe takes at most `sample_pairs`). With three sizes or more, fits a straight line to the
+CPU time by size, and prints it with its extrapolation to WMT14. SentencePiece's time of encoding includes only its batch
 calls on text in memory, with lists (the default) and arrays (the fastest) as results. All other times include the start of
-Python, reading and writing. 8 million pairs need 7 GB under TMPDIR.
+Python and reading; those of the stages also include writing. 8 million pairs need 7 GB under TMPDIR.
 """
 
 import argparse
@@ -132,9 +133,9 @@ def measure(paths: list[Path], pairs: int, arguments: argparse.Namespace, peer: 
 
 
 OURS = ("normalise", "sampling", "binarise")
-ENCODING = ["pairs", *OURS, "together", "SentencePiece, lists", "arrays", "ratio", "ratio"]
-MEMORY = ["pairs, peak MB", "normalise", "sampling", "binarise", "learn_bpe", "SentencePiece, lists", "arrays", "disk"]
-LEARNING = ["pairs", "learn_bpe", "SentencePiece's training", "ratio", "peak MB", "SentencePiece"]
+ENCODING = ["pairs", *OURS, "together", "SentencePiece, lists", "arrays", "ratio to lists", "to arrays"]
+MEMORY = ["pairs (peak MB of:)", "normalise", "sampling", "binarise", "learn_bpe", "SentencePiece, lists", "arrays", "disk"]
+LEARNING = ["pairs", "learn_bpe", "SentencePiece's training", "ratio", "peak MB, learn_bpe", "SentencePiece"]
 
 
 def encoding_row(pairs: int, result: Result) -> list[str]:
@@ -173,7 +174,7 @@ def growth(results: dict[int, Result]) -> str:
     return (
         f"CPU time of normalise, sampling and binarise: {', '.join(f'{s:.1f}' for s in seconds)} s; {start:.2f} s and "
         f"{slope * 1e6:.1f} microseconds a pair (R^2 {fit:.5f}, no point more than {abs(seconds / line - 1).max():.1%} "
-        f"off); above the start-up it grows as pairs^{exponent:.3f}. WMT14 by this line: {plan}."
+        f"off); without the constant part, it grows as pairs^{exponent:.3f}. WMT14 by this line: {plan}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Export a model folder, written by the stage average, for use without this project.
+"""Export a model folder, which the stage `average` wrote, for use without this project.
 
     python -m pipeline.commands.export MODEL_FOLDER OUT --format marian|ctranslate2
 
@@ -88,7 +88,7 @@ def layer_tensors(layer: EncoderLayer | DecoderLayer, order: Tensor) -> dict[str
 
 
 def written(name: str, module: torch.nn.Linear | torch.nn.LayerNorm, order: Tensor) -> dict[str, Tensor]:
-    """The weights of a module whose output is over the model's dimensions, permuted by `order`."""
+    """The weight and the bias of a module with d_model outputs. `order` permutes the outputs."""
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
 
@@ -158,7 +158,7 @@ def ctranslate2_spec(model: Transformer, pieces: list[str]) -> "TransformerSpec"
 
 
 def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
-    """Copy the weights, under the names of MarianMTModel, to a specification of CTranslate2."""
+    """Copy `tensors`, which have the names of MarianMTModel, to a specification of CTranslate2."""
 
     def put(target: Any, *names: str) -> None:
         weights = [(tensors[f"{name}.weight"], tensors[f"{name}.bias"]) for name in names]

@@ -1,4 +1,4 @@
-"""The settings of a run: those of its model, changed by the run itself."""
+"""The settings of a run: those of its model, with the values that the entry of the run in params.yaml overrides."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from transformer.config.training import TrainingConfig
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
-    """Return the corpus, and the model and training settings of run `name` with the run's own differences."""
+    """Return the name of the corpus, the model settings and the training settings of run `name`."""
     run = entry(params, "runs", name)
     valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
     require_known(run, valid, params, f"params.yaml: runs.{name}")

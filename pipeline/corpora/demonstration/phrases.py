@@ -76,7 +76,7 @@ def noun_phrase(
 def determined(dice: Dice, noun: Noun, simple: bool, known: bool) -> tuple[Determiner, bool]:
     """A determiner that suits the noun, and whether the noun is plural.
 
-    `simple` excludes quantities, "every" and a missing article. `known`, used only with `simple`, also excludes "a".
+    `simple` excludes quantities, numbers, "every" and a missing article. With `simple`, `known` also excludes "a".
     """
     if noun.kind == "relative":
         owner = dice.choose(lexicon.POSSESSIVES) if dice.chance(0.7) else owned_by(dice)
@@ -124,7 +124,10 @@ def thing(
     known: bool = False,
     tail: Callable[[Dice, Noun, bool], Pair] | None = None,
 ) -> Nominal:
-    """A noun phrase of one of the kinds. If `negated`, "a" or no article becomes kein. `tail` draws a relative clause."""
+    """A noun phrase of one of the kinds. `tail` draws a relative clause.
+
+    If `negated`, kein replaces "a" or a missing article, and "the" replaces "every", quantities and numbers.
+    """
     noun = word(dice, kinds)
     determiner, plural = determined(dice, noun, simple or known, known)
     if negated:
@@ -158,7 +161,7 @@ def person(dice: Dice, tail: Callable | None = None) -> Nominal:
 
 
 def pronoun(dice: Dice, other_than: str = "") -> Nominal:
-    """A personal pronoun that differs from the subject `other_than`: not "I see me" or "we see me"."""
+    """A personal pronoun other than the subject `other_than`. After "I" or "we", it is neither of them: not "we see me"."""
     out = ("I", "we") if other_than in ("I", "we") else (other_than,)
     return personal(dice.choose([word for word in ("I", *lexicon.PRONOUNS) if word not in out]))
 
@@ -190,7 +193,7 @@ def name(dice: Dice) -> Nominal:
 
 
 def titled(dice: Dice) -> Nominal:
-    """A surname with Mr or Mrs. Herr becomes Herrn in every case but the nominative."""
+    """A title and a surname, such as Mr Weber. In German, Herr becomes Herrn in every case but the nominative."""
     surname = dice.choose(lexicon.SURNAMES)
     if dice.chance(0.5):
         return Nominal(f"Mrs {surname}", f"Mrs {surname}", (f"Frau {surname}",) * 3, SINGULAR, "f")

@@ -24,7 +24,7 @@ def some_person(dice: Dice) -> Nominal:
 
 
 def individual(dice: Dice, subject: Nominal) -> Nominal:
-    """A definite person: a pronoun, a name, somebody's brother. A negated clause with this person has nicht, not kein."""
+    """A definite person: a pronoun, a name, somebody's brother. There is no article that negation turns into kein."""
     draw = dice.weigh([(32, None), (28, phrases.name), (16, phrases.titled), (24, phrases.relative)])
     return draw(dice) if draw else phrases.pronoun(dice, other_than=subject.english)
 
@@ -72,7 +72,7 @@ def giving(dice: Dice, subject: Nominal, negated: bool) -> Predicate:
 
 
 def handing(verb: Verb, gift: Nominal, receiver: Nominal, backwards: bool, negated: bool) -> Predicate:
-    """With `backwards`, English says "it to him". Of two German pronouns, the direct object comes first: gab es ihm."""
+    """A verb with a gift and its receiver: "him a book", with `backwards` "it to him". Two German pronouns are "es ihm"."""
     english = join(gift.objective, "to", receiver.objective) if backwards else join(receiver.objective, gift.objective)
     given = accusative(gift, negated, english)
     if receiver.pronoun:
