@@ -68,7 +68,7 @@ check: $(INSTALLED)  ## check all of params.yaml
 test: $(INSTALLED)  ## run all tests in parallel, each file in one process
 	python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
-quick: $(INSTALLED)  ## run most tests, those that are not slow, in a minute
+quick: $(INSTALLED)  ## run most tests, those that are not slow, in one to two minutes
 	python -m pytest -q -m "not slow" -n auto --dist worksteal
 
 test-cluster: $(INSTALLED)  ## run the demonstration on a real Slurm of two nodes on this machine, as root; docs/clusters.md

@@ -427,6 +427,7 @@ def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line()
             parse("\n".join([*lines[:n], spoilt, *lines[n + 1 :]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["score", "train"])
 def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")

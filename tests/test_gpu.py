@@ -252,6 +252,7 @@ def test_a_part_whose_time_is_up_still_writes_its_file(bench, monkeypatch):
     assert made["failures"] == outcome.failures and made["tables"] == [{"columns": ["done"], "rows": [["first"]]}]
 
 
+@pytest.mark.slow
 def test_data_that_is_missing_is_one_line(tmp_path):
     done = start("-m", "benchmarks.gpu", "--part", "learn", "--data", "none", "--out", str(tmp_path))
     assert done.returncode == 1 and "Traceback" not in done.stderr

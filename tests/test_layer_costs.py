@@ -250,6 +250,7 @@ def test_a_record_of_an_earlier_version_loads(scores, tmp_path):
     assert there.layers == here.layers and there.has_times
 
 
+@pytest.mark.slow
 def test_without_times_table1_shows_what_is_exact(scores, tmp_path, params):
     with_times = report.report({**params, "runs": {}}, Known([], measured(tmp_path)))
     (tmp_path / "times" / "layer-costs.json").unlink()
@@ -269,6 +270,7 @@ def test_table1_without_a_file_is_the_paper_s_formulae_and_dashes(tmp_path):
     assert all(cells.count("–") == 6 for cells in shown)
 
 
+@pytest.mark.slow
 def test_the_report_raises_the_powers_and_shows_the_figure(scores, tmp_path, params):
     (machine,) = machines = measured(tmp_path)
     files = report.report({**params, "runs": {}}, Known([], machines))

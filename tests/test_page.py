@@ -139,6 +139,7 @@ def test_a_text_is_translated_and_a_list_in_its_order(server, translator):
     assert status == 200 and [each["text"] for each in answer["translations"]] == translator(texts)
 
 
+@pytest.mark.slow
 def test_concurrent_clients_get_what_they_would_get_alone(server, translator):
     texts = lines(2, 60)
     alone = [translator(text) for text in texts]

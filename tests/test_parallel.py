@@ -259,6 +259,7 @@ def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
     state.model.hidden = hidden
 
 
+@pytest.mark.slow
 def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(tmp_path, settings, training_settings):
     """Memory runs out in one worker before a bucket is sent, so the step is repeated with smaller parts."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)

@@ -39,6 +39,7 @@ def test_an_error_is_raised_when_its_step_is_requested():
     assert prefetch(3) == -1
 
 
+@pytest.mark.slow
 def test_a_failing_process_exits():
     """The prefetch thread is busy and has more requests. The process waits for them, then exits."""
     code = "import time\nfrom transformer.data import Prefetch\n"

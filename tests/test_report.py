@@ -359,6 +359,7 @@ def test_a_run_stands_in_each_study_that_has_runs_of_its_own(project, tmp_path):
     assert all("multi30k-claims-seed1" in found[name] for name in ("multi30k-claims", "multi30k-back-translation"))
 
 
+@pytest.mark.slow
 def test_a_control_that_is_to_fail_stands_in_its_study_only(project, tmp_path):
     params = project("demo-warmup")
     for run in params["runs"]:
@@ -489,6 +490,7 @@ def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, 
     assert (operations[0]["total"], operations[0]["causal half"]) == (3e15, 2e15)
 
 
+@pytest.mark.slow
 def test_files_in_git_are_equal_whatever_the_times_and_the_page_is_not(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
@@ -704,6 +706,7 @@ def files(params, tmp_path_factory):
     return report.report(selected, Known(known(selected, folder)))
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone_and_its_links_lead_somewhere(files):
     page = Page(files["index.html"])
     assert len(page.ids) == len(set(page.ids)) and not page.nameless and "script" not in page.tags
@@ -780,6 +783,7 @@ def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(t
     ]
 
 
+@pytest.mark.slow
 def test_the_same_scores_give_the_same_bytes(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
@@ -850,6 +854,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
 
 
+@pytest.mark.slow
 def test_the_stage_writes_the_report(project, tmp_path, monkeypatch, capsys):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores", 61.5)

@@ -37,6 +37,7 @@ def config(decoding_settings, **changes):
     return decoding_settings(extra_length=12, precision="float32", threads=1, batch_tokens=4096, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"beam": 1}, {"alpha": 0.0}, {"penalty": "power"}, {"beam": 30}], ids=str)
 def test_the_traced_search_is_that_of_translate(model, sources, decoding_settings, changes):
     settings = config(decoding_settings, **changes)
@@ -88,6 +89,7 @@ def test_alternatives_are_the_best_tokens_of_each_position(model, sources, decod
     torch.testing.assert_close(given, probabilities, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_forced_prefix_begins_the_translation_and_the_search_goes_on(model, sources, decoding_settings):
     settings = config(decoding_settings, beam=1)
     for source in sources[:8]:

@@ -272,6 +272,7 @@ def test_threads_share_a_batch_and_change_no_gradient(tmp_path, settings, traini
         torch.testing.assert_close(results[0], other, **tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_trainings_by_threads_have_equal_bytes(tmp_path, settings, training_settings, precision):
     """Also with dropout, whose random numbers each share draws for itself, and if the training is resumed."""
@@ -467,6 +468,7 @@ def test_a_pair_too_long_for_the_memory_is_named(tmp_path, monkeypatch, settings
         run(trainer)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("CS_GNU_LIBC_VERSION" not in os.confstr_names, reason="the C library is not glibc")
 def test_freed_memory_is_kept_for_the_next_allocation():
     default, kept = (

@@ -44,6 +44,7 @@ def examples(count=2000, seed=0):
     return hidden, (torch.sigmoid(2 * hidden[:, 3]) + noise).clamp(0, 1)
 
 
+@pytest.mark.slow
 def test_a_head_learns_the_expected_score():
     head = value.trained(*examples(), CONFIG)
     hidden, _ = examples(seed=1)
