@@ -1,9 +1,9 @@
 """Snakemake schedules the stages of dvc.yaml. DVC decides which stages are stale, runs them and caches their outputs.
 
 Each rule runs one stage. Its only output is a stamp file, so Snakemake never deletes or touches data files, nor compares
-their times. When a workflow starts, this file removes the stamps of the stages that DVC finds stale and gives all other stamps
-the same old time. Snakemake therefore notices every change that DVC notices: by another tool, a pull, a checkout or an edit.
-Targets are names of stages: `snakemake --cores all train@demo-tiny`.
+their times. When a workflow starts, this file removes the stamps of the stages that DVC finds stale and gives all other
+stamps the same old time. Snakemake therefore notices every change that DVC notices: by another tool, a pull, a checkout or
+an edit. Targets are names of stages: `snakemake --cores all train@demo-tiny`.
 """
 
 import fcntl

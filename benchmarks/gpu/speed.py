@@ -9,6 +9,7 @@ and saving.
 import os
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,14 +88,12 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
         coming = TimedPrefetch(trainer.coming)
         trainer.coming = coming  # type: ignore[assignment]
         start = time.perf_counter() - began
-        try:
+        with closing(trainer):
             cold = taken(bench, trainer, coming, bench.scale.steps, SECONDS)
             report_cold(bench, outcome, part, start, cold, coming)
             warm = taken(bench, trainer, coming, cold.steps, SECONDS)
             report_warm(bench, outcome, cold, warm, start)
             look_inside(bench, outcome, trainer, warm)
-        finally:
-            trainer.close()
 
 
 def report_cold(bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch) -> None:

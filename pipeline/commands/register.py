@@ -67,8 +67,8 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
 def main(arguments: argparse.Namespace) -> None:
     require_store()
     folder = folder_of(arguments.run)
-    name = arguments.name or label_of(arguments.run)
-    example = next(iter(examples(label_of(arguments.run))), EXAMPLE)
+    label = label_of(arguments.run)
+    name, example = arguments.name or label, next(iter(examples(label)), EXAMPLE)
     # The model may be loaded on another machine, so its device is chosen when it is loaded.
     settings = {key: value for key, value in settings_of(arguments.run).items() if key != "device"}
     try:

@@ -92,16 +92,13 @@ def figure(trees: Trees) -> Figure:
 
 def most_visited(tree: Sequence[Branch]) -> list[Branch]:
     """Return the chosen path and the most visited other branches, at most MOST in all, with new indices."""
-    # A parent comes before its children. A chosen branch may have more visits than its parent, since visits are counted up
-    # to the root of the search at that time, so the path is cut by place.
-    order = sorted(range(len(tree)), key=lambda place: (not tree[place].chosen, rank(tree[place]), place))
-    kept = sorted(order[:MOST])
+    # A chosen branch may have more visits than its parent, since visits are counted up to the root of the search at that
+    # time. A path that is too long is therefore cut by place: a parent comes before its children.
+    path = [place for place, branch in enumerate(tree) if branch.chosen]
+    others = [place for place, branch in enumerate(tree) if not branch.chosen]
+    kept = sorted([*path, *sorted(others, key=lambda place: -(tree[place].visits or 0))][:MOST])
     places = {old: new for new, old in enumerate(kept)} | {-1: -1}
     return [Branch(places[branch.parent], *list(vars(branch).values())[1:]) for branch in (tree[place] for place in kept)]
-
-
-def rank(branch: Branch) -> int:
-    return 0 if branch.chosen else -(branch.visits or 0)
 
 
 def depths(branches: Sequence[Branch]) -> list[int]:

@@ -35,17 +35,22 @@ def visible() -> list[str]:
     return list(takewhile(lambda entry: re.fullmatch(r"\d+|(GPU|MIG)-\S+", entry), entries))
 
 
+def usable(params: Mapping[str, Any]) -> list[str]:
+    """Return the visible GPUs, or an empty list if machine.device is `cpu`."""
+    return [] if machine(params).device == "cpu" else visible()
+
+
 def limit(params: Mapping[str, Any]) -> int:
     """Return the number of GPUs that the stages of this machine share.
 
-    Without a GPU, or if machine.device is `cpu`, it is the number of cores, so that the resource `gpu` limits no stage.
+    Without a usable GPU, it is the number of cores, so that the resource `gpu` limits no stage.
     """
-    return (len(visible()) if machine(params).device != "cpu" else 0) or os.cpu_count() or 1
+    return len(usable(params)) or os.cpu_count() or 1
 
 
 def claim_for(stage: str, params: Mapping[str, Any]) -> None:
     """Claim the GPUs that dvc.yaml states for a stage. A worker of a training inherits the GPUs of its parent."""
-    if visible() and machine(params).device != "cpu" and "LOCAL_RANK" not in os.environ:
+    if usable(params) and "LOCAL_RANK" not in os.environ:
         claim(needed(stage, params))
 
 
