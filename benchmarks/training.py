@@ -46,6 +46,7 @@ from transformer.data import Batches
 from transformer.device import autocast, precision_of
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.gradients import Gradients
+from transformer.graphs import Graphs
 from transformer.layout import Batch, Layout, packed, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
@@ -111,7 +112,7 @@ class Entry:
         self.precision = precision_of(self.config.precision, self.device)
         self.gradients: Gradients | None = None
         if isinstance(self.model, Transformer):
-            self.gradients = Gradients(self.model, self.config, self.device, self.precision)
+            self.gradients = Gradients(self.model, self.config, self.device, self.precision, Graphs.on_gpu(self.model))
         before = self.allocated()
         self.optimiser = adam(self.model.parameters(), self.config)
         self.optimiser.param_groups[0]["lr"] = 1e-4

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer.layout import Ids, Pairs
+from transformer.layout import Pairs
 
 WMT14_EN_DE = 4_500_000
 
@@ -22,11 +22,14 @@ class LogNormalPairs:
     def lengths(self, side: str) -> np.ndarray:
         return self.sides[side == "target"]
 
-    def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of a pair. They are drawn at each call and depend only on `number`."""
-        random = np.random.default_rng([1, number])
-        source, target = (random.integers(4, self.vocabulary, lengths[number]) for lengths in self.sides)
-        return source, target
+    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ids are drawn at each call. They depend only on the number of the pair and the side."""
+        second, lengths = side == "target", self.lengths(side)[numbers]
+        drawn = (
+            np.random.default_rng([1, number, second]).integers(4, self.vocabulary, length)
+            for number, length in zip(numbers, lengths)
+        )
+        return np.concatenate([*drawn]), lengths
 
 
 class Repeated:
@@ -41,5 +44,5 @@ class Repeated:
     def lengths(self, side: str) -> np.ndarray:
         return np.resize(self.corpus.lengths(side), self.pairs)
 
-    def pair(self, number: int) -> tuple[Ids, Ids]:
-        return self.corpus.pair(number % len(self.corpus))
+    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.corpus.sentences(side, numbers % len(self.corpus))

@@ -47,8 +47,9 @@ class EncodedPairs:
     def lengths(self, side: str) -> np.ndarray:
         return np.array([len(ids) for ids in getattr(self, f"{side}s")])
 
-    def pair(self, number: int) -> tuple[list[int], list[int]]:
-        return self.sources[number], self.targets[number]
+    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ids = [getattr(self, f"{side}s")[number] for number in numbers]
+        return np.array([piece for each in ids for piece in each], np.int64), np.array([len(each) for each in ids])
 
 
 def perplexity(translator: Translator, source: list[str], target: list[str]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from transformer.layout import padded
 
 
 class Pairs:
-    """Pairs of pieces in memory, with the `lengths` method of a binarised set."""
+    """Pairs of pieces in memory, with the methods of a binarised set."""
 
     def __init__(self, number=500, longest=30, seed=0):
         random = np.random.default_rng(seed)
@@ -26,6 +26,10 @@ class Pairs:
 
     def pair(self, number):
         return self.sides[0][number], self.sides[1][number]
+
+    def sentences(self, side, numbers):
+        chosen = [self.sides[side == "target"][number] for number in numbers]
+        return np.concatenate(chosen), np.array([len(ids) for ids in chosen])
 
 
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])

@@ -25,7 +25,6 @@ from benchmarks.profile import host_waits
 from benchmarks.workload import Repeated
 from tests import pages
 from tests.imports import ROOT
-from transformer import loss
 from transformer.binarised import open_binarised
 from transformer.config.reading import UserError
 from transformer.device import device_of, precision_of
@@ -148,9 +147,10 @@ def test_a_repeated_corpus_has_its_pairs_again(data):
     pairs = open_binarised(data, "train")
     repeated = Repeated(pairs, 1000)
     assert len(repeated) == 1000 == len(repeated.lengths("target"))
-    for number in (7, 307, 907):
-        source, target = repeated.pair(number)
-        assert source.tolist() == pairs.pair(7)[0].tolist() and len(target) == repeated.lengths("target")[number]
+    for side, ids in zip(("source", "target"), pairs.pair(7)):
+        found, lengths = repeated.sentences(side, np.array([7, 307, 907]))
+        assert found.tolist() == ids.tolist() * 3 and lengths.tolist() == [len(ids)] * 3
+        assert (repeated.lengths(side)[[7, 307, 907]] == lengths).all()
 
 
 @pytest.mark.slow
@@ -174,34 +174,30 @@ def test_a_wait_of_the_host_is_seen():
     assert host_waits(lambda: [torch.ones(3).sum().item() for _ in range(2)], CPU) == 2 * ["aten::_local_scalar_dense"]
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_both_ways_to_subtract_the_target_are_equal(smoothing):
-    log_probs, labels = torch.randn(5, 30).log_softmax(-1), torch.tensor([0, 3, 3, 29, 7])
-    expected = loss.softmax_minus_target(log_probs.clone(), labels, smoothing)
-    torch.testing.assert_close(choices.by_where(log_probs, labels, smoothing), expected)
-
-
 @pytest.mark.slow
-def test_a_failure_leaves_the_other_checks_and_comparisons(data, tmp_path, monkeypatch):
+def test_a_failure_leaves_the_other_checks_and_the_comparison(data, tmp_path, monkeypatch):
     def broken(bench: Bench) -> str:
         raise RuntimeError("no kernel\nfound")
 
     monkeypatch.setattr(checks, "CHECKS", {"broken": broken, "whole": lambda bench: "0 waits"})
-    monkeypatch.setitem(choices.TARGETS, "where", lambda *_: 1 / 0)
     status, made = run("check", data, tmp_path)
-    assert status == 1
-    assert made["failures"] == [
-        "broken: RuntimeError: no kernel",
-        "compare_losses: ZeroDivisionError: division by zero",
-    ]
-    checked, losses, batches = made["tables"]
+    assert status == 1 and made["failures"] == ["broken: RuntimeError: no kernel"]
+    checked, batches = made["tables"]
     assert row(checked, "broken")["result"] == "fails" and row(checked, "whole")["figures"] == "0 waits"
     assert [cells[:2] for cells in batches["rows"]] == [
         [batching, order] for batching in ("by_length", "mixed") for order in ("as in training", "cudnn first")
     ]
     shapes = [int(cells[3]) for cells in batches["rows"]]
     assert shapes[0] >= shapes[2] == 1, "mixed batches have one shape, in self-attention as in cross-attention"
-    assert [cells[0] for cells in losses["rows"]] == ["scatter_add_"]
+
+
+def test_a_comparison_that_fails_leaves_the_checks(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "CHECKS", {"whole": lambda bench: "0 waits"})
+    monkeypatch.setitem(choices.ATTENTION, "as in training", lambda device: 1 / 0)
+    status, made = run("check", data, tmp_path)
+    assert status == 1
+    assert made["failures"] == ["comparison of batches and attention: ZeroDivisionError: division by zero"]
+    assert row(made["tables"][0], "whole")["figures"] == "0 waits"
 
 
 @pytest.mark.slow

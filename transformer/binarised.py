@@ -42,6 +42,14 @@ class BinarisedSet:
         """The number of ids in each line of "source" or "target", [P] int64."""
         return np.diff(self.source_offsets if side == "source" else self.target_offsets)
 
+    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of the lines `numbers` of a side, one line after the other, and the number of ids in each line."""
+        source = side == "source"
+        ids, offsets = (self.source_ids, self.source_offsets) if source else (self.target_ids, self.target_offsets)
+        starts, lengths = offsets[numbers], offsets[numbers + 1] - offsets[numbers]
+        begins = np.cumsum(lengths) - lengths  # in the result
+        return ids[np.repeat(starts - begins, lengths) + np.arange(lengths.sum())], lengths
+
     def pair(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The source ids and the target ids of a pair."""
         source, target = self.source_offsets, self.target_offsets

@@ -35,11 +35,15 @@ def compiles(device_type: str) -> bool:
     return device_type == "cuda" and hindrance() is None
 
 
-def specialise_floats() -> None:
-    """Make floats, such as a dropout rate, constants of the programs that torch.compile makes from now on.
+def configure() -> None:
+    """Set the options of torch.compile for the programs that it makes from now on.
 
-    By default, floats are inputs of the compiled programs, and the host computes with these inputs at every call.
+    Floats, such as a dropout rate, become constants. By default, they are inputs of the compiled programs, and the host
+    computes with these inputs at every call. Sizes that are equal in the first batch may differ later. By default, a layer
+    would then be compiled again.
     """
     import torch._dynamo  # takes a second, and a process that compiles nothing does not need it
+    import torch.fx.experimental._config
 
     torch._dynamo.config.specialize_float = True
+    torch.fx.experimental._config.use_duck_shape = False

@@ -81,7 +81,8 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 
     Exception: with bfloat16, loss.py adds the parts of the output embedding's gradient in bfloat16.
 
-    On a CPU it does not cache cast weights, because the threads that share a batch would also share the cache.
+    Cast weights are not cached. The threads that share a batch on a CPU would also share the cache, and a CUDA graph must
+    not use tensors that were made outside of it. In a training step, each weight is cast once.
     """
-    cached, enabled = device.type == "cuda", precision == "bfloat16"
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled, cache_enabled=cached)
+    enabled = precision == "bfloat16"
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled, cache_enabled=False)

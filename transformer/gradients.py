@@ -10,6 +10,7 @@ from transformer import dropout
 from transformer.attention import kernels
 from transformer.config.training import TrainingConfig
 from transformer.device import at_once, autocast
+from transformer.graphs import Graphs
 from transformer.layout import Batch
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
@@ -22,15 +23,26 @@ class Gradients:
     a fixed order, and each share has its own random numbers, so the result does not depend on which thread is faster.
     """
 
-    def __init__(self, model: Transformer, config: TrainingConfig, device: torch.device, precision: str) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        config: TrainingConfig,
+        device: torch.device,
+        precision: str,
+        graphs: Graphs | None = None,
+    ) -> None:
         self.model, self.config, self.device, self.precision = model, config, device, precision
+        self.graphs = graphs
         number = at_once(device, config.threads)
         self.generators = [torch.Generator() for _ in range(number)]
         self.pool = ThreadPoolExecutor(number, "share", torch.set_num_threads, (config.threads // number,))
 
     def seed(self, step: int, rank: int) -> None:
         """Seed the random numbers for one step of one worker, so that no state of a generator has to be saved."""
-        torch.manual_seed(seed_of(self.config.seed, step, rank))
+        seed = seed_of(self.config.seed, step, rank)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes a millisecond for backends that are not used
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         for share, generator in enumerate(self.generators):
             generator.manual_seed(seed_of(self.config.seed, step, rank, share))
 
@@ -61,8 +73,9 @@ class Gradients:
         self.pool.shutdown()
 
     def loss(self, part: Batch) -> Tensor:
+        hidden = self.graphs.hidden if self.graphs else None
         with kernels(self.device), autocast(self.device, self.precision):
-            return batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop)
+            return batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop, hidden)
 
 
 def seed_of(*numbers: int) -> int:

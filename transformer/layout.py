@@ -37,15 +37,13 @@ STEP = 16  # the width of packed rows is rounded up to a multiple of this
 COLUMNS = 8  # the width of `rounded` rows is rounded up to a multiple of this
 
 
-Ids = Sequence[int] | np.ndarray
-
-
 class Pairs(Protocol):
     """Sentence pairs as ids, without BOS and EOS."""
 
     def __len__(self) -> int: ...
     def lengths(self, side: str) -> np.ndarray: ...
-    def pair(self, number: int) -> tuple[Ids, Ids]: ...
+    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of the sentences `numbers` of a side, one sentence after the other, and the length of each."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +134,13 @@ def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
 
 
 def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
-    """The pairs `numbers` in their order, as many in each row as fit. Both sides of a pair are in the same row."""
+    """The pairs `numbers` in their order, as many in each row as fit. Both sides of a pair are in the same row.
+
+    The last rows may be empty.
+    """
     source, target = sentences(pairs, numbers)
     row_P = packed_rows(source.length_P + 1, target.length_P + 1)
-    return batch_of(source, target, row_P, numbered=True, multiple=STEP)
+    return batch_of(source, target, row_P, numbered=True, multiple=STEP, least=(packed_height(row_P), 0))
 
 
 def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
@@ -160,8 +161,9 @@ class Sentences:
     length_P: np.ndarray
 
     @classmethod
-    def of(cls, side: Sequence[Ids]) -> "Sentences":
-        return cls(np.concatenate(side).astype(np.int64), np.array([len(ids) for ids in side]))
+    def of(cls, pairs: Pairs, side: str, numbers: np.ndarray) -> "Sentences":
+        ids_M, length_P = pairs.sentences(side, numbers)
+        return cls(ids_M.astype(np.int64), length_P)
 
     def with_bos(self) -> np.ndarray:
         return np.insert(self.ids_M, np.cumsum(self.length_P) - self.length_P, BOS)
@@ -172,8 +174,7 @@ class Sentences:
 
 def sentences(pairs: Pairs, numbers: np.ndarray) -> tuple[Sentences, Sentences]:
     """Source and target of the pairs `numbers`."""
-    sources, targets = zip(*(pairs.pair(int(number)) for number in numbers))
-    return Sentences.of(sources), Sentences.of(targets)
+    return Sentences.of(pairs, "source", numbers), Sentences.of(pairs, "target", numbers)
 
 
 def batch_of(
@@ -239,9 +240,14 @@ def packed_rows(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
     choices = []
     for width in [width for width in WIDTHS if width >= longest] or [longest]:
         row_P = rows_of(split(source_P, target_P, width))
-        shapes = [Places.of(row_P, length_P, STEP).shape for length_P in (source_P, target_P)]
-        choices.append((sum(rows * positions for rows, positions in shapes), row_P))
+        width_of_both = sum(Places.of(row_P, length_P, STEP).shape[1] for length_P in (source_P, target_P))
+        choices.append((packed_height(row_P) * width_of_both, row_P))
     return min(choices, key=lambda choice: choice[0])[1]
+
+
+def packed_height(row_P: np.ndarray) -> int:
+    """The number of rows of a packed table, given the row of each pair. Fewer shapes need fewer CUDA graphs (graphs.py)."""
+    return coarse(int(row_P[-1]) + 1, 16)
 
 
 def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
@@ -249,11 +255,15 @@ def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
 
     Returns the first pair of each part, followed by the number of pairs.
     """
-    ends = [np.concatenate([[0], np.cumsum(side)]) for side in (source, target)]
-    starts = [0]
-    while starts[-1] < len(source):
-        reach = min(int(end.searchsorted(end[starts[-1]] + tokens, "right")) - 1 for end in ends)
-        starts.append(max(reach, starts[-1] + 1))
+    sources, targets = (np.concatenate([[0], np.cumsum(side)]) for side in (source, target))
+    starts, start = [0], 0
+    while start < len(source):
+        reach = (
+            sources.searchsorted(sources[start] + tokens, "right"),
+            targets.searchsorted(targets[start] + tokens, "right"),
+        )
+        start = max(int(min(reach)) - 1, start + 1)
+        starts.append(start)
     return np.array(starts)
 
 
@@ -266,9 +276,12 @@ def rounded_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def coarse(number: int) -> int:
-    """The number rounded up, by less than 1/8, to one of eight sizes between two powers of two. Up to 16 it is the same."""
-    return rounded_up(number, 1 << max(0, (number // 8).bit_length() - 1))
+def coarse(number: int, sizes: int = 8) -> int:
+    """The number rounded up to one of `sizes` numbers between two powers of two, so by less than 1 / `sizes`.
+
+    `sizes` is a power of two. Up to twice `sizes`, the number stays the same.
+    """
+    return rounded_up(number, 1 << max(0, (number // sizes).bit_length() - 1))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, additive_mask, position_mask, sentence_mask
-from transformer.compilation import specialise_floats
+from transformer.compilation import configure
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
@@ -101,7 +101,7 @@ class Transformer(nn.Module):
 
         All layers of a kind share one program, so this takes a sixth of the time of compiling the whole model.
         """
-        specialise_floats()
+        configure()
         for layer in [*self.encoder, *self.decoder]:
             layer.compile(dynamic=True, backend=backend)
 

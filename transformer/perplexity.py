@@ -1,6 +1,6 @@
 """The loss of a model on batches of pairs. Without smoothing, exp of its mean is the perplexity of Table 3."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -8,16 +8,24 @@ from torch import Tensor
 
 from transformer.attention import kernels
 from transformer.data import in_order
-from transformer.layout import Batch, Pairs, layout_for
+from transformer.layout import Batch, Pairs, Rows, layout_for
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 
+Hidden = Callable[[Rows, Rows], Tensor]
 
-def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Tensor:
-    """The loss summed over a batch's target tokens. `r_drop` above 0 is alpha of R-Drop (see `cross_entropy`)."""
+
+def batch_loss(
+    model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0, hidden: Hidden | None = None
+) -> Tensor:
+    """The loss summed over a batch's target tokens. `r_drop` above 0 is alpha of R-Drop (see `cross_entropy`).
+
+    `hidden` replaces `model.hidden`.
+    """
     if r_drop:
         batch = batch.twice()
-    hidden_ND = model.hidden(batch.source, batch.target).flatten(0, 1).index_select(0, batch.real_N)
+    hidden_BTD = (hidden or model.hidden)(batch.source, batch.target)
+    hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, batch.real_N)
     return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop)
 
 

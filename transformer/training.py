@@ -16,6 +16,7 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.gradients import Gradients
+from transformer.graphs import Graphs
 from transformer.layout import Batch, Pairs, layout_for
 from transformer.memory import enough_memory
 from transformer.model import Transformer
@@ -69,7 +70,9 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
-        self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision)
+        # Between processes, gradients are summed by hooks on the parameters, which a graph does not call.
+        graphs = Graphs.on_gpu(self.state.model, self.warn) if self.workers.number == 1 else None
+        self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision, graphs)
         self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)
         self.coming = Prefetch(self.prepare, AHEAD)
 

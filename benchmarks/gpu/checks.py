@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.gpu.bench import Bench, Outcome, programs
-from benchmarks.gpu.choices import compare_batches, compare_losses
+from benchmarks.gpu.choices import compare_batches
 from benchmarks.profile import host_waits
 from transformer.attention import kernels
 from transformer.config.model import ModelConfig
@@ -25,6 +25,8 @@ from transformer.config.training import TrainingConfig
 from transformer.data import in_order
 from transformer.decoding import translate
 from transformer.device import autocast
+from transformer.gradients import Gradients
+from transformer.graphs import CudaCapture, Graphs
 from transformer.layout import Batch, packed, padded, tabled
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
@@ -60,7 +62,11 @@ def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
     with kernels(device), autocast(device, precision):
         loss = batch_loss(model, batch, SMOOTHING)
     loss.backward()
-    return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+    return loss.item(), gradients_of(model)
+
+
+def gradients_of(model: Transformer) -> Tensor:
+    return torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
 
 
 def compared(ours: Measured, theirs: Measured, precision: str) -> str:
@@ -113,6 +119,32 @@ def compiled_equals_eager(bench: Bench) -> str:
     if bench.device.type == "cpu":
         cases = [cases[0], cases[3]]
     return "; ".join(compared(measured(compiled, batch, of), measured(eager, batch, of), of) for of, batch in cases)
+
+
+def graphs_equal_separate_launches(bench: Bench) -> str:
+    """The gradients of passes that are replayed from CUDA graphs equal those without graphs, with the same dropout.
+
+    The batches have equal shapes and different pairs. A CPU has no graphs; there the passes are computed again.
+    """
+    pairs, config = bench.pairs("dev"), bench.training(bench.scale.base)
+    first = next(iter(in_order(pairs, config.batch_tokens)))
+    halves = first[: len(first) // 2], first[len(first) // 2 : 2 * (len(first) // 2)]
+    width = int(max(pairs.lengths(side)[first].max() for side in ("source", "target"))) + 1
+    batches = [tabled(pairs, half, len(half), width) for half in (*halves, *halves)]
+    model = bench.network(replace(checked(bench), dropout=0.1))
+    if bench.device.type == "cuda":
+        bench.compile(model)
+    capture = CudaCapture() if bench.device.type == "cuda" else torch.enable_grad()
+    warnings, found = list[str](), list[Measured]()
+    for graphs in (None, Graphs(model, capture, warnings.append)):
+        with closing(Gradients(model, config, bench.device, "bfloat16", graphs)) as own:
+            for step, batch in enumerate(batches):
+                model.zero_grad()
+                own.seed(step, 0)
+                loss = own.add(batch, len(batch.labels_N)).item()
+                found.append((loss, gradients_of(model)))
+    assert not warnings, warnings[0]
+    return "; ".join(compared(ours, theirs, "bfloat16") for ours, theirs in zip(found[4:], found))
 
 
 def resumed_equals_uninterrupted(bench: Bench) -> str:
@@ -204,6 +236,7 @@ CHECKS: dict[str, Callable[[Bench], str]] = {
         loss_equals_that_of_torch,
         packed_equals_padded,
         compiled_equals_eager,
+        graphs_equal_separate_launches,
         no_host_wait_in_a_step,
         few_compilations,
         decoding_equals_that_of_the_cpu,
@@ -221,11 +254,10 @@ def run(bench: Bench, outcome: Outcome) -> None:
         except Exception as error:  # the other checks go on
             result, said = "fails", failed(outcome, name, error)
         rows.append([name, result, said, f"{time.perf_counter() - began:.0f}"])
-    for compare in (compare_losses, compare_batches):
-        try:
-            compare(bench, outcome)
-        except Exception as error:
-            failed(outcome, compare.__name__, error)
+    try:
+        compare_batches(bench, outcome)
+    except Exception as error:
+        failed(outcome, "comparison of batches and attention", error)
 
 
 def failed(outcome: Outcome, name: str, error: Exception) -> str:

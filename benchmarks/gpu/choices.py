@@ -3,22 +3,18 @@
 The batches are those of a real epoch. The layers of the model are not compiled, so that measuring a setting takes seconds.
 `first use` is the first pass over the batches, `again` the second. The difference between the passes is the cost of new
 shapes. `as in training`, without cuDNN's attention, runs first and has this cost for all kernels. `cudnn first` follows on
-the same batches and has it for attention only. The losses are compared on random numbers.
+the same batches and has it for attention only.
 """
 
-import itertools
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from unittest.mock import patch
+from contextlib import AbstractContextManager
 
 import torch
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks.gpu.bench import Bench, Outcome, kernels_of, shapes_of
 from benchmarks.profile import profiled
-from transformer import loss
 from transformer.attention import KERNELS, kernels
 from transformer.device import autocast
 from transformer.layout import Batch, packed
@@ -31,7 +27,6 @@ ATTENTION: dict[str, Callable[[torch.device], AbstractContextManager]] = {
     "cudnn first": lambda device: sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *KERNELS], set_priority=True),
 }
 SECONDS = 20  # after which a pass ends early
-ROUNDS = 5
 PAIRS = 500_000  # of the epoch: mixed batches of all pairs of WMT14 take half a minute to compose
 
 
@@ -86,59 +81,3 @@ def compare_batches(bench: Bench, outcome: Outcome) -> None:
             share = tokens * done / len(chosen)
             cells = [batching, order, str(done), str(len(shapes)), f"{share / first:,.0f}", f"{share / again:,.0f}"]
             rows.append([*cells, f"{1000 * (first - again) / len(shapes):.1f}", ", ".join(kernels_of(calls))])
-
-
-def by_where(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
-    """`loss.softmax_minus_target` without `scatter_add_`, which needs the float32 gradient in memory."""
-    gradient_NV = log_probs_NV.exp() - smoothing / log_probs_NV.shape[1]
-    columns_V = torch.arange(log_probs_NV.shape[1], device=labels_N.device)
-    return torch.where(columns_V == labels_N[:, None], gradient_NV + (smoothing - 1), gradient_NV)
-
-
-TARGETS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
-    "scatter_add_": loss.softmax_minus_target,
-    "where": by_where,
-}
-
-
-def loss_of(bench: Bench, target: str) -> Callable[[], tuple[Tensor, ...]]:
-    """A function that computes loss and gradients on random data of base's sizes, with `TARGETS[target]`."""
-    torch.manual_seed(1)
-    config = bench.training(bench.scale.base)
-    width, tokens = bench.model(bench.scale.base).d_model, config.batch_tokens
-    hidden_ND = torch.randn(tokens, width, device=bench.device).requires_grad_()
-    embedding_VD = (torch.randn(bench.vocabulary, width, device=bench.device) / width**0.5).requires_grad_()
-    labels_N = torch.randint(bench.vocabulary, (tokens,), device=bench.device)
-
-    def computed() -> tuple[Tensor, ...]:
-        with ExitStack() as stack:
-            stack.enter_context(patch.object(loss, "softmax_minus_target", TARGETS[target]))
-            stack.enter_context(autocast(bench.device, "bfloat16"))
-            lost = loss.cross_entropy(hidden_ND, embedding_VD, labels_N, config.label_smoothing)
-            return lost.detach(), *torch.autograd.grad(lost, (hidden_ND, embedding_VD))
-
-    return computed
-
-
-def compare_losses(bench: Bench, outcome: Outcome) -> None:
-    """Compare subtracting the target by `scatter_add_` and by `where`. The kernels are compiled as in training."""
-    rows, results = outcome.table("the gradient subtracts the target by", "ms", "peak memory, MiB"), []
-    for target in TARGETS:
-        computed = loss_of(bench, target)
-        loss.of_logits.cache_clear()
-        results.append([each.cpu() for each in computed()])  # on the device they would add to the second peak
-        if bench.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        bench.synchronise()
-        began = time.perf_counter()
-        for _ in range(ROUNDS):
-            computed()
-        bench.synchronise()
-        milliseconds = 1000 * (time.perf_counter() - began) / ROUNDS
-        memory = f"{torch.cuda.max_memory_allocated() / 2**20:,.0f}" if bench.device.type == "cuda" else "–"
-        rows.append([target, f"{milliseconds:.2f}", memory])
-    loss.of_logits.cache_clear()
-    for one, other in itertools.pairwise(results):
-        for mine, theirs in zip(one, other):
-            if (mine - theirs).norm() > 1e-2 * mine.norm():
-                outcome.failures.append("the two ways to subtract the target give different gradients")

@@ -19,6 +19,7 @@ from benchmarks.profile import group_of, host_waits, profiled
 from transformer.accumulation import Parts
 from transformer.data import Prefetch
 from transformer.flops import Lengths, forward_flops, training_flops
+from transformer.graphs import Graphs
 from transformer.training import Trainer
 
 GOALS = {"train": 1_800_000, "big": 700_000}  # real tokens/s on an H200
@@ -90,20 +91,26 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
         start = time.perf_counter() - began
         with closing(trainer):
             cold = taken(bench, trainer, coming, bench.scale.steps, SECONDS)
-            report_cold(bench, outcome, part, start, cold, coming)
+            report_cold(bench, outcome, part, start, cold, coming, trainer.own_gradients.graphs)
             warm = taken(bench, trainer, coming, cold.steps, SECONDS)
             report_warm(bench, outcome, cold, warm, start)
             look_inside(bench, outcome, trainer, warm)
 
 
-def report_cold(bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch) -> None:
-    columns = ("pass", "batching", "steps", "real tokens/s", "goal", "TFLOP/s", "shapes", "programs")
+def report_cold(
+    bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch, graphs: Graphs | None
+) -> None:
+    if graphs and not graphs.used:
+        outcome.failures.append("the training went on without CUDA graphs")
+    captured = len(graphs.graphs) if graphs else 0
+    columns = ("pass", "batching", "steps", "real tokens/s", "goal", "TFLOP/s", "shapes", "programs", "shapes with graphs")
     speed = cold.tokens / (start + cold.seconds)
     cells = [f"{cold.steps:,}", f"{speed:,.0f}", f"{GOALS[part]:,}", f"{cold.tflops:.0f}", str(len(coming.shapes))]
     rows = outcome.table(*columns)
-    rows.append(["from a cold start", bench.batching, *cells, str(cold.programs)])
-    rows.append(["warm", bench.batching, *["–"] * 2, f"{GOALS[part]:,}", *["–"] * 3])
+    rows.append(["from a cold start", bench.batching, *cells, str(cold.programs), str(captured)])
+    rows.append(["warm", bench.batching, *["–"] * 2, f"{GOALS[part]:,}", *["–"] * 4])
     outcome.figures |= {"start_seconds": start, "cold": vars(cold), "attention_shapes": len(coming.shapes)}
+    outcome.figures["shapes_with_graphs"] = captured
 
 
 def report_warm(bench: Bench, outcome: Outcome, cold: Pass, warm: Pass, start: float) -> None:

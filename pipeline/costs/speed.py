@@ -17,6 +17,7 @@ from pipeline.costs.measuring import kept_bytes
 from transformer.binarised import BinarisedSet
 from transformer.device import precision_of
 from transformer.gradients import Gradients
+from transformer.graphs import Graphs
 from transformer.layout import Batch, layout_for
 from transformer.model import Transformer
 from transformer.optimisation import adam
@@ -123,7 +124,8 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     The longer side of the batch has `micro_batch_tokens` tokens, or fewer if they would take more than `seconds` / 4.
     """
     model = Transformer(training.model, training.corpus.vocabulary).to(device).train()
-    gradients = Gradients(model, training.config, device, precision_of(training.config.precision, device))
+    precision = precision_of(training.config.precision, device)
+    gradients = Gradients(model, training.config, device, precision, Graphs.on_gpu(model))
     optimiser = adam(model.parameters(), training.config)
 
     def timed(work, *arguments) -> float:

@@ -1,0 +1,98 @@
+"""The graphs of the forward and backward passes. A CPU has no graphs: here a captured function is called again instead."""
+
+import numpy as np
+import pytest
+import torch
+from test_data import Pairs
+from test_model import VARIATIONS, build
+
+from transformer.gradients import Gradients
+from transformer.graphs import Graphs
+from transformer.layout import tabled
+
+CPU = torch.device("cpu")
+
+
+def again(function):
+    """Stands for the capture of a function: the result calls the function, as it was called outside of autograd."""
+    return torch.enable_grad()(function)
+
+
+def table(first: int, rows: int = 6):
+    """A batch of ten pairs. Tables with the same number of rows have the same shape."""
+    return tabled(Pairs(60, 12), np.arange(first, first + 10), rows, 32)
+
+
+def gradients(model, config, capture=None):
+    warnings: list[str] = []
+    graphs = Graphs(model, capture, warnings.append) if capture else None
+    return Gradients(model, config, CPU, "float32", graphs), warnings
+
+
+def stepped(model, own, steps):
+    """The losses and the gradients of steps. Each step is a list of batches, whose gradients are added."""
+    found = []
+    for number, batches in enumerate(steps):
+        own.seed(number, 0)
+        for parameter in model.parameters():
+            parameter.grad = None  # as the optimiser does after a step
+        losses = [own.add(batch, 100).item() for batch in batches]
+        found.append((losses, [parameter.grad.clone() for parameter in model.parameters()]))
+    return found
+
+
+STEPS = [[table(0)], [table(10)], [table(20), table(30)], [table(0), table(0, 7)], [table(10, 7), table(40)]]
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 1.0])
+@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+def test_losses_and_gradients_are_those_without_graphs(settings, training_settings, variation, r_drop):
+    """Shapes with and without a graph take turns within a step, and the random numbers of dropout are the same."""
+    model = build(settings(**{"dropout": 0.1, **variation}), 90).train()
+    config = training_settings(threads=1, r_drop=r_drop)
+    (plain, _), (graphed, warnings) = gradients(model, config), gradients(model, config, again)
+    expected, found = stepped(model, plain, STEPS), stepped(model, graphed, STEPS)
+    assert len(graphed.graphs.graphs) == 2 and not warnings
+    for (losses, grads), (other_losses, other_grads) in zip(expected, found):
+        assert losses == pytest.approx(other_losses, rel=1e-6)
+        torch.testing.assert_close(other_grads, grads)
+
+
+def test_a_shape_gets_a_graph_when_it_occurs_again(settings, training_settings):
+    model, captured = build(settings(), 90).train(), []
+
+    def counting(function):
+        captured.append(function)
+        return again(function)
+
+    own, _ = gradients(model, training_settings(threads=1), counting)
+    counts = []
+    for batches in ([table(0)], [table(0, 7)], [table(10)], [table(20)], [table(30, 7)]):
+        stepped(model, own, [batches])
+        counts.append(len(captured))
+    assert counts == [0, 0, 2, 2, 4], "one graph of the forward and one of the backward pass for each shape"
+
+
+def fails(function):
+    raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+
+def forgets(function):
+    """The graph of a function that was not captured."""
+    return lambda: None
+
+
+@pytest.mark.parametrize(
+    "capture, reason", [(fails, "operation not permitted when stream is capturing"), (forgets, "results differ")]
+)
+def test_a_training_goes_on_without_graphs_that_fail_or_differ(settings, training_settings, capture, reason):
+    model = build(settings(dropout=0.1), 90).train()
+    config = training_settings(threads=1)
+    (plain, _), (graphed, warnings) = gradients(model, config), gradients(model, config, capture)
+    expected, found = stepped(model, plain, STEPS), stepped(model, graphed, STEPS)
+    (line,) = warnings
+    assert line.startswith("training goes on without CUDA graphs: ") and reason in line and "\n" not in line
+    assert not graphed.graphs.graphs
+    for (losses, grads), (other_losses, other_grads) in zip(expected, found):
+        assert losses == pytest.approx(other_losses, rel=1e-6)
+        torch.testing.assert_close(other_grads, grads)

@@ -1,0 +1,182 @@
+"""CUDA graphs of the model's forward and backward passes.
+
+A step of base launches about a thousand kernels. On a fast GPU, the launches take longer than the kernels. A graph launches
+all kernels of a pass at once. Its shapes and addresses are fixed, so each shape of a batch has its own graphs, which read
+and write buffers of their own. The loss is not part of a graph, because the number of target tokens varies.
+
+Shapes: B rows, T positions of the target in a row, D d_model.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from transformer.layout import Rows
+from transformer.model import Transformer
+
+MOST = 256  # shapes with graphs; batches of other shapes are computed without graphs
+NEAR = 1e-2  # the largest accepted difference to the passes without a graph, relative to their norm
+
+Capture = Callable[[Callable[[], None]], Callable[[], None]]
+
+
+class CudaCapture:
+    """Captures the kernels that a function launches. Returns a function that launches them again.
+
+    All graphs share one pool of memory, so the memory of one graph is overwritten by the next one.
+    """
+
+    def __init__(self) -> None:
+        self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+
+    def __call__(self, function: Callable[[], None]) -> Callable[[], None]:
+        graph = torch.cuda.CUDAGraph()
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
+            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+            try:
+                function()
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self.stream)
+        return graph.replay
+
+
+class Graphs:
+    """`hidden` of a model in training. Uses graphs for each shape of a batch from its second occurrence on.
+
+    The first occurrence compiles and loads the kernels, which is not possible during a capture. The first graphs are
+    compared with the passes without a graph. If they differ, or if a capture fails, no graphs are used any more, and `warn`
+    is called with a line of text.
+    """
+
+    def __init__(self, model: Transformer, capture: Capture, warn: Callable[[str], None]) -> None:
+        self.model, self.capture, self.warn = model, capture, warn
+        self.parameters = list(model.parameters())
+        self.sums: list[Tensor] = []  # the gradients, to which the graphs add
+        self.buffers = [torch.empty(0, device=model.embedding.device) for _ in range(2)]
+        self.graphs: dict[tuple[torch.Size, torch.Size], Passes] = {}
+        self.seen = Counter[tuple[torch.Size, torch.Size]]()
+        self.used = True
+
+    @classmethod
+    def on_gpu(cls, model: Transformer, warn: Callable[[str], None] = warnings.warn) -> "Graphs | None":
+        """The graphs of a model on a GPU; None for a model on a CPU."""
+        return cls(model, CudaCapture(), warn) if model.embedding.is_cuda else None
+
+    def hidden(self, source: Rows, target: Rows) -> Tensor:
+        """The decoder's output, [B, T, D]."""
+        shape = source.ids_BS.shape, target.ids_BS.shape
+        self.seen[shape] += 1
+        if self.used and shape not in self.graphs and self.seen[shape] > 1 and len(self.graphs) < MOST:
+            self.add(shape, source, target)
+        if self.used and shape in self.graphs:
+            return Replayed.apply(self.model.embedding, self.graphs[shape], source, target)
+        return self.model.hidden(source, target)
+
+    def add(self, shape: tuple[torch.Size, torch.Size], source: Rows, target: Rows) -> None:
+        try:
+            passes = Passes(self, source, target)
+            if not self.graphs:
+                passes.check()
+            self.graphs[shape] = passes
+        except (RuntimeError, ArithmeticError) as error:
+            self.used = False
+            self.graphs.clear()
+            self.warn(f"training goes on without CUDA graphs: {str(error).splitlines()[0]}")
+
+    def room(self, *shape: int) -> list[Tensor]:
+        """Buffers of this shape for a decoder's output and its gradient, which the graphs of all shapes share."""
+        size = torch.Size(shape).numel()
+        if size > self.buffers[0].numel():
+            self.buffers = [buffer.new_empty(size) for buffer in self.buffers]
+        return [buffer[:size].view(shape) for buffer in self.buffers]
+
+    def share_gradients(self) -> None:
+        """Make `sums` the gradients of the parameters. A gradient that a parameter already has is kept."""
+        if not self.sums:
+            self.sums = [torch.zeros_like(parameter) for parameter in self.parameters]
+        if all(parameter.grad is total for parameter, total in zip(self.parameters, self.sums)):
+            return
+        torch._foreach_zero_(self.sums)
+        for parameter, total in zip(self.parameters, self.sums):
+            if parameter.grad is not None:
+                total.add_(parameter.grad)
+            parameter.grad = total
+
+
+class Passes:
+    """The graphs of the forward and the backward pass for batches of one shape."""
+
+    def __init__(self, graphs: Graphs, source: Rows, target: Rows) -> None:
+        self.graphs, model, parameters = graphs, graphs.model, graphs.parameters
+        self.source, self.target = source.map(torch.clone), target.map(torch.clone)
+        self.hidden, self.gradient = graphs.room(*target.ids_BS.shape, model.config.d_model)
+        graphs.share_gradients()
+        output: list[Tensor] = []
+
+        def forward() -> None:
+            output[:] = [model.hidden(self.source, self.target)]
+            self.hidden.copy_(output[0].detach())
+
+        def backward() -> None:
+            # Unlike `Tensor.backward`, this does not use the nodes that add to `grad`, which belong to another stream.
+            found = torch.autograd.grad(output.pop(), parameters, self.gradient)
+            torch._foreach_add_(graphs.sums, found)
+
+        self.forward, self.backward = graphs.capture(forward), graphs.capture(backward)
+
+    def load(self, source: Rows, target: Rows) -> None:
+        """Copy a batch into the buffers of the graphs."""
+        for own, given in ((self.source, source), (self.target, target)):
+            for name, tensor in vars(own).items():
+                if tensor is not None:
+                    tensor.copy_(getattr(given, name))
+
+    def check(self) -> None:
+        """Raises ArithmeticError if output or gradients differ from those without a graph, for the same random numbers.
+
+        Leaves the gradients of the parameters as they are.
+        """
+        graphs = self.graphs
+        devices = [self.hidden.device] if self.hidden.device.type == "cuda" else []
+        kept = [total.clone() for total in graphs.sums]
+        with torch.random.fork_rng(devices):
+            output = graphs.model.hidden(self.source, self.target)
+        self.gradient.copy_(output.detach())
+        expected = [output.detach(), *torch.autograd.grad(output, graphs.parameters, self.gradient)]
+        torch._foreach_zero_(graphs.sums)
+        with torch.random.fork_rng(devices):
+            self.forward()
+            self.backward()
+        differences, norms = (
+            torch.stack(torch._foreach_norm(each)).norm()
+            for each in (torch._foreach_sub([self.hidden, *graphs.sums], expected), expected)
+        )
+        torch._foreach_copy_(graphs.sums, kept)
+        if not float(differences) <= NEAR * float(norms):
+            raise ArithmeticError("their results differ from those without graphs")
+
+
+class Replayed(torch.autograd.Function):
+    """Replays the graphs of a shape. The backward pass adds to the gradients of the parameters."""
+
+    @staticmethod
+    def forward(ctx, anchor: Tensor, passes: Passes, source: Rows, target: Rows) -> Tensor:
+        """`anchor` is a parameter, without which torch would not call `backward`."""
+        passes.load(source, target)
+        passes.forward()
+        ctx.passes = passes
+        return passes.hidden.view_as(passes.hidden)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[None, ...]:
+        passes = ctx.passes
+        passes.gradient.copy_(gradient)
+        passes.graphs.share_gradients()
+        passes.backward()
+        return None, None, None, None
