@@ -147,8 +147,8 @@ def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: f
 def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float, scatter: bool) -> Tensor:
     """The gradient of the cross-entropy with respect to the logits, [N, V]; overwrites `log_probs_NV`.
 
-    `scatter` uses `scatter_add_`, which is faster on a CPU. On a GPU, it would need the gradient in float32 in memory, which
-    adds 2.4 GiB to the peak of base's loss. Without it, one compiled kernel writes the final gradient.
+    `scatter` uses `scatter_add_`, which is faster on a CPU. On a GPU, it would need the gradient in float32 in memory: 2.4
+    GiB more at the peak of base's loss. Without it, one compiled kernel writes the final gradient.
     """
     gradient_NV = log_probs_NV.exp_()
     if smoothing:

@@ -70,7 +70,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
-        # Between processes, gradients are summed by hooks on the parameters, which a graph does not call.
+        # Between processes, gradients are summed by hooks on the parameters, which graphs do not call.
         graphs = Graphs.on_gpu(self.state.model, self.warn) if self.workers.number == 1 else None
         self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision, graphs)
         self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)

@@ -17,7 +17,7 @@ from transformer.decoding import batches_by_length, model_in, settings_on, trans
 from transformer.model import Transformer
 
 GOAL = 40_000  # target tokens/s on an H200, in the first row
-SMALLER = (16_384, 4_096)  # batch_tokens of further rows
+OTHERS = (131_072, 16_384, 4_096)  # batch_tokens of further rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def variations(bench: Bench) -> Iterator[DecodingConfig]:
     for precision in ("float32", "bfloat16"):
         if precision != chosen.precision:
             yield bench.decoding(precision=precision, batch_tokens=chosen.batch_tokens)
-    for tokens in SMALLER:
+    for tokens in OTHERS:
         if tokens != chosen.batch_tokens:
             yield bench.decoding(precision=chosen.precision, batch_tokens=tokens)
 
