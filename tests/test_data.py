@@ -143,7 +143,7 @@ def test_mixed_batches_have_pairs_of_all_lengths():
 def test_first_fit_fills_rows_that_no_longer_pair_could_have_used(width):
     """A pair does not fit into an earlier row beside those pairs of the row that are at least as long."""
     source, target = np.random.default_rng(1).integers(1, 13, (2, 200))
-    row_P = first_fit(source, target, width)
+    row_P = first_fit(np.stack([source, target]), np.stack([target, source]), width)[0]  # two pools at a time
     longest = np.maximum(source, target)
     for side in (source, target):
         assert np.bincount(row_P, side).max() <= width

@@ -15,7 +15,8 @@ from transformer.layout import Batch, Layout, Pairs, rounded_up, split, tabled
 
 WIDTH_STEP = 16  # the width of a table is a multiple of this
 USUAL = 0.995  # the fraction of the pairs that fit into tables of the usual width
-POOL = 1000  # pairs that first_fit places at a time; a larger pool takes longer and fills the rows no better
+POOL = 1000  # pairs that are put into rows together; a larger pool takes longer and fills the rows no better
+POOLS = 300  # pools that first_fit fills at a time
 
 Item = TypeVar("Item")
 
@@ -185,24 +186,35 @@ class MixedBatches(Batches):
 
 def filled(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray:
     """The row of each pair: `first_fit` of `POOL` pairs at a time."""
-    row_P, rows = np.empty(len(source_P), np.int64), 0
-    for start in range(0, len(source_P), POOL):
-        pool = slice(start, start + POOL)
-        row_P[pool] = rows + first_fit(source_P[pool], target_P[pool], width)
-        rows = row_P[pool].max() + 1
+    row_P, rows, start = np.empty(len(source_P), np.int64), 0, 0
+    while start < len(source_P):
+        left = len(source_P) - start
+        size = min(left, POOL)
+        count = min(left // size, POOLS)
+        pools = slice(start, start + count * size)
+        row_QP = first_fit(source_P[pools].reshape(count, size), target_P[pools].reshape(count, size), width)
+        rows_Q = row_QP.max(1) + 1
+        row_P[pools] = (row_QP + (rows + np.cumsum(rows_Q) - rows_Q)[:, None]).flatten()
+        rows, start = rows + rows_Q.sum(), pools.stop
     return row_P
 
 
-def first_fit(source_P: np.ndarray, target_P: np.ndarray, width: int) -> np.ndarray:
-    """The row of each pair. Each pair, the longest first, goes into the first row with room for both of its sides."""
-    row_P = np.empty(len(source_P), np.int64)
-    source_room, target_room = np.full((2, len(source_P)), width)
-    for pair in np.argsort(-np.maximum(source_P, target_P), kind="stable"):
-        row = np.argmax((source_room >= source_P[pair]) & (target_room >= target_P[pair]))
-        source_room[row] -= source_P[pair]
-        target_room[row] -= target_P[pair]
-        row_P[pair] = row
-    return row_P
+def first_fit(source_QP: np.ndarray, target_QP: np.ndarray, width: int) -> np.ndarray:
+    """The row of each of the P pairs of Q pools: its number within the rows of its pool, [Q, P].
+
+    Each pair of a pool, the longest first, goes into the first row with room for both of its sides.
+    """
+    row_QP, pool_Q, rows = np.empty(source_QP.shape, np.int64), np.arange(len(source_QP)), 0
+    source_room, target_room = np.full((2, *source_QP.shape), width)
+    for pair_Q in np.argsort(-np.maximum(source_QP, target_QP), axis=1, kind="stable").T:
+        source_Q, target_Q = source_QP[pool_Q, pair_Q], target_QP[pool_Q, pair_Q]
+        open_rows = np.s_[:, : rows + 1]  # any pair fits into an empty row
+        row_Q = np.argmax((source_room[open_rows] >= source_Q[:, None]) & (target_room[open_rows] >= target_Q[:, None]), 1)
+        source_room[pool_Q, row_Q] -= source_Q
+        target_room[pool_Q, row_Q] -= target_Q
+        row_QP[pool_Q, pair_Q] = row_Q
+        rows = max(rows, int(row_Q.max()) + 1)
+    return row_QP
 
 
 def in_order(

@@ -37,7 +37,7 @@ class Scale:
 
     base: str  # the model of params.yaml that stands for base
     big: str
-    pairs: int  # in the epoch of `train` and `big`; the most in an epoch of `check`
+    pairs: int  # in an epoch
     steps: int  # of `train` and `big`
     compared: int  # steps of each comparison in `check`
     learning: int  # steps of `learn`
@@ -100,9 +100,9 @@ class Bench:
     def pairs(self, name: str) -> BinarisedSet:
         return open_binarised(self.data, name, verify=False)
 
-    def epoch(self, most: int = WMT14_EN_DE) -> Repeated:
-        """The training pairs, repeated to `most` pairs, or to `scale.pairs` if that is fewer."""
-        return Repeated(self.pairs("train"), min(most, self.scale.pairs))
+    def epoch(self) -> Repeated:
+        """The training pairs, repeated to `scale.pairs` pairs."""
+        return Repeated(self.pairs("train"), self.scale.pairs)
 
     def batches(self, pairs: Pairs, config: TrainingConfig) -> Batches:
         if config.batching == "mixed":

@@ -27,13 +27,12 @@ ATTENTION: dict[str, Callable[[torch.device], AbstractContextManager]] = {
     "cudnn first": lambda device: sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *KERNELS], set_priority=True),
 }
 SECONDS = 20  # after which a pass ends early
-PAIRS = 500_000  # of the epoch: mixed batches of all pairs of WMT14 take half a minute to compose
 
 
 def batches(bench: Bench, batching: str) -> tuple[list[Batch], int]:
     """The parts of the first batches of an epoch on the device, and the source and target tokens of all."""
     config = bench.training(bench.scale.base, batching=batching)
-    made, found, tokens = bench.batches(bench.epoch(PAIRS), config), [], 0
+    made, found, tokens = bench.batches(bench.epoch(), config), [], 0
     for step in range(bench.scale.compared):
         numbers = made.batch(step)
         parts = made.micro_batches(numbers, config.micro_batch_tokens)
