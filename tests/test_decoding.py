@@ -261,7 +261,7 @@ def test_settings_that_depend_on_the_device(monkeypatch, decoding_settings):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     default = decoding_settings(precision="auto", batch_tokens=0)
     chosen = settings_on(gpu, default, 512)
-    assert chosen.precision == "bfloat16" and chosen.batch_tokens == 65536
+    assert chosen.precision == "bfloat16" and chosen.batch_tokens == 131072
     sizes = [settings_on(cpu, default, d_model).batch_tokens for d_model in (64, 128, 192, 512, 1024)]
     assert sizes == [16384, 16384, 10922, 4096, 4096]
 
