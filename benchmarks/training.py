@@ -104,7 +104,7 @@ class Entry:
     config: TrainingConfig
     times: list[float] = field(default_factory=list)  # seconds of each pass over the batches
     first: list[tuple[float, float]] = field(default_factory=list)  # end and duration of each warm-up step
-    memory: int = 0  # bytes at the peak, including weights
+    memory: int = 0  # bytes that torch reserved, at the peak
 
     def __post_init__(self) -> None:
         started = time.perf_counter()
@@ -113,17 +113,14 @@ class Entry:
         self.gradients: Gradients | None = None
         if isinstance(self.model, Transformer):
             self.gradients = Gradients(self.model, self.config, self.device, self.precision, Graphs.on_gpu(self.model))
-        before = self.allocated()
         self.optimiser = adam(self.model.parameters(), self.config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
-        weights = sum(p.numel() * p.element_size() for p in self.model.parameters())
         self.forward = self.compile() if self.system.compiled else self.model.train()
         for batch in 2 * self.batches:
             begun = time.perf_counter()
             self.step(batch)
             self.wait()
             self.first.append((time.perf_counter() - started, time.perf_counter() - begun))
-        self.static = weights + self.allocated() - before  # weights and the moments of Adam
 
     def compile(self) -> Callable:
         """Compile our model layer by layer, as pipeline.train does, and any other model as a whole."""
@@ -144,19 +141,13 @@ class Entry:
 
     def turn(self) -> None:
         """A timed pass over the batches."""
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        others = self.allocated() - self.static
         started = time.perf_counter()
         for batch in self.batches:
             self.step(batch)
         self.wait()
         self.times.append(time.perf_counter() - started)
         if self.device.type == "cuda":
-            self.memory = max(self.memory, torch.cuda.max_memory_allocated() - others)
-
-    def allocated(self) -> int:
-        return torch.cuda.memory_allocated() if self.device.type == "cuda" else 0
+            self.memory = torch.cuda.max_memory_reserved()
 
     def wait(self) -> None:
         if self.device.type == "cuda":
@@ -172,7 +163,7 @@ class Measured(NamedTuple):
     """What the process of a system measured."""
 
     times: list[float]  # seconds of each pass over the batches
-    memory: int  # bytes at the peak, including weights; 0 on a CPU
+    memory: int  # bytes that torch reserved, at the peak; 0 on a CPU
     start_up: float  # seconds
 
 

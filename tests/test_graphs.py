@@ -25,7 +25,7 @@ def table(first: int, rows: int = 6):
 
 def gradients(model, config, capture=None):
     warnings: list[str] = []
-    graphs = Graphs(model, capture, warnings.append) if capture else None
+    graphs = Graphs(model, lambda: capture, warnings.append) if capture else None
     return Gradients(model, config, CPU, "float32", graphs), warnings
 
 
@@ -96,3 +96,36 @@ def test_a_training_goes_on_without_graphs_that_fail_or_differ(settings, trainin
     for (losses, grads), (other_losses, other_grads) in zip(expected, found):
         assert losses == pytest.approx(other_losses, rel=1e-6)
         torch.testing.assert_close(other_grads, grads)
+
+
+def test_if_memory_runs_out_in_a_capture_no_further_shape_gets_graphs(settings, training_settings):
+    model, config, captured = build(settings(dropout=0.1), 90).train(), training_settings(threads=1), []
+
+    def limited(function):
+        captured.append(function)
+        if len(captured) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
+        return again(function)
+
+    (plain, _), (graphed, warnings) = gradients(model, config), gradients(model, config, limited)
+    expected, found = stepped(model, plain, STEPS), stepped(model, graphed, STEPS)
+    assert len(graphed.graphs.graphs) == 1 and len(captured) == 3 and not warnings
+    for (losses, grads), (other_losses, other_grads) in zip(expected, found):
+        assert losses == pytest.approx(other_losses, rel=1e-6)
+        torch.testing.assert_close(other_grads, grads)
+
+
+def test_graphs_that_were_deleted_are_made_again(settings, training_settings):
+    model, captured = build(settings(), 90).train(), []
+
+    def counting(function):
+        captured.append(function)
+        return again(function)
+
+    own, _ = gradients(model, training_settings(threads=1), counting)
+    counts = []
+    for first in (0, 10, 20, 30):
+        stepped(model, own, [[table(first)]])
+        counts.append(len(captured))
+        own.release()
+    assert counts == [0, 2, 4, 6]

@@ -22,7 +22,7 @@ LAYERS = [
     {"alignment", "binarised", "attention", "data", "loss", "parallel"},
     {"layers"},
     {"model"},
-    {"checkpoint", "perplexity"},
+    {"checkpoint", "graphs", "perplexity"},
     {"decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},

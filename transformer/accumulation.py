@@ -38,8 +38,10 @@ class Accumulation:
         lay_out: Callable[[np.ndarray, int], Batch],
         state: TrainingState,
         warn: Callable[[str], None],
+        release: Callable[[], None] = lambda: None,
     ) -> None:
-        self.batches, self.lay_out, self.state, self.warn = batches, lay_out, state, warn
+        """`release` is called when memory has run out. It frees memory that a batch does not need."""
+        self.batches, self.lay_out, self.state, self.warn, self.release = batches, lay_out, state, warn, release
 
     @property
     def limit(self) -> int:
@@ -80,6 +82,7 @@ class Accumulation:
                     raise
             if self.limit == 1:
                 raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
+            self.release()
             self.state.micro_batch_tokens //= 2
         self.tell_if_lowered(before)
         return result
@@ -106,6 +109,7 @@ class Accumulation:
         Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held. An
         exception in a thread is part of a reference cycle, which only the garbage collector frees.
         """
+        self.release()
         gc.collect()
         limit = self.batches.halved(failed, self.limit)
         if limit is None:

@@ -68,9 +68,15 @@ class Gradients:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return torch.stack(losses).sum()
 
+    def release(self) -> None:
+        """Delete the CUDA graphs, whose memory other work needs."""
+        if self.graphs:
+            self.graphs.release()
+
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and delete the CUDA graphs."""
         self.pool.shutdown()
+        self.release()
 
     def loss(self, part: Batch) -> Tensor:
         hidden = self.graphs.hidden if self.graphs else None

@@ -7,14 +7,17 @@ and write buffers of their own. The loss is not part of a graph, because the num
 Shapes: B rows, T positions of the target in a row, D d_model.
 """
 
+import gc
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
 from transformer.layout import Rows
+from transformer.memory import out_of_memory
 from transformer.model import Transformer
 
 MOST = 256  # shapes with graphs; batches of other shapes are computed without graphs
@@ -35,15 +38,36 @@ class CudaCapture:
     def __call__(self, function: Callable[[], None]) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
         self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
-            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
-            try:
-                function()
-            finally:
-                graph.capture_end()
+        collects = gc.isenabled()
+        gc.disable()  # a collection may free an older graph, which is an error during a capture
+        try:
+            with torch.cuda.stream(self.stream):
+                # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
+                graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+                try:
+                    function()
+                finally:
+                    self.end(graph)
+        finally:
+            if collects:
+                gc.enable()
         torch.cuda.current_stream().wait_stream(self.stream)
         return graph.replay
+
+    def end(self, graph: torch.cuda.CUDAGraph) -> None:
+        """End the capture. Also after an error, torch can then be used without graphs."""
+        try:
+            graph.capture_end()
+        except RuntimeError:
+            # Torch 2.11 leaves its generator and its allocator in the state of a capture.
+            device = torch.cuda.current_device()
+            generator = torch.cuda.default_generators[device]
+            with suppress(RuntimeError):
+                generator.graphsafe_set_state(generator.clone_state())
+            for finish in (torch._C._cuda_endAllocateToPool, torch._C._cuda_releasePool):
+                with suppress(RuntimeError):
+                    finish(device, self.pool)
+            raise
 
 
 class Graphs:
@@ -51,11 +75,12 @@ class Graphs:
 
     The first occurrence compiles and loads the kernels, which is not possible during a capture. The first graphs are
     compared with the passes without a graph. If they differ, or if a capture fails, no graphs are used any more, and `warn`
-    is called with a line of text.
+    is called with a line of text. If memory runs out during a capture, no further shape gets graphs.
     """
 
-    def __init__(self, model: Transformer, capture: Capture, warn: Callable[[str], None]) -> None:
-        self.model, self.capture, self.warn = model, capture, warn
+    def __init__(self, model: Transformer, new_capture: Callable[[], Capture], warn: Callable[[str], None]) -> None:
+        self.model, self.new_capture, self.warn = model, new_capture, warn
+        self.capture, self.most = new_capture(), MOST
         self.parameters = list(model.parameters())
         self.sums: list[Tensor] = []  # the gradients, to which the graphs add
         self.buffers = [torch.empty(0, device=model.embedding.device) for _ in range(2)]
@@ -66,28 +91,42 @@ class Graphs:
     @classmethod
     def on_gpu(cls, model: Transformer, warn: Callable[[str], None] = warnings.warn) -> "Graphs | None":
         """The graphs of a model on a GPU; None for a model on a CPU."""
-        return cls(model, CudaCapture(), warn) if model.embedding.is_cuda else None
+        return cls(model, CudaCapture, warn) if model.embedding.is_cuda else None
 
     def hidden(self, source: Rows, target: Rows) -> Tensor:
         """The decoder's output, [B, T, D]."""
         shape = source.ids_BS.shape, target.ids_BS.shape
         self.seen[shape] += 1
-        if self.used and shape not in self.graphs and self.seen[shape] > 1 and len(self.graphs) < MOST:
+        if self.used and shape not in self.graphs and self.seen[shape] > 1 and len(self.graphs) < self.most:
             self.add(shape, source, target)
         if self.used and shape in self.graphs:
             return Replayed.apply(self.model.embedding, self.graphs[shape], source, target)
         return self.model.hidden(source, target)
 
     def add(self, shape: tuple[torch.Size, torch.Size], source: Rows, target: Rows) -> None:
+        self.share_gradients()
+        kept, first = [total.clone() for total in self.sums], not self.graphs
         try:
             passes = Passes(self, source, target)
-            if not self.graphs:
+            if first:
                 passes.check()
             self.graphs[shape] = passes
         except (RuntimeError, ArithmeticError) as error:
+            if out_of_memory(error) or (error.__context__ and out_of_memory(error.__context__)):
+                self.most = len(self.graphs)
+                return
             self.used = False
-            self.graphs.clear()
-            self.warn(f"training goes on without CUDA graphs: {str(error).splitlines()[0]}")
+            self.release()
+            reason = str(error.__context__ or error).splitlines() or [type(error).__name__]
+            self.warn(f"training goes on without CUDA graphs: {reason[0]}")
+        finally:
+            if first:
+                torch._foreach_copy_(self.sums, kept)
+
+    def release(self) -> None:
+        """Delete all graphs, and with them their memory. Shapes that occur again get new ones."""
+        self.graphs.clear()
+        self.capture = self.new_capture()
 
     def room(self, *shape: int) -> list[Tensor]:
         """Buffers of this shape for a decoder's output and its gradient, which the graphs of all shapes share."""
@@ -116,7 +155,8 @@ class Passes:
         self.graphs, model, parameters = graphs, graphs.model, graphs.parameters
         self.source, self.target = source.map(torch.clone), target.map(torch.clone)
         self.hidden, self.gradient = graphs.room(*target.ids_BS.shape, model.config.d_model)
-        graphs.share_gradients()
+        # The graphs read these tables, also after a longer sentence has replaced them in the model.
+        self.tables = [model.source_positions.table, model.target_positions.table]
         output: list[Tensor] = []
 
         def forward() -> None:
@@ -140,11 +180,10 @@ class Passes:
     def check(self) -> None:
         """Raises ArithmeticError if output or gradients differ from those without a graph, for the same random numbers.
 
-        Leaves the gradients of the parameters as they are.
+        Changes the sums of the gradients.
         """
         graphs = self.graphs
         devices = [self.hidden.device] if self.hidden.device.type == "cuda" else []
-        kept = [total.clone() for total in graphs.sums]
         with torch.random.fork_rng(devices):
             output = graphs.model.hidden(self.source, self.target)
         self.gradient.copy_(output.detach())
@@ -157,7 +196,6 @@ class Passes:
             torch.stack(torch._foreach_norm(each)).norm()
             for each in (torch._foreach_sub([self.hidden, *graphs.sums], expected), expected)
         )
-        torch._foreach_copy_(graphs.sums, kept)
         if not float(differences) <= NEAR * float(norms):
             raise ArithmeticError("their results differ from those without graphs")
 

@@ -46,6 +46,8 @@ def batches_of(pairs: Pairs, config: TrainingConfig, segmentations: int = 1) -> 
 
 def new_state(model: Transformer, config: TrainingConfig, device: torch.device) -> TrainingState:
     model.to(device)
+    if device.index is not None and device.type == "cuda":
+        torch.cuda.set_device(device)  # the device of streams, graphs and seeds
     if compiles(device.type):
         model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
@@ -73,7 +75,7 @@ class Trainer:
         # Between processes, gradients are summed by hooks on the parameters, which graphs do not call.
         graphs = Graphs.on_gpu(self.state.model, self.warn) if self.workers.number == 1 else None
         self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision, graphs)
-        self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn)
+        self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn, self.own_gradients.release)
         self.coming = Prefetch(self.prepare, AHEAD)
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:

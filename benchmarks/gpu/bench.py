@@ -164,7 +164,7 @@ class Outcome:
 
     def inside(self, device: torch.device, column: str, waits: list[str], calls: dict[str, int]) -> None:
         """Report host waits, attention kernels and the whole part's peak memory. `column` is the title of the waits."""
-        memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
+        memory = torch.cuda.max_memory_reserved() / 2**30 if device.type == "cuda" else None
         self.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
         rows = self.table(column, "kernels of attention", "peak memory, GiB")
         names = ", ".join(kernels_of(calls)) or "–"

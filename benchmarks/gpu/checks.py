@@ -134,7 +134,7 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
     model = bench.network(replace(checked(bench), dropout=0.1))
     if bench.device.type == "cuda":
         bench.compile(model)
-    capture = CudaCapture() if bench.device.type == "cuda" else torch.enable_grad()
+    capture = CudaCapture if bench.device.type == "cuda" else torch.enable_grad
     warnings, found = list[str](), list[Measured]()
     for graphs in (None, Graphs(model, capture, warnings.append)):
         with closing(Gradients(model, config, bench.device, "bfloat16", graphs)) as own:
@@ -209,6 +209,8 @@ def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
             trainer.advance()
             counts.append(programs()[0] - before)
         waits = host_waits(trainer.advance, bench.device)
+        if any(wait.startswith("graphs.py") for wait in waits):  # the first graphs are checked once
+            waits = host_waits(trainer.advance, bench.device)
     return len(counts), counts, waits
 
 

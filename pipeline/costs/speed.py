@@ -147,12 +147,15 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     work = training.flops / training.tokens
     least = round(min(FIRST[0], FIRST[1] / work))
     first, _ = batch_of(least)
-    rate = least / min(timed(passes, first) for _ in range(2))
+    rate = least / min(timed(passes, first) for _ in range(3))  # on a GPU, the second one makes CUDA graphs
     batch, tokens = batch_of(round(min(training.config.micro_batch_tokens, max(least, rate * seconds / 4))))
-    kept = kept_bytes(lambda: gradients.loss(batch), model.parameters())
+    plain = Gradients(model, training.config, device, precision)  # a CUDA graph would hide the tensors that are kept
+    kept = kept_bytes(lambda: plain.loss(batch), model.parameters())
+    plain.close()
     times: list[float] = []
     updates, started = [timed(optimiser.step)], time.perf_counter()
     while time.perf_counter() - started < seconds or len(times) < 2:
         times.append(timed(passes, batch))
         updates.append(timed(optimiser.step))
+    gradients.close()
     return Point(work, float(np.median(times)) / tokens, float(np.median(updates)) / training.parameters, kept / tokens)
