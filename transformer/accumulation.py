@@ -38,9 +38,9 @@ class Accumulation:
         lay_out: Callable[[np.ndarray, int], Batch],
         state: TrainingState,
         warn: Callable[[str], None],
-        release: Callable[[], None] = lambda: None,
+        release: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`release` is called when memory has run out. It frees memory that a batch does not need."""
+        """`release` is called when memory has run out. If it returns True, it has freed memory, and the limit stays."""
         self.batches, self.lay_out, self.state, self.warn, self.release = batches, lay_out, state, warn, release
 
     @property
@@ -62,7 +62,8 @@ class Accumulation:
         before = self.limit
         parts = given if given.limit == before else self.divide(given.numbers)
         while (failed := self.add_all(parts, begin, add)) is not None:
-            self.lower(failed)
+            if not self.release():
+                self.lower(failed)
             parts = self.divide(given.numbers)
         self.tell_if_lowered(before)
 
@@ -82,8 +83,8 @@ class Accumulation:
                     raise
             if self.limit == 1:
                 raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
-            self.release()
-            self.state.micro_batch_tokens //= 2
+            if not self.release():
+                self.state.micro_batch_tokens //= 2
         self.tell_if_lowered(before)
         return result
 
@@ -109,7 +110,6 @@ class Accumulation:
         Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held. An
         exception in a thread is part of a reference cycle, which only the garbage collector frees.
         """
-        self.release()
         gc.collect()
         limit = self.batches.halved(failed, self.limit)
         if limit is None:

@@ -68,15 +68,18 @@ class Gradients:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return torch.stack(losses).sum()
 
-    def release(self) -> None:
-        """Delete the CUDA graphs, whose memory other work needs."""
-        if self.graphs:
-            self.graphs.release()
+    def release(self) -> bool:
+        """Train without CUDA graphs from now on, whose memory other work needs. Returns whether there were any."""
+        if not (self.graphs and self.graphs.graphs):
+            return False
+        self.graphs.give_up("they need too much memory")
+        return True
 
     def close(self) -> None:
         """End the threads, and delete the CUDA graphs."""
         self.pool.shutdown()
-        self.release()
+        if self.graphs:
+            self.graphs.graphs.clear()
 
     def loss(self, part: Batch) -> Tensor:
         hidden = self.graphs.hidden if self.graphs else None

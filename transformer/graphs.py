@@ -78,9 +78,8 @@ class Graphs:
     is called with a line of text. If memory runs out during a capture, no further shape gets graphs.
     """
 
-    def __init__(self, model: Transformer, new_capture: Callable[[], Capture], warn: Callable[[str], None]) -> None:
-        self.model, self.new_capture, self.warn = model, new_capture, warn
-        self.capture, self.most = new_capture(), MOST
+    def __init__(self, model: Transformer, capture: Capture, warn: Callable[[str], None]) -> None:
+        self.model, self.capture, self.warn, self.most = model, capture, warn, MOST
         self.parameters = list(model.parameters())
         self.sums: list[Tensor] = []  # the gradients, to which the graphs add
         self.buffers = [torch.empty(0, device=model.embedding.device) for _ in range(2)]
@@ -91,7 +90,7 @@ class Graphs:
     @classmethod
     def on_gpu(cls, model: Transformer, warn: Callable[[str], None] = warnings.warn) -> "Graphs | None":
         """The graphs of a model on a GPU; None for a model on a CPU."""
-        return cls(model, CudaCapture, warn) if model.embedding.is_cuda else None
+        return cls(model, CudaCapture(), warn) if model.embedding.is_cuda else None
 
     def hidden(self, source: Rows, target: Rows) -> Tensor:
         """The decoder's output, [B, T, D]."""
@@ -115,18 +114,19 @@ class Graphs:
             if out_of_memory(error) or (error.__context__ and out_of_memory(error.__context__)):
                 self.most = len(self.graphs)
                 return
-            self.used = False
-            self.release()
-            reason = str(error.__context__ or error).splitlines() or [type(error).__name__]
-            self.warn(f"training goes on without CUDA graphs: {reason[0]}")
+            self.give_up(*str(error.__context__ or error).splitlines()[:1])
         finally:
             if first:
                 torch._foreach_copy_(self.sums, kept)
 
-    def release(self) -> None:
-        """Delete all graphs, and with them their memory. Shapes that occur again get new ones."""
+    def give_up(self, reason: str = "unknown error") -> None:
+        """Delete all graphs, and with them their memory, and use none any more."""
+        self.used = False
         self.graphs.clear()
-        self.capture = self.new_capture()
+        gc.collect()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+        self.warn(f"training goes on without CUDA graphs: {reason}")
 
     def room(self, *shape: int) -> list[Tensor]:
         """Buffers of this shape for a decoder's output and its gradient, which the graphs of all shapes share."""

@@ -134,7 +134,7 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
     model = bench.network(replace(checked(bench), dropout=0.1))
     if bench.device.type == "cuda":
         bench.compile(model)
-    capture = CudaCapture if bench.device.type == "cuda" else torch.enable_grad
+    capture = CudaCapture() if bench.device.type == "cuda" else torch.enable_grad()
     warnings, found = list[str](), list[Measured]()
     for graphs in (None, Graphs(model, capture, warnings.append)):
         with closing(Gradients(model, config, bench.device, "bfloat16", graphs)) as own:
