@@ -9,7 +9,6 @@ Shapes: B rows, T positions of the target in a row, D d_model.
 
 import gc
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -84,7 +83,7 @@ class Graphs:
         self.sums: list[Tensor] = []  # the gradients, to which the graphs add
         self.buffers = [torch.empty(0, device=model.embedding.device) for _ in range(2)]
         self.graphs: dict[tuple[torch.Size, torch.Size], Passes] = {}
-        self.seen = Counter[tuple[torch.Size, torch.Size]]()
+        self.seen: set[tuple[torch.Size, torch.Size]] = set()
         self.used = True
 
     @classmethod
@@ -95,19 +94,19 @@ class Graphs:
     def hidden(self, source: Rows, target: Rows) -> Tensor:
         """The decoder's output, [B, T, D]."""
         shape = source.ids_BS.shape, target.ids_BS.shape
-        self.seen[shape] += 1
-        if self.used and shape not in self.graphs and self.seen[shape] > 1 and len(self.graphs) < self.most:
+        if self.used and shape not in self.graphs and shape in self.seen and len(self.graphs) < self.most:
             self.add(shape, source, target)
+        self.seen.add(shape)
         if self.used and shape in self.graphs:
             return Replayed.apply(self.model.embedding, self.graphs[shape], source, target)
         return self.model.hidden(source, target)
 
     def add(self, shape: tuple[torch.Size, torch.Size], source: Rows, target: Rows) -> None:
         self.share_gradients()
-        kept, first = [total.clone() for total in self.sums], not self.graphs
+        kept = [] if self.graphs else [total.clone() for total in self.sums]  # the check of the first graphs changes them
         try:
             passes = Passes(self, source, target)
-            if first:
+            if kept:
                 passes.check()
             self.graphs[shape] = passes
         except (RuntimeError, ArithmeticError) as error:
@@ -116,7 +115,7 @@ class Graphs:
                 return
             self.give_up(*str(error.__context__ or error).splitlines()[:1])
         finally:
-            if first:
+            if kept:
                 torch._foreach_copy_(self.sums, kept)
 
     def give_up(self, reason: str = "unknown error") -> None:
