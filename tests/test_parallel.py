@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import json
-import multiprocessing
 import os
 import re
 import signal
@@ -156,12 +155,10 @@ def train_by_two(
 ) -> None:
     """`disturb` changes the second worker's trainer before it runs.
 
-    The workers are forks of a server process that has imported torch, which saves the time of the import. They are not
-    forks of this process: if one of its threads ends during the fork, the child can wait for ever for a lock of MKL.
+    They are forks of the server process of conftest.py.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    multiprocessing.set_forkserver_preload(["pipeline.training.workers", "pytest", "ruamel.yaml", "transformer.training"])
     start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="forkserver")
 
 
