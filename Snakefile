@@ -83,7 +83,8 @@ try:
             dear = costly(graph, stale)
     hardware = machine(params)
 except (UserError, DvcException, OSError) as error:
-    sys.exit(f"snakemake: {' '.join(str(error).split())}")
+    remedy = "" if Path(".git").exists() else "; clone the project with git, or run `git init` in this folder"
+    sys.exit(f"snakemake: {' '.join(str(error).split())}{remedy}")
 
 for stage in dear:
     print(f"snakemake: {stage}", file=sys.stderr)

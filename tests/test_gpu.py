@@ -191,13 +191,15 @@ def test_a_failure_leaves_the_other_checks_and_the_comparison(data, tmp_path, mo
     assert shapes[0] >= shapes[2] == 1, "mixed batches have one shape, in self-attention as in cross-attention"
 
 
-def test_a_comparison_that_fails_leaves_the_checks(data, tmp_path, monkeypatch):
+def test_a_kernel_that_fails_leaves_the_checks_and_the_other_kernels(data, tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "CHECKS", {"whole": lambda bench: "0 waits"})
-    monkeypatch.setitem(choices.ATTENTION, "as in training", lambda device: 1 / 0)
+    monkeypatch.setitem(choices.ATTENTION, "cudnn first", lambda device: 1 / 0)
     status, made = run("check", data, tmp_path)
-    assert status == 1
-    assert made["failures"] == ["comparison of batches and attention: ZeroDivisionError: division by zero"]
-    assert row(made["tables"][0], "whole")["figures"] == "0 waits"
+    said = "ZeroDivisionError: division by zero"
+    assert status == 1 and made["failures"] == [f"{batching}, cudnn first: {said}" for batching in ("by_length", "mixed")]
+    checked, batches = made["tables"]
+    assert row(checked, "whole")["figures"] == "0 waits"
+    assert [cells[-1] == said for cells in batches["rows"]] == [False, True, False, True]
 
 
 @pytest.mark.slow

@@ -67,6 +67,17 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     assert cached(project, CHECKPOINTS).exists()
 
 
+def test_without_git_one_line_says_what_to_do(tmp_path):
+    project = StubProject.new(tmp_path)
+    shutil.rmtree(tmp_path / ".git")
+    said = project.run("snakemake", "--dry-run", status=1)
+    assert said.splitlines()[-1].endswith(
+        f"{tmp_path} is not a git repository; clone the project with git, or run `git init` in this folder"
+    )
+    project.run("git", "init")
+    project.run("snakemake", "--dry-run")
+
+
 @pytest.mark.parametrize(("output", "damage"), [(SCORE, Path.unlink), (CHECKPOINTS, spoil)])
 def test_an_object_lost_or_spoilt_in_the_cache_is_made_again_and_no_other(project, output, damage):
     """The next stages find the same bytes, and have nothing to do."""

@@ -248,6 +248,9 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has the runs (1) and searches (0) of scores/\n"
     assert not answer.stderr
     assert content() == mirrored_live
+    (project / "scores/tiny/training.json").write_text("{")
+    said = run_python("-m", "pipeline.commands.track").stderr
+    assert "scores/tiny/training.json is damaged" in said and "MLflow" not in said and said.count("\n") == 1
 
 
 def test_two_trainings_that_create_the_store_at_once_share_it(first: tuple, monkeypatch: pytest.MonkeyPatch) -> None:

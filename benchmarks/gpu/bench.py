@@ -162,6 +162,12 @@ class Outcome:
         self.tables.append({"columns": list(columns), "rows": rows})
         return rows
 
+    def failed(self, name: str, error: Exception) -> str:
+        """Add a failure. Returns the first line of the error."""
+        said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        self.failures.append(f"{name}: {said}")
+        return said
+
     def inside(self, device: torch.device, column: str, waits: list[str], calls: dict[str, int]) -> None:
         """Report host waits, attention kernels and the whole part's peak memory. `column` is the title of the waits."""
         memory = torch.cuda.max_memory_reserved() / 2**30 if device.type == "cuda" else None

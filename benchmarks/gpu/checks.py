@@ -254,16 +254,6 @@ def run(bench: Bench, outcome: Outcome) -> None:
         try:
             result, said = "holds", check(bench)
         except Exception as error:  # the other checks go on
-            result, said = "fails", failed(outcome, name, error)
+            result, said = "fails", outcome.failed(name, error)
         rows.append([name, result, said, f"{time.perf_counter() - began:.0f}"])
-    try:
-        compare_batches(bench, outcome)
-    except Exception as error:
-        failed(outcome, "comparison of batches and attention", error)
-
-
-def failed(outcome: Outcome, name: str, error: Exception) -> str:
-    """Add a failure to the outcome. Returns the first line of the error."""
-    said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    outcome.failures.append(f"{name}: {said}")
-    return said
+    compare_batches(bench, outcome)

@@ -71,12 +71,21 @@ def compare_batches(bench: Bench, outcome: Outcome) -> None:
         with kernels(bench.device):
             # Loads the kernels. Torch sets its own order of kernels at its first attention, which must precede ATTENTION.
             train(bench, model, chosen[-1])
-        for order, context in ATTENTION.items():
-            with context(bench.device):
-                done, first = passed(bench, model, chosen)
-                _, again = passed(bench, model, chosen[:done])
-                _, calls = profiled(lambda: train(bench, model, chosen[0]), bench.device)  # noqa: B023
-            shapes = set[tuple[int, int, int]]().union(*map(shapes_of, chosen[:done]))
-            share = tokens * done / len(chosen)
-            cells = [batching, order, str(done), str(len(shapes)), f"{share / first:,.0f}", f"{share / again:,.0f}"]
-            rows.append([*cells, f"{1000 * (first - again) / len(shapes):.1f}", ", ".join(kernels_of(calls))])
+        for order in ATTENTION:
+            try:
+                cells = compared(bench, model, chosen, tokens, order)
+            except Exception as error:  # the other kernels are still measured
+                cells = ["–"] * 5 + [outcome.failed(f"{batching}, {order}", error)]
+            rows.append([batching, order, *cells])
+
+
+def compared(bench: Bench, model: Transformer, chosen: list[Batch], tokens: int, order: str) -> list[str]:
+    """Measure one of ATTENTION. Returns the cells of its row, from `steps` on."""
+    with ATTENTION[order](bench.device):
+        done, first = passed(bench, model, chosen)
+        _, again = passed(bench, model, chosen[:done])
+        _, calls = profiled(lambda: train(bench, model, chosen[0]), bench.device)
+    shapes = set[tuple[int, int, int]]().union(*map(shapes_of, chosen[:done]))
+    share = tokens * done / len(chosen)
+    cells = [str(done), str(len(shapes)), f"{share / first:,.0f}", f"{share / again:,.0f}"]
+    return [*cells, f"{1000 * (first - again) / len(shapes):.1f}", ", ".join(kernels_of(calls))]

@@ -18,6 +18,7 @@ from typing import Any
 from pipeline.tracking.client import PATIENCE, warn
 from pipeline.tracking.store import opened, shown_uri
 from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, mirror_search
+from transformer.config.reading import UserError
 
 INTERVAL = 15  # seconds between two reads of the log or of search.json
 
@@ -49,6 +50,8 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
     try:
         with opened() as store:
             action(store, *arguments)
+    except UserError as error:  # the fault of a file that is mirrored
+        return str(error)
     except Exception as error:  # stores and their drivers raise errors of many libraries
         return f"MLflow, {shown_uri()}: {reason(error)}"
     return None
