@@ -80,7 +80,7 @@ def run_server(system: str, folder: Path, precision: str, threads: int, port: Co
     engine.translations(["a"], 1)
     listener = listening("127.0.0.1", 0)
     port.send(listener.getsockname()[1])
-    serve(application(engine, None, LIMITS), listener, LIMITS.seconds)
+    serve(application(engine, None, LIMITS), listener, LIMITS)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import uvicorn
 
 from pipeline.serving.application import Limits, application
 from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
-from pipeline.serving.running import address, listening
+from pipeline.serving.running import address, configured, listening
 from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
@@ -88,7 +88,7 @@ class Served:
 @contextmanager
 def served(engine, viewer=None, limits=ROOMY):
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(application(engine, viewer, limits), log_level="error"))
+    server = uvicorn.Server(configured(application(engine, viewer, limits), limits, "critical"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
@@ -192,6 +192,7 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
     "path, body, status, named",
     [
         ("translate", {"text": "one " * 60}, 413, "text 1 is .* pieces long; at most 50"),
+        ("translate", {"text": ["one", "…" * 501]}, 413, "text 2 is 501 characters long; at most 500"),
         ("translate", {"text": ["one", "two " * 60]}, 413, "text 2 is"),
         ("translate", {"text": ["one"] * 41}, 413, "41 texts; at most 40"),
         ("translate", {"text": "x" * 70_000}, 413, "longer than 65,536 bytes"),
@@ -207,6 +208,7 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("translate", b'{"text": "\\ud800"}', 422, "surrogate"),
         ("trace", {"text": " \n "}, 422, "empty"),
         ("trace", {"text": "one " * 60}, 413, "pieces long"),
+        ("trace", {"text": "…" * 501}, 413, "characters long"),
         ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
         ("trace", {"text": "one", "prefix": [-1]}, 422, "-1 is not"),
         ("trace", {"text": "one", "prefix": [3, 5]}, 422, "3 is not"),
@@ -249,6 +251,84 @@ def test_a_body_that_does_not_come_is_408():
         connection.endheaders(b"{")
         assert connection.getresponse().status == 408
         connection.close()
+
+
+def connect(server, first=b""):
+    """A connection that has sent `first`. A read or write of it must not take longer than a minute."""
+    connection = socket.create_connection(server.url[7:-1].split(":"), timeout=60)
+    connection.sendall(first)
+    return connection
+
+
+def was_closed(connection):
+    with connection:
+        try:
+            return connection.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def test_connections_without_headers_are_closed_and_the_number_of_connections_is_bounded():
+    begun = b"POST /translate HTTP/1.1\r\nHost: x\r\n"
+    with served(Slow(), limits=Limits(2**16, 40, 50, 30, 4, seconds=3.0, connections=5)) as server:
+        first = [connect(server, begun) for _ in range(4)]
+        second = http.client.HTTPConnection(server.url[7:-1], timeout=60)
+        second.request("GET", "/health")
+        assert second.getresponse().read()
+        second.sock.sendall(begun)
+        assert was_closed(connect(server)) and all(map(was_closed, [*first, second.sock]))
+        assert urllib.request.urlopen(f"{server.url}health").status == 200
+
+
+LONG = "x" * 2**26  # more than the buffers of the system hold
+
+
+def test_a_connection_whose_client_does_not_read_is_closed():
+    class Long(Slow):
+        def translations(self, texts, n_best):
+            return [[Hypothesis(LONG, -1.0, [], [])] for _ in texts]
+
+    def healthy():
+        try:
+            return urllib.request.urlopen(f"{server.url}health", timeout=60).status == 200
+        except OSError:
+            return False
+
+    with (
+        served(Long(), limits=Limits(2**16, 40, 50, 30, 4, seconds=1.0, connections=1)) as server,
+        connect(server, posted("translate")) as connection,
+    ):
+        assert connection.recv(15) == b"HTTP/1.1 200 OK" and not healthy()
+        wait_for(healthy)
+
+
+def test_a_client_that_reads_slowly_frees_its_search(translator):
+    viewer, ends = Viewer(translator, "long", []), threading.Event()
+    events = viewer.events
+    viewer.events = lambda source, prefix: iter([{"source": [LONG]}])
+    with (
+        served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=1, seconds=1.0)) as server,
+        connect(server, posted("trace")) as connection,
+    ):
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        reader = threading.Thread(target=read_slowly, args=(connection, ends))
+        reader.start()
+        viewer.events = events
+        assert server.post("trace", {"text": "two"})[0] == 503
+        wait_for(lambda: first_status(traced(server)) == 200)
+        ends.set()
+        reader.join()
+
+
+def posted(path, body=b'{"text": "one"}'):
+    """A request, as it is sent."""
+    lines = [f"POST /{path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def read_slowly(connection, ends):
+    while not ends.wait(0.2) and connection.recv(2**17):
+        pass
 
 
 def test_a_stopped_batcher_cancels_what_waits_and_takes_nothing(slow):
@@ -316,8 +396,7 @@ def test_too_many_searches_are_503_and_a_long_one_ends(translator):
     viewer.events = held
     limits = Limits(2**16, 40, 50, 30, traces=1, seconds=1.0)
     with served(TranslatorEngine(translator), viewer, limits) as server:
-        request = urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as endless:
+        with urllib.request.urlopen(traced(server), timeout=60) as endless:
             assert json.loads(endless.readline()) == {"source": []}
             assert server.post("trace", {"text": "two"})[0] == 503
             go.set()
@@ -349,9 +428,12 @@ def test_a_client_that_leaves_frees_its_search(translator):
     viewer = Viewer(translator, "slow", [])
     viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
     with served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=1, seconds=50.0)) as server:
-        request = urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
         for _ in range(2):
-            wait_for(lambda: first_status(request) == 200)
+            wait_for(lambda: first_status(traced(server)) == 200)
+
+
+def traced(server):
+    return urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
 
 
 def first_status(request):

@@ -211,10 +211,12 @@ def test_a_clear_difference_is_significant_and_a_small_one_is_not():
         assert (result.p_value < 0.05) == significant
 
 
-def test_equal_translations_cannot_be_compared():
-    systems = {"a": HYPOTHESES, "b": HYPOTHESES}
-    with pytest.raises(UserError, match="a and b translate every line alike"):
-        paired(systems, REFERENCES, measures("de")["chrf"], ScoringConfig(10, 1))
+@pytest.mark.parametrize(("metric", "change"), [("chrf", str), ("bleu-13a", "{} ".format), ("bleu-13a-lc", str.lower)])
+def test_a_system_that_differs_only_in_what_the_metric_ignores_has_no_p_value(metric, change):
+    systems = {"a": HYPOTHESES, "b": degraded(1), "c": [change(line) for line in HYPOTHESES]}
+    _, (baseline, worse, changed) = paired(systems, REFERENCES, measures("de")[metric], ScoringConfig(50, 1))
+    assert changed.score == baseline.score and changed.p_value is None
+    assert worse.p_value < 0.05
 
 
 def test_a_file_can_be_compared_by_every_measure(tmp_path):
@@ -238,11 +240,13 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
             "translations of two sets cannot be compared: one translates demo-test, french translates europarl-en-fr-test",
         ),
         (["params.yaml", "data/sets/demo-test/raw.de"], "are both files"),
+        (["one", "spaces.txt"], "one and spaces.txt have the same bleu-13a statistics in every line"),
     ],
 )
 def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, arguments, said):
     project(tmp_path)
     project(tmp_path, degraded(2), "two")
+    write(tmp_path / "spaces.txt", [f"{line} " for line in HYPOTHESES])
     params_file(tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=said):

@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     viewer = Viewer(translator, name, examples(name))
     app = application(TranslatorEngine(translator), viewer, LIMITS)
     print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
-    serve(app, listener, LIMITS.seconds)
+    serve(app, listener, LIMITS)
 
 
 if __name__ == "__main__":

@@ -141,11 +141,12 @@ def significance(
     base = next((name for name, each in systems.items() if is_papers(params, each.settings)), None)
     if base is None or not settings.bootstrap:
         return {}
-    others = {name: each.lines for name, each in systems.items() if each.lines != systems[base].lines}
+    others = [name for name in systems if name != base]
     if not others:
         return {}
-    _, results = paired({base: systems[base].lines, **others}, references, measures(language)[HEADLINE], settings)
-    return {name: result.p_value for name, result in zip(others, results[1:])}
+    lines = {name: systems[name].lines for name in (base, *others)}
+    _, results = paired(lines, references, measures(language)[HEADLINE], settings)
+    return {name: result.p_value for name, result in zip(others, results[1:]) if result.p_value is not None}
 
 
 def is_papers(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:

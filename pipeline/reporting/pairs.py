@@ -30,7 +30,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Pair:
-    """A run against the base of its study. `p` is None if all translations of the two are equal."""
+    """A run against the base of its study. `p` is None if the two are equal in each sentence."""
 
     base: str
     run: str
@@ -59,18 +59,13 @@ def against_base(base: str, translated: Mapping[str, Path], test: EvaluationSet,
     sources, references = test.lines("raw")
     measure = measures(test.languages[1])[HEADLINE]
     others = [name for name in translated if name != base]
-    tested = [base, *(name for name in others if segments[name] != segments[base])]
-    results = {}
-    if len(tested) > 1:
-        _, found = paired({name: segments[name] for name in tested}, references, measure, settings)
-        results = dict(zip(tested, found))
+    _, (baseline, *results) = paired({name: segments[name] for name in (base, *others)}, references, measure, settings)
     pairs = []
-    for name in others:
-        difference = results[name].score - results[base].score if name in results else 0.0
-        p = results[name].p_value if name in results else None
+    for name, result in zip(others, results):
         both = segments[base], segments[name]
         sentences = most_different(sources, references, both, test.languages[1])
-        pairs.append(Pair(base, name, test.languages, difference, p, tuple(sentences)))
+        difference = result.score - baseline.score
+        pairs.append(Pair(base, name, test.languages, difference, result.p_value, tuple(sentences)))
     return pairs
 
 

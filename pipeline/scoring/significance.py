@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from pipeline.scoring.bleu import Measure
 from pipeline.settings.scoring import ScoringConfig
-from transformer.config.reading import UserError
 
 
 def paired(
@@ -13,16 +15,14 @@ def paired(
 ) -> tuple[str, list]:
     """Return sacreBLEU's signature, and the result (score, mean, ci, p_value) of each system.
 
-    The first system is the baseline of the test. Raises UserError if the first two have equal translations.
+    The first system is the baseline of the test. A system has no p-value if its statistics equal those of the baseline in
+    each segment. The texts may then differ, for example in case or in spaces.
     """
     from sacrebleu.significance import PairedTest
 
     prepared: list[tuple[str, Sequence[str]]] = [
         (system, [measure.hypothesis(line) for line in segments]) for system, segments in systems.items()
     ]
-    # For equal translations sacreBLEU would report its smallest p-value, because no resample has a difference above 0.
-    if prepared[0][1] == prepared[1][1]:
-        raise UserError(f"{' and '.join(systems)} translate every line alike; there is no difference to test")
     answers = [[measure.reference(line) for line in references]]
     os.environ["SACREBLEU_SEED"] = str(settings.seed)  # PairedTest has no argument for the seed
     test = PairedTest(prepared, {"": measure.metric}, answers, test_type="bs", n_samples=settings.bootstrap)
@@ -30,4 +30,9 @@ def paired(
     (metric,) = signatures
     for name, value in measure.steps.items():
         signatures[metric].update(name, value)
-    return str(signatures[metric]), results[metric]
+    found: list[Any] = results[metric]
+    base, *others = (measure.statistics(segments, references) for segments in systems.values())
+    for result, statistics in zip(found[1:], others):
+        if np.array_equal(statistics, base):
+            result.p_value = None  # sacreBLEU reports its smallest p-value, because no resample has a difference above 0
+    return str(signatures[metric]), found

@@ -44,9 +44,11 @@ class Limits:
     pieces: int  # subword pieces of a text
     waiting: int  # texts in the queue
     traces: int  # searches of POST /trace at the same time
-    seconds: float  # for receiving the body of a request, and again for its answer
+    seconds: float  # for receiving the headers of a request, again for its body, for its answer and for sending it
+    connections: int = 512  # open at the same time; at most half of the files that the process may open
 
 
+CHARACTERS = 10  # for each piece that a text may have; cleaning a longer text could take minutes
 LIMITS = Limits(body=2**18, texts=64, pieces=256, waiting=256, traces=8, seconds=30.0)
 
 
@@ -161,18 +163,20 @@ def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> N
             raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
         if body.n_best > engine.beam:
             raise HTTPException(422, f"n_best: {body.n_best} is not possible; 1 to {engine.beam} are expected")
+        most = min(limits.pieces, engine.longest)
+        require_short([len(text) for text in texts], most * CHARACTERS, "characters")
         lengths = await anyio.to_thread.run_sync(engine.lengths, texts)
-        require_short(lengths, min(limits.pieces, engine.longest))
+        require_short(lengths, most, "pieces")
         results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best))
         answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
         asked = "n_best" in body.model_fields_set
         return {"translations": [{**found[0], **({"n_best": found} if asked else {})} for found in answers if found]}
 
 
-def require_short(lengths: list[int], most: int) -> None:
+def require_short(lengths: list[int], most: int, unit: str) -> None:
     for number, length in enumerate(lengths, 1):
         if length > most:
-            raise HTTPException(413, f"text {number} is {length:,} pieces long; at most {most:,} are possible")
+            raise HTTPException(413, f"text {number} is {length:,} {unit} long; at most {most:,} are possible")
 
 
 def submit(batcher: Batcher, texts: list[str], lengths: list[int], n_best: int) -> "asyncio.Future[list]":
@@ -242,8 +246,10 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
             raise HTTPException(503, f"{running} searches are running, which is the limit; try again later")
         running += 1  # before the first await; otherwise simultaneous requests would all pass the check
         try:
+            most = min(limits.pieces, viewer.translator.longest)
+            require_short([len(body.text)], most * CHARACTERS, "characters")
             source = await anyio.to_thread.run_sync(viewer.source, body.text)
-            require_short([len(source)], min(limits.pieces, viewer.translator.longest))
+            require_short([len(source)], most, "pieces")
             events = viewer.events(source, body.prefix)
         except BaseException as error:
             release()
