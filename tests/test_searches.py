@@ -492,6 +492,8 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     write_result(tmp_path / "results/searches")
     before = load()
+    with pytest.raises(UserError, match=r"searches\.smal: unknown key; did you mean 'small'\? valid keys are small$"):
+        best.main(argparse.Namespace(name="smal", select=False))
     best.main(argparse.Namespace(name="small", select=False))
     printed = capsys.readouterr().out
     assert YAML(typ="safe").load(printed) == {"small-best": result()["best"]["run"]}

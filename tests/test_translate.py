@@ -19,6 +19,7 @@ from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
 from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
+from transformer.config.reading import UserError
 
 COMMAND = [sys.executable, "-m", "pipeline.commands.translate"]
 SENTENCE, TRANSLATION = LINES[0], TRANSLATIONS[0]
@@ -52,6 +53,12 @@ def refused(result: tuple[int | None, bytes, str], message: str, lines: int) -> 
     assert status == 1 and err.startswith("translate: ") and err.count("\n") == 1, err
     assert message in err
     assert out == f"{TRANSLATION}\n".encode() * lines
+
+
+def test_a_closed_standard_input_is_named(folder, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)  # as Python does where it is closed
+    with pytest.raises(UserError, match="standard input is closed"):
+        translate.main(translate.parser().parse_args([str(folder)]))
 
 
 @pytest.mark.parametrize("end", ["\n", ""])

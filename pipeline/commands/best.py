@@ -17,7 +17,7 @@ from pipeline.settings.check import check
 from pipeline.settings.score_files import mapping, within
 from pipeline.settings.searches import line
 from pipeline.workflow import stage
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, unknown
 from transformer.files import atomic, read_json
 
 FOLDERS = (Path("scores/searches"), Path("results/searches"))
@@ -29,7 +29,9 @@ def best_run(name: str) -> dict[str, Any]:
     for path in paths:
         if path.is_file():
             return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
-    params.entry(params.load(), "searches", name)  # raises UserError, with the valid names, if there is none
+    known = sorted({*params.load()["searches"], *(path.stem for path in FOLDERS[1].glob("*.json"))})
+    if name not in known:
+        raise UserError(unknown(name, known, "params.yaml: searches"))
     raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` creates the first")
 
 

@@ -33,6 +33,7 @@ from transformer.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
+LONGEST = 1024  # positions; our table of sinusoids grows with the lines, that of an exported model does not
 HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
 
 
@@ -92,6 +93,11 @@ def written(name: str, module: torch.nn.Linear | torch.nn.LayerNorm, order: Tens
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
 
+def positions(config: ModelConfig) -> int:
+    """The number of positions for which an exported model has sinusoids."""
+    return max(config.max_positions, LONGEST)
+
+
 def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
     from safetensors.torch import save
 
@@ -101,12 +107,12 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
         file.write(save(tensors_of(model), {"format": "pt"}))
     write_json(folder / "config.json", marian_config(model.config, pieces.size) | ids)
     search = {"num_beams": PAPER.beam, "length_penalty": PAPER.alpha, "early_stopping": "never"}
-    write_json(folder / "generation_config.json", ids | search | {"max_length": model.config.max_positions})
+    write_json(folder / "generation_config.json", ids | search | {"max_length": positions(model.config)})
     write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(pieces.pieces(range(pieces.size)))})
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)
     names = dict(zip(("pad_token", "unk_token", "eos_token"), pieces.pieces([PAD, UNK, EOS])))
-    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": model.config.max_positions}
+    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": positions(model.config)}
     write_json(folder / "tokenizer_config.json", tokenizer | names)
 
 
@@ -126,7 +132,7 @@ def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
         "activation_dropout": config.relu_dropout,
         "scale_embedding": True,
         "static_position_embeddings": True,
-        "max_position_embeddings": config.max_positions,
+        "max_position_embeddings": positions(config),
         "share_encoder_decoder_embeddings": True,
         "tie_word_embeddings": True,
         "forced_eos_token_id": None,
@@ -147,8 +153,8 @@ def ctranslate2_spec(model: Transformer, pieces: list[str]) -> "TransformerSpec"
 
     spec = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False)
     fill(spec, {name: tensor.numpy() for name, tensor in tensors_of(model).items()})
-    positions = sinusoids(model.config.max_positions, model.config.d_model)[:, halves(model.config.d_model)].numpy()
-    spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = positions
+    table = sinusoids(positions(model.config), model.config.d_model)[:, halves(model.config.d_model)].numpy()
+    spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
     spec.config.add_source_eos = True

@@ -158,6 +158,8 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
 def main(arguments: argparse.Namespace) -> int | None:
     if arguments.split and (arguments.n_best or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
+    if sys.stdin is None:  # a service manager can close it
+        raise UserError("standard input is closed; text is expected")
     translator = translator_of(arguments.run)
     if translator.text_config is None:
         print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)
