@@ -149,6 +149,11 @@ def test_code_that_is_not_in_git_is_named(project):
         ("from pipeline.a import b, c", "from pipeline.a import c\nfrom pipeline.a import b", True),
         ("import a\nimport b", "import b\nimport a", False),
         (
+            "from pipeline.a import f\nfrom pipeline.b import f",
+            "from pipeline.b import f\nfrom pipeline.a import f",
+            False,
+        ),
+        (
             "def f():\n    x()\n    from pipeline.old import c",
             "def f():\n    from pipeline.old import c\n    x()",
             False,

@@ -32,6 +32,7 @@ from pipeline.reporting import (
     evidence,
     pairs,
     paper_tables,
+    plots,
     run_tables,
     searches,
     values,
@@ -305,6 +306,46 @@ def test_a_study_that_is_both_selected_and_recorded_has_two_tables(project, tmp_
     assert [{run.recorded for run in study.runs} for study in found] == [{False}, {True}]
 
 
+def own_text(train: list[dict], evaluated: dict, **more) -> dict:
+    download = {"train": train, "dev": evaluated, "test": evaluated, **more}
+    return {"languages": ["en", "de"], "download": download, "vocabulary": {"pieces": 300}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((["a"], {"hold_out": 500}), (["b"], {"hold_out": 500})),
+        ((["a"], [{"archive": "x", "source": "s"}], {"x": "one.org"}), (["a"], [{"archive": "x"}], {"x": "two.org"})),
+    ],
+)
+def test_corpora_whose_test_sets_only_look_alike_are_not_compared(project, tmp_path, one, other):
+    params = project({name: {"corpus": name, "model": "tiny"} for name in ("news", "subtitles", "again")})
+    for name, (train, evaluated, *archives) in {"news": one, "subtitles": other, "again": one}.items():
+        evaluated = [{"source": "s", **part} for part in evaluated] if archives else evaluated
+        more = {"archives": {key: {"url": url} for key, url in archives[0].items()}} if archives else {}
+        params["corpora"][name] = own_text([{"source": text, "target": text} for text in train], evaluated, **more)
+        write_scores(params, f"{name}", tmp_path / "scores")
+    found = studies(params, known(params, tmp_path))
+    assert [sorted(run.run for run in study.runs) for study in found] == [["again", "news"], ["subtitles"]]
+
+
+def test_a_record_that_no_study_has_leaves_the_recorded_studies_as_they_are(params, tmp_path):
+    def grouped() -> dict[str, int]:
+        return {
+            study.name: len(study.runs)
+            for study in studies({**params, "runs": {}}, known({**params, "runs": {}}, tmp_path))
+        }
+
+    (tmp_path / "results").mkdir()
+    for name in ("multi30k-claims-seed1", "multi30k-claims-h1", "multi30k-fast", "multi30k-fast-seed2"):
+        shutil.copy(ROOT / f"results/{name}.json", tmp_path / "results")
+    before = grouped()
+    assert len(before) == 2
+    content = read_json(tmp_path / "results/multi30k-claims-h1.json") | {"run": "a-row"}
+    write_json(tmp_path / "results/a-row.json", content)
+    assert grouped() == {"selection": 1} | before
+
+
 def test_a_run_that_helps_a_study_of_another_corpus_counts_there_and_has_its_corpus_as_name(project, tmp_path):
     whole = project("multi30k-decoding")
     for run in whole["runs"]:
@@ -537,6 +578,27 @@ def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
     files = report.report(params, Known(known(params, tmp_path)))
     assert {"loss-demo-tiny", "loss-demo-tiny.recorded"} <= set(browser.pictures(files["index.html"]))
     assert 'id="run-demo-tiny"' in files["index.html"] and 'id="run-demo-tiny.recorded"' in files["index.html"]
+
+
+def test_a_record_keeps_the_bpe_dropout_of_its_training(project, tmp_path):
+    params = project({"run": {"corpus": "multi30k-sampled", "model": "claims"}})
+    write_scores(params, "run", tmp_path / "scores")
+    recorded(params, "run", tmp_path)
+    params["corpora"]["multi30k-sampled"]["vocabulary"]["bpe_dropout"] = 0.3
+    now, kept = known(params, tmp_path)
+    assert (now.settings["bpe_dropout"], kept.settings["bpe_dropout"]) == (0.3, 0.1)
+
+
+def test_a_run_and_its_record_share_a_line_of_learning_rates(project, tmp_path, monkeypatch):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    recorded(params, "demo-tiny", tmp_path)
+    runs = known(params, tmp_path)
+    assert len({len(run.curve) for run in runs}) == 2
+    drawn: list = []
+    monkeypatch.setattr(plots, "draw", lambda plot, lines, **_: drawn.extend(lines))
+    plots.learning_rates(runs)
+    assert len(drawn) == 1
 
 
 def test_a_record_outlives_the_selection_of_its_run(project, params, tmp_path):
@@ -962,14 +1024,17 @@ def test_bpe_dropout_is_compared_although_it_is_a_setting_of_the_corpus(project,
         "second": {**base, "seed": 2},
         "heads": {**base, "h": 1, "d_k": 128, "d_v": 128},
         "sampled-heads": {**base, "corpus": "multi30k-sampled", "h": 1, "d_k": 128, "d_v": 128},
+        "sampled-half": {**base, "corpus": "half-sampled"},
     }
     params = project(runs)
-    for run, bleu in zip(runs, (43, 40, 40, 39, 38)):
+    half = params["corpora"]["multi30k-half"]
+    params["corpora"]["half-sampled"] = half | {"vocabulary": half["vocabulary"] | {"bpe_dropout": 0.1}}
+    for run, bleu in zip(runs, (43, 40, 40, 39, 38, 37)):
         write_scores(params, run, tmp_path / "scores", bleu)
     (study,) = studies(params, known(params, tmp_path))
     assert set(study.varied()) == {"h", "d_k", "d_v", "bpe_dropout", "seed"}
     compared = comparison([study])
-    assert {own.run.run for own in compared.ours} == {"sampled", "heads"}, "the text of the third differs, too"
+    assert {own.run.run for own in compared.ours} == {"sampled", "heads"}, "the text of the others differs, too"
     (row,) = [row for row in rows_of(claims.table(compared)) if row["run"] == "sampled"]
     assert (row["source"], row["our change"]) == ("Provilkov et al. 2020", "bpe_dropout 0.0 → 0.1")
     assert row["difference, BLEU"].score == pytest.approx(3)
@@ -1207,6 +1272,8 @@ def test_runs_are_compared_with_the_base_of_their_study(project, tmp_path):
     assert [(pair.run, pair.base) for pair in found] == [
         (run, "demo-deep") for run in ("demo-deep-pre", "demo-deep-no-warmup")
     ]
+    lent = dataclasses.replace(studies(params, runs)[0], name="demo-warmup-recorded", recorded=True)
+    assert pairs.pairs(params, [*studies(params, runs), lent], tmp_path / "sets") == found, "each pair is shown once"
     first, same = found
     bleu = [sacrebleu.corpus_bleu(translations[run], [references]).score for run in ("demo-deep", "demo-deep-pre")]
     assert first.difference == pytest.approx(bleu[1] - bleu[0]) and first.p < 0.05

@@ -106,6 +106,7 @@ def test_a_valid_search_is_accepted(params):
         ({"space": {"h": [2, 3], "d_model": [64]}}, "d_model: 64 is not possible; a multiple of h (3)"),
         ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the budget"),
         ({"space": {"seed": [1, 2]}}, "seed is not possible in a space"),
+        ({"space": {"keep": [1, 5]}}, "keep is not possible in a space: a trial writes one checkpoint"),
         ({"space": {"model": ["tiny", "small"]}}, "model is not possible in a space: all trials have the model of"),
         ({"space": {"data": [{"corpus": "demo", "h": 2}]}}, "space.data: corpus is not possible in a space"),
         ({"space": {"width": [{"h": 2}, {"h": 2, "N": 3}]}}, "space.width: either values, or mappings of the same"),
@@ -542,3 +543,9 @@ def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(tmp_path, mo
     assert third.data.tags["state"] == "pruned" and third.data.params["dropout"] == "0.3"
     history = client.get_metric_history(runs["small: trial 1"].info.run_id, "dev_loss")
     assert [(point.step, point.value) for point in history] == [(5, 4.0), (20, 2.5)]
+    running["trials"][0] |= {"state": "running", "value": None, "dev_losses": []}
+    (tmp_path / "live.json").write_text(json.dumps(running | {"trials": running["trials"][:1], "best": None}))
+    with store.opened() as opened:
+        mirror_search(opened, tmp_path / "live.json", set(), False)  # the search begins again, with other code
+    first = client.get_run(runs["small: trial 0"].info.run_id)
+    assert first.data.tags["state"] == "complete", "a trial of the earlier search is left as it is"

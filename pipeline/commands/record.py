@@ -67,6 +67,7 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
     dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
     counts = differences.recorded(differences.statistics(translation, dev))
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
+    head["bpe_dropout"] = known.settings["bpe_dropout"]  # a setting of the corpus
     return {**head, **known.parts, "curve": thinned_curve(known.curve), "statistics": counts}
 
 

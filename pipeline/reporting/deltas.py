@@ -127,7 +127,10 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence
         (runs, nearest(settings, base, rows))
         for runs, settings in changes
         if settings != base  # a run on another corpus may also have another training text
-        and (runs[0].corpus == study.base.corpus or differing(settings, base) == ["bpe_dropout"])
+        and (
+            runs[0].corpus == study.base.corpus
+            or (differing(settings, base) == ["bpe_dropout"] and runs[0].text == study.base.text)
+        )
     ]
 
 

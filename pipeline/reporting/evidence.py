@@ -46,6 +46,9 @@ PRINTED: dict[str, dict[str, Any]] = {
 }
 
 
+OF_BPE_DROPOUT = ("bpe_dropout", "segmentations", "seed")  # settings of a vocabulary
+
+
 @dataclass(frozen=True)
 class Score:
     """One measure of one translation, with its 95% interval and its signature."""
@@ -82,6 +85,7 @@ class Evidence:
     scores: dict[str, dict[str, Scores]]
     curve: list[dict[str, float]]
     languages: tuple[str, str] | None
+    text: str = ""  # what identifies the training text and its vocabulary, without bpe_dropout
     samples: list[dict[str, str]] = field(default_factory=list)  # source, reference and translation of test sentences
     translation: Path | None = None  # of the test set by the averaged weights, one segment per line
     dev_translation: Path | None = None  # of the dev set by the last checkpoint
@@ -203,9 +207,18 @@ def text_entry(params: Mapping, corpus: str) -> Mapping | None:
 
 
 def bpe_dropout(params: Mapping, corpus: str) -> float:
-    """Return `bpe_dropout` of a corpus in params.yaml. A training does not record it."""
+    """Return `bpe_dropout` of a corpus in params.yaml. A training does not record it, nor did `make record` once."""
     own = (text_entry(params, corpus) or {}).get("vocabulary", {})
     return {**params["base"]["vocabulary"], **own}.get("bpe_dropout", 0.0)
+
+
+def training_text(params: Mapping, corpus: str) -> str:
+    """Return what identifies the training text and the vocabulary of a corpus or back-translation, without bpe_dropout."""
+    entry = text_entry(params, corpus)
+    if entry is None or corpus not in params["corpora"]:  # a back-translation has text of its own
+        return corpus
+    pieces = {key: value for key, value in entry.get("vocabulary", {}).items() if key not in OF_BPE_DROPOUT}
+    return repr([entry["languages"], entry.get("download"), entry.get("normalise"), pieces])
 
 
 def settings_of(params: Mapping, corpus: str, training: dict | None, where: str) -> dict[str, Any]:
@@ -248,6 +261,7 @@ def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
         dev_translation=translated if (translated := translations / DEV_TRANSLATION).exists() else None,
         samples=list(convert(tuple[dict[str, str], ...] | None, read(samples), str(samples)) or []),
         languages=entry(read(binarised), "languages", tuple[str, str], str(binarised)) if binarised.exists() else None,
+        text=training_text(params, corpus),
         attention=translations if (translations / "attention.npz").exists() else None,
     )
 
@@ -270,10 +284,13 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         raise UserError(f"{path}: a record of the run {path.stem!r} is expected, as `make record` writes it")
     strings = {key: entry(record, key, str, str(path)) for key in ("run", "corpus", "model")}
     parts = {part: checked(part, record.get(part), f"{path}: {part}") for part in [*PARTS, *TIMES]}
+    settings = settings_of(params, strings["corpus"], parts["training"], f"{path}: training")
+    if settings and "bpe_dropout" in record:
+        settings["bpe_dropout"] = entry(record, "bpe_dropout", float, str(path))
     return Evidence(
         **strings,
         differences=dict(mapping(record.get("differences"), f"{path}: differences")),
-        settings=settings_of(params, strings["corpus"], parts["training"], f"{path}: training"),
+        settings=settings,
         recorded=True,
         parts=parts,
         cost=cost_of(parts, params, f"{path}: timing"),
@@ -281,4 +298,5 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
         statistics=convert(tuple[str, ...] | None, record.get("statistics"), f"{path}: statistics"),
         languages=entry(record, "languages", tuple[str, str] | None, str(path)),
+        text=training_text(params, strings["corpus"]),
     )

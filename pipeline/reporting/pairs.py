@@ -41,12 +41,16 @@ class Pair:
 
 
 def pairs(params: Mapping[str, Any], studies: Sequence[Study], sets: Path) -> list[Pair]:
-    """Compare runs with the base of their study, best first. Runs without translations or a test set are left out."""
-    settings, found = scoring(params), []
+    """Compare runs with the base of their study, best first. Runs without translations or a test set are left out.
+
+    A recorded study can have the same base as the study of the selected runs. Each pair is compared once.
+    """
+    settings, found = scoring(params), list[Pair]()
     for study in studies:
         folder = sets / f"{study.corpus}-test"
-        translated = {run.name: run.translation for run in study.best_first() if run.translation}
-        base = study.base.name
+        base, done = study.base.name, {(pair.base, pair.run) for pair in found}
+        runs = [run for run in study.best_first() if run.translation and (base, run.name) not in done]
+        translated = {run.name: run.translation for run in runs if run.translation}
         if settings.bootstrap and len(translated) > 1 and base in translated and folder.exists():
             found += against_base(base, translated, EvaluationSet.open(folder), settings)
     return found

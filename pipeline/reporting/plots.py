@@ -47,6 +47,7 @@ STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
+SCHEDULE = ("schedule", "warmup", "lr_scale", "d_model", "steps")  # what the learning rates depend on
 SCHEME = (
     f'<style>@media (prefers-color-scheme:dark){{[style*="fill: {INK}"]{{fill:{INK_ON_DARK}!important}}'
     f'[style*="stroke: {INK}"]{{stroke:{INK_ON_DARK}!important}}}}</style>'
@@ -125,15 +126,15 @@ def dev_losses(study: Study) -> Figure:
 
 
 def learning_rates(runs: Sequence[Evidence]) -> Figure:
-    """The learning rates that the runs logged. Runs with equal learning rates share a line."""
+    """The learning rates that the runs logged. Runs with equal schedules share a line."""
     lines: dict[str, list[Evidence]] = {}
-    for run in runs:
-        lines.setdefault(repr(values(run, "learning_rate")), []).append(run)
+    for run in runs:  # not by the rates: a record has fewer points
+        lines.setdefault(repr([run.settings.get(key) for key in SCHEDULE]), []).append(run)
     canvas, plot = axes(height=3.3 + 0.1 * len(lines))
     shown = []
     for number, same in enumerate(lines.values()):
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-        steps, rates = values(same[0], "learning_rate")
+        steps, rates = max((values(run, "learning_rate") for run in same), key=lambda points: points[0][-1:])
         thousandths = [1000 * rate for rate in rates]
         shown.append(Line(same[0].run + more, steps, thousandths, COLOURS[number % len(COLOURS)]))
     draw(plot, shown, logarithmic=False)

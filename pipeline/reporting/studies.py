@@ -6,6 +6,7 @@ The runs of a study have the same dev and test sets. They may have different tra
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pipeline.reporting.evidence import Evidence, alike, text_entry
@@ -90,9 +91,9 @@ def is_control(run: Evidence) -> bool:
 def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]:
     """The studies of the selected runs, then those of the recorded ones."""
     own, recorded = ([run for run in known if run.recorded == kept] for kept in (False, True))
-    found = [Study(*study) for study in grouped(params, own)]
+    found = [Study(*study) for study in grouped(params, own, together=True)]
     taken = {study.name for study in found}
-    for name, corpus, runs in grouped(params, recorded):
+    for name, corpus, runs in grouped(params, recorded, together=False):
         others = catalogue(params).get(name, ())
         names = {run.run for run in runs}
         text = evaluated_on(params, corpus)
@@ -112,15 +113,27 @@ def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
     entry = text_entry(params, corpus)
     if entry is None:
         return corpus
-    return repr((entry["languages"], *(entry.get("download", {}).get(name, corpus) for name in ("dev", "test"))))
+    download = entry.get("download", {})
+    sets = [listed(download.get(name, {"corpus": corpus})) for name in ("dev", "test")]
+    if any("hold_out" in part for part in chain(*sets)):  # the sets are pairs of the training text
+        sets.append(listed(download.get("train", [])))
+    archives = [download.get("archives", {}).get(part["archive"]) for part in chain(*sets) if "archive" in part]
+    return repr((entry["languages"], sets, archives))
 
 
-def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[str, str, tuple[Evidence, ...]]]:
+def listed(value: Any) -> list:
+    return value if isinstance(value, list) else [value]
+
+
+def grouped(
+    params: Mapping[str, Any], runs: Sequence[Evidence], together: bool
+) -> list[tuple[str, str, tuple[Evidence, ...]]]:
     """Return (name, corpus, runs) of each study. Repeatedly takes the study with the most runs that no study has yet.
 
-    If a run is in no study of params.yaml, all runs with its dev and test sets form the study `selection`. A study with
-    several dev and test sets is divided: the part of its first run keeps the name, the others are `STUDY-CORPUS`. If a
-    study has only one part, without its first run, the part is named after its corpus.
+    Runs that are in no study of params.yaml form the study `selection`, one for each pair of dev and test sets. With
+    `together`, it also has the other runs with these sets. A study with several dev and test sets is divided: the part of
+    its first run keeps the name, the others are `STUDY-CORPUS`. If a study has only one part, without its first run, the
+    part is named after its corpus.
     """
     known = catalogue(params)
     texts: dict[Any, list[Evidence]] = {}
@@ -128,10 +141,11 @@ def grouped(params: Mapping[str, Any], runs: Sequence[Evidence]) -> list[tuple[s
         texts.setdefault(evaluated_on(params, run.corpus), []).append(run)
     chosen: list[tuple[str, str, list[Evidence]]] = []
     for same in texts.values():
-        if not all(any(run.run in members for members in known.values()) for run in same):
-            chosen.append(("selection", same[0].corpus, same))
-            continue
-        left = same
+        own = [run for run in same if not any(run.run in members for members in known.values())]
+        if own:
+            own = same if together else own
+            chosen.append(("selection", own[0].corpus, own))
+        left = [run for run in same if run not in own]
         while left:
             name = max(known, key=lambda name: (sum(run.run in known[name] for run in left), -len(known[name])))
             members = [run for run in same if run.run in known[name]]

@@ -16,6 +16,8 @@ NOT_SEARCHED = {
     "seed": "all trials have the same seed, so that they differ only in their settings",
     "corpus": "all trials have the corpus of the search",
     "model": "all trials have the model of the search",
+    "checkpoint_every": "a trial writes one checkpoint, at its end",
+    "keep": "a trial writes one checkpoint, at its end",
 }
 DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml states the number exactly
 

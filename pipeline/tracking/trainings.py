@@ -149,7 +149,8 @@ def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> No
     )
     parent_id = store.write(parent)
     for trial in trials:
-        if trial["trial"] not in written:
+        # A trial without a dev loss could not be told from the trial of this number in an earlier search.
+        if trial["trial"] not in written and (trial["dev_losses"] or trial["state"] in ENDED):
             store.write(trial_entry(name, parent_id, trial, last))
     written.update(trial["trial"] for trial in ended)
 

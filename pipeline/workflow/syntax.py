@@ -55,5 +55,7 @@ def imported(statement: ast.ImportFrom, moved: Mapping[str, str]) -> list[tuple[
 
 
 def imports(names: list[tuple[str, str]]) -> list[ast.stmt]:
-    parts = [(full.rpartition("."), bound) for full, bound in sorted(names)]
+    """The imports in alphabetical order, or as given if the order decides which object a name is bound to."""
+    bound_once = len({bound for _, bound in names}) == len(names)
+    parts = [(full.rpartition("."), bound) for full, bound in (sorted(names) if bound_once else names)]
     return [ast.ImportFrom(module, [ast.alias(name, bound)], 0) for (module, _, name), bound in parts]
