@@ -274,7 +274,7 @@ def cost_of(parts: Mapping[str, dict | None], params: Mapping, where: str) -> Co
 
 def records(params: Mapping, results: Path) -> list[Evidence]:
     """The recorded runs, by name."""
-    return [of_record(params, path) for path in sorted(results.glob("*.json"))]
+    return [of_record(params, path) for path in sorted(results.glob("*.json"), key=lambda path: path.stem)]
 
 
 def of_record(params: Mapping, path: Path) -> Evidence:
