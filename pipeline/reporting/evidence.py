@@ -207,7 +207,7 @@ def text_entry(params: Mapping, corpus: str) -> Mapping | None:
 
 
 def bpe_dropout(params: Mapping, corpus: str) -> float:
-    """Return `bpe_dropout` of a corpus in params.yaml. A training does not record it, nor did `make record` once."""
+    """Return `bpe_dropout` of a corpus in params.yaml. The files of a training and earlier records do not hold it."""
     own = (text_entry(params, corpus) or {}).get("vocabulary", {})
     return {**params["base"]["vocabulary"], **own}.get("bpe_dropout", 0.0)
 
