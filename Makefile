@@ -22,6 +22,8 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
+# pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
+MOVED := $(shell test ! -s $(INSTALLED) || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
 .PHONY: help environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
@@ -32,12 +34,14 @@ help:  ## list the targets
 # pip is upgraded first, because an old pip takes three times as long. --no-compile saves a minute: Python compiles a module
 # at its first import and keeps the result, since PYTHONDONTWRITEBYTECODE is empty. PYTHONWARNINGS hides the warning of
 # setuptools about editable installations.
-$(INSTALLED): pyproject.toml $(LOCKS)
+.PHONY: moved
+moved:
+$(INSTALLED): pyproject.toml $(LOCKS) $(MOVED)
 	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB with torch's CPU build, more with CUDA; a minute or two"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(if $(MOVED),--clear) $(VENV)
 	@python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
 	@PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
-	@touch $@
+	@realpath $(VENV) > $@
 
 environment: $(INSTALLED)  ## install the tested versions of all packages into .venv
 

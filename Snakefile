@@ -23,8 +23,6 @@ if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow
     take_over(logger, lambda: show_results())  # before the imports below, which take a second
 
 from dvc.dependency import param
-from dvc.exceptions import DvcException
-from dvc.repo import Repo, lock_repo
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.settings.check import check
@@ -35,6 +33,8 @@ from pipeline.settings.studies import with_studies
 from pipeline.workflow import devices, slurm
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
+from pipeline.workflow.project import opened
+from pipeline.workflow.stage import require_within
 from pipeline.workflow.termination import handled_in_a_thread
 from transformer.config.reading import UserError
 
@@ -53,7 +53,7 @@ def only_one():
     return file
 
 
-def judge(stages, stale):
+def set_stamps(stages, stale):
     """Remove the stamps of the stale stages. Give the stamps of all other stages the time OLD."""
     for stage in stages:
         if stage in stale:
@@ -64,35 +64,36 @@ def judge(stages, stale):
 
 
 handled_in_a_thread(JobScheduler)
-dear = []
+long_trainings = []
 
 try:
     params = load()
     if workflow.is_main_process:  # the jobs of a cluster also execute this file
         check(with_studies(params))
+        require_within()
         lock = only_one()
         clear_rwlock()
-    with Repo(_wait_for_lock=True) as repo, lock_repo(repo):  # DVC does not write dvc.lock atomically
+    with opened() as repo:
         if workflow.is_main_process and keep_or_put_back():
             print("snakemake: dvc.lock was incomplete; the last complete one was restored", file=sys.stderr)
         graph = repo.index.graph
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
             stale = repo.status()
-            judge({stage.addressing for stage in graph}, stale)
-            dear = costly(graph, stale)
+            set_stamps({stage.addressing for stage in graph}, stale)
+            long_trainings = costly(graph, stale)
     hardware = machine(params)
-except (UserError, DvcException, OSError) as error:
+except (UserError, OSError) as error:
     remedy = "" if Path(".git").exists() else "; clone the project with git, or run `git init` in this folder"
     sys.exit(f"snakemake: {' '.join(str(error).split())}{remedy}")
 
-for stage in dear:
+for stage in long_trainings:
     print(f"snakemake: {stage}", file=sys.stderr)
 
 
 onstart:  # not called in a dry run
     try:
-        confirm(dear, {job.rule.name for job in workflow.dag.needrun_jobs()})
+        confirm(long_trainings, {job.rule.name for job in workflow.dag.needrun_jobs()})
     except UserError as error:
         sys.exit(f"snakemake: {error}")
 

@@ -5,9 +5,9 @@
 
 The beam is 4, without a length penalty. The precisions are float32 and the one that `decoding.precision: auto` chooses
 on this machine; CTranslate2 also computes in int8. The systems take turns. For each system and precision, the table has
-the median of target tokens per second over the rounds, the speed of ours in the same precision (for int8, that of
-`auto`) divided by this speed, the share of translations equal to ours in float32, and sacreBLEU if there is a
-reference. The row of a system that cannot translate on this machine shows dashes and the reason.
+the median of target tokens per second over the rounds, our speed in the same precision (for int8, in `auto`) divided by
+the system's, the share of translations equal to ours in float32, and sacreBLEU if there is a reference. The row of a
+system that cannot translate on this machine shows dashes and the reason.
 
 Batches are sorted by length. Our batches are those of pipeline.decode. The peers' batches have the same size on a GPU, and
 at most `PEERS` source pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our

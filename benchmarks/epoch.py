@@ -7,7 +7,7 @@ known. In a training on a CPU with batches by length, many shapes are new. Here 
 batches, which a prefetch thread prepares as in training. Each system has its own process, as a training has, so that none
 uses or displaces the plans that oneDNN made for another. Ours keeps the memory that it frees, as the stages do. The peer is
 measured with the default of the C library, as a user would run it, and in bfloat16 also with freed memory kept. Our threads
-spin as briefly as in the stages, the peer's threads as long as by default. The columns are:
+spin as briefly as in the stages, the peer's threads for the default time. The columns are:
 
 - real tokens (source and target, without padding) per second;
 - the speed relative to the first row, as the median over the turns, and the smallest and largest ratio of a turn;

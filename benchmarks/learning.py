@@ -192,16 +192,13 @@ def print_row(name: str, point: Point) -> None:
 
 
 def draw(curves: dict[str, list[Point]], title: str, path: Path) -> None:
-    import matplotlib
+    from pipeline.reporting.plots import axes
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    figure, plot = axes(6, 4)
     for name, curve in curves.items():
-        axes.plot([point.seconds / 60 for point in curve], [point.loss for point in curve], marker=".", label=name)
-    axes.set(title=title, xlabel="minutes of training", ylabel="dev loss per piece (nats)")
-    axes.legend()
+        plot.plot([point.seconds / 60 for point in curve], [point.loss for point in curve], marker=".", label=name)
+    plot.set(title=title, xlabel="minutes of training", ylabel="dev loss per piece (nats)")
+    plot.legend()
     figure.savefig(path)
 
 

@@ -12,7 +12,7 @@ DEFAULT_SPINS = "300000"  # libgomp's default if there are no more threads than 
 class Process:
     """A new Python process that calls the functions passed to `do`. Module variables keep their values between the calls.
 
-    If `ours`, a waiting OpenMP thread spins as often as in the stages, otherwise as often as by libgomp's default.
+    If `ours`, a waiting OpenMP thread spins as often as in the stages, otherwise for libgomp's default time.
     """
 
     def __init__(self, ours: bool) -> None:

@@ -86,7 +86,7 @@ def print_profile(run: Callable[[], object], steps: int, device: torch.device) -
     for name, microseconds in kernels.items():
         groups[group_of(name)] += microseconds
     for title, rows in (("group of operations", groups.most_common()), ("longest kernels", kernels.most_common(12))):
-        print(f"| {title} | ms a step | share |\n|---|---:|---:|")
+        print(f"| {title} | ms per step | share |\n|---|---:|---:|")
         for name, microseconds in rows:
             print(f"| {name[:80]} | {microseconds / 1e3 / steps:.2f} | {microseconds / kernels.total():.1%} |")
         print()

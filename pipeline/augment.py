@@ -47,14 +47,10 @@ def repeated(real: int, synthetic: int, ratio: float) -> int:
 
 def of_set(pairs: BinarisedSet, side: str, lines: int, segmentation: int = 0) -> Blocks:
     """Yield `lines` lines of one side of a set, in order. If the set has fewer, copies of a line follow it directly."""
-    ids, offsets = getattr(pairs, f"{side}_ids"), getattr(pairs, f"{side}_offsets")
     different = len(pairs) // pairs.segmentations
     for start in range(0, lines, BLOCK):
         places = np.arange(start, min(start + BLOCK, lines)) * different // lines
-        numbers = segmentation * different + places
-        lengths = offsets[numbers + 1] - offsets[numbers]
-        starts = np.cumsum(lengths) - lengths  # of the lines in the block
-        yield ids[np.arange(lengths.sum()) + np.repeat(offsets[numbers] - starts, lengths)], lengths
+        yield pairs.sentences(side, segmentation * different + places)
 
 
 def tagged(blocks: Blocks) -> Blocks:

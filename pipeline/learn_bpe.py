@@ -28,8 +28,10 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
 
     Yields all lines if `pairs` is 0 or if the file has at most `pairs` lines.
     """
-    total = count_lines(path) if pairs else 0
-    first = 0
+    total = first = 0
+    if pairs:
+        with open(path, "rb") as file:
+            total = sum(1 for _ in file)
     for lines in clean_blocks(path, bar):
         if pairs < total:
             # Take each line at which number * pairs / total reaches the next integer.
@@ -38,15 +40,6 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
             first += len(lines)
             lines = list(itertools.compress(lines, taken))
         yield b"".join(lines)
-
-
-def count_lines(path: Path) -> int:
-    """The number of lines, including a last line without a line feed."""
-    lines, block = 0, b"\n"
-    with open(path, "rb") as file:
-        while more := file.read(1 << 20):
-            lines, block = lines + more.count(b"\n"), more
-    return lines + (not block.endswith(b"\n"))
 
 
 def main(arguments: argparse.Namespace) -> None:

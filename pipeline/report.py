@@ -44,7 +44,7 @@ from pipeline.reporting.layer_table import Measured, layer_times
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.searches import Tuning
-from pipeline.reporting.studies import Study, is_control, studies
+from pipeline.reporting.studies import Study, expected_to_fail, studies
 from pipeline.reporting.tables import Table, comma_separated, escape_markdown, latex, markdown
 from pipeline.reporting.tree_plots import Trees
 from pipeline.reporting.values import Calibration
@@ -77,13 +77,13 @@ class Known:
 def content_of(params: Mapping, known: Known, figures: bool = True) -> Content:
     """Return the content of the page.
 
-    Runs that are expected to fail (`is_control`) are left out of the tables `paper` and `costs` and of the means over
+    Runs that are expected to fail (`expected_to_fail`) are left out of the tables `paper` and `costs` and of the means over
     seeds.
     """
     found = studies(params, known.runs)
     against = pairs.pairs(params, found, known.sets) if known.sets else []
     bootstrap = Bootstrap(known.sets, scoring(params)) if known.sets else None
-    compared, shown = comparison(found, bootstrap), [run for run in known.runs if not is_control(run)]
+    compared, shown = comparison(found, bootstrap), [run for run in known.runs if not expected_to_fail(run)]
     return Content(
         runs=known.runs,
         studies=found,
@@ -138,7 +138,7 @@ def report(params: Mapping, known: Known) -> dict[str, str]:
     every += [decodings.table(params, known.decoded)] if known.decoded else []
     every += [of_values] if (of_values := values.table(known.values)) else []
     in_order = {run.name: run for study in content.studies for run in study.best_first()}  # selected runs first
-    summary = run_tables.summary([run for run in in_order.values() if run.scores and not is_control(run)])
+    summary = run_tables.summary([run for run in in_order.values() if run.scores and not expected_to_fail(run)])
     tables = [kept for table in every if len((kept := table.reproducible()).columns) > 1]  # not tables of names alone
     pictures = overview(content.figures)
     overviews = [headline_table(content.headlines), *content.claims, summary]

@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
             path = arguments.decodings / decoding / "translation.txt"
             translations = read_lines(path)
             require_aligned(chosen.path("normalised", "source"), len(lines), path, len(translations))
-            found[decoding] = source_log_prob(translator, translations, sources)
+            found[decoding] = source_log_prob(translator, translator.normalise(translations), sources)
             bar.update()
     description = {"model": settings.model, "set": settings.set, "averaging": translator.description}
     scores = {"references": source_log_prob(translator, references, sources), "decodings": found}

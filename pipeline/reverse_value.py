@@ -5,7 +5,7 @@
         --out models/values/NAME --scores scores/values/NAME.json --times work/times/values/NAME.json
 
 The stage differs from `value` only in the score of a sample. A model of the reverse direction computes the probability
-of each piece of the source. The score is the geometric mean of these probabilities. It needs no reference.
+of each piece of the source and of EOS. The score is the geometric mean of these probabilities. It needs no reference.
 """
 
 import argparse

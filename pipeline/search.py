@@ -159,7 +159,7 @@ def decoding_settings(params: Mapping[str, Any], chosen: Search) -> DecodingConf
     return section(params, "models", chosen.config.model, "decoding", DecodingConfig)
 
 
-def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) -> str:
+def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, code: str) -> str:
     """Return the digest that names the folder of a search.
 
     It is over the data, the training code, the training settings, the search without `trials` and, for the metric
@@ -173,7 +173,17 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str) 
     ]
     space = params["searches"][name]["space"]
     more = [vars(decoding_settings(params, chosen))] if chosen.config.metric == "dev_bleu" else []
-    return digest([config, space, fixed, data_sum, workspace.code_digest(train.CODE), *more])
+    return digest([config, space, fixed, data_sum, code, *more])
+
+
+def require_unchanged(name: str, before: Search, key: str, digests: tuple[str, str], code: dict[Path, bytes]) -> None:
+    """Raise UserError if the settings or the code of the search have changed since it started, as for a training."""
+    remedy = "its trials are kept: undo the change, and the same command records the search"
+    params = load()
+    now = search(params, name) if name in params["searches"] else None
+    if now is None or now.config != before.config or key_of(params, name, now, *digests) != key:
+        raise UserError(f"params.yaml: the settings of search {name!r} changed while the stage ran; {remedy}")
+    workspace.require_unchanged(code, remedy)
 
 
 def others(place: Path) -> None:
@@ -181,13 +191,15 @@ def others(place: Path) -> None:
     if (place / RESULT).exists():
         return
     for path in sorted(place.parent.glob(f"*/{RESULT}")):
-        train.tell(f"{path.parent} holds trials of other settings, data or code; they are not used")
+        train.tell(f"{path.parent} has trials with other settings, data or code; they are not used")
 
 
 def main(arguments: argparse.Namespace) -> int:
     params, name, started = load(), arguments.name, outcome.now()
     chosen, options = search(params, name), machine(params)
-    key = key_of(params, name, chosen, describe(arguments.data)["sum"])
+    commit, code = hardware.commit(), workspace.sources()
+    digests = describe(arguments.data)["sum"], workspace.code_digest(train.CODE)
+    key = key_of(params, name, chosen, *digests)
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
@@ -207,11 +219,12 @@ def main(arguments: argparse.Namespace) -> int:
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
+        require_unchanged(name, chosen, key, digests, code)
         if trials.best() is None:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
-        write_times(arguments.times, arguments.out, {**made_on, "commit": hardware.commit(), "started": started})
+        write_times(arguments.times, arguments.out, {**made_on, "commit": commit, "started": started})
     return 0
 
 

@@ -98,9 +98,10 @@ def trainer(
 
 
 def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:
-    """Return what the bytes of a training depend on, besides settings and data.
+    """Return what the bytes of a training depend on, besides settings, data and the version of torch.
 
-    A state is resumed only if its identity equals this one.
+    A state is resumed only if its identity equals this one. Another version of torch may resume it, although rounding
+    may differ, so that an update costs no training.
     """
     here = hardware.hardware(device)
     identity = {"device": device.type, "hardware": here["hardware"], "precision": precision, "threads": threads}
@@ -155,6 +156,23 @@ def follow(training: Trainer, stop: Interruption) -> bool:
     return done
 
 
+def require_unchanged(run: str, settings: tuple[ModelConfig, TrainingConfig], code: dict[Path, bytes]) -> None:
+    """Raise UserError if the settings of the run or the code of the training have changed since it started.
+
+    When a stage ends, DVC hashes the settings and the code, and takes them for those of the outputs.
+    """
+    kept = "the finished training is kept"
+    params = load()
+    if run not in params["runs"] or run_settings(params, run)[1:] != settings:
+        raise UserError(
+            f"params.yaml: the settings of run {run!r} changed while the stage ran; {kept}: undo the change, and the same "
+            "command records it"
+        )
+    workspace.require_unchanged(
+        code, f"{kept}: `python -m pipeline.commands.adopt {run}` lets the next start record it with the current code"
+    )
+
+
 def publish(training: Trainer, binarised: dict, out: Path) -> None:
     """Write the last `keep` checkpoints and the model's settings to the folder `out`, atomically.
 
@@ -172,8 +190,9 @@ def publish(training: Trainer, binarised: dict, out: Path) -> None:
 
 def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) -> int:
     """Train as the first or only worker, which writes all files. Returns the exit status."""
-    params, run, started = load(), arguments.run, outcome.now()
+    params, run, started, commit = load(), arguments.run, outcome.now(), hardware.commit()
     _, model, config = run_settings(params, run)
+    code = workspace.sources()
     binarised = describe(arguments.data)
     settings, key = key_of(model, config, binarised)
     with workspace.lock(run):
@@ -184,12 +203,13 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         with tracking.following(run, training.store.log, description):
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
+        require_unchanged(run, (model, config), code)
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())
         summary = arguments.scores / "training.json"
         write_json(summary, outcome.summary(training, settings, binarised["sum"]))
-        write_times(arguments.times, summary, outcome.timing(training, started, earlier_code))
+        write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
         workspace.remove(place)
         if others := workspace.unfinished(run):
             remedy = f"`python -m pipeline.commands.adopt {run} --anew` removes them"

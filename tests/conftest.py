@@ -95,6 +95,12 @@ def built(tmp_path_factory, worker_id) -> StubProject:
     return project.copy(tmp_path_factory.mktemp("built") / "project")
 
 
+@pytest.fixture
+def project(built, tmp_path) -> StubProject:
+    """A copy of `built` that the test may change."""
+    return built.copy(tmp_path / "project")
+
+
 @pytest.fixture(autouse=True)
 def one_thread():
     torch.set_num_threads(1)

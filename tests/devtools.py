@@ -1,6 +1,5 @@
-"""A page in headless Chromium, driven by the DevTools protocol over two pipes: keys, scripts, screenshots."""
+"""A page in headless Chromium, driven by the DevTools protocol over two pipes: keys and scripts."""
 
-import base64
 import json
 import os
 import shlex
@@ -126,10 +125,3 @@ class Page:
     def write(self, text: str) -> None:
         """Type text into the element that has the focus."""
         self.call("Input.insertText", text=text)
-
-    def screenshot(self, path: Path) -> None:
-        """Write the whole page to a PNG file."""
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        shot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))

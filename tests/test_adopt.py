@@ -23,11 +23,6 @@ MODEL = "transformer/model.py"
 SELECTED = f"  {RUN}: {{corpus: demo, model: tiny}}\n\n"  # the line of `runs` in params.yaml
 
 
-@pytest.fixture
-def project(built, tmp_path) -> StubProject:
-    return built.copy(tmp_path / "project")
-
-
 def append(project: StubProject, path: str, text: str) -> None:
     with open(project.root / path, "a", encoding="utf-8") as file:
         file.write(text)

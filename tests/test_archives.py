@@ -70,6 +70,17 @@ def test_a_missing_member_is_named_with_near_ones(tmp_path):
         contents(build(tmp_path / "dev.tgz", PAIR), [NAMES[0], "dev/newstest2013.fr"])
 
 
+def test_a_member_that_an_archive_holds_twice_is_refused(tmp_path):
+    archive = build(tmp_path / "dev.tar", PAIR, "w")
+    with tarfile.open(archive, "a") as tar:  # tar -x would take the added member
+        tar.addfile(tarfile.TarInfo(NAMES[0]))
+        tar.addfile(tarfile.TarInfo("other"))
+        tar.addfile(tarfile.TarInfo("other"))
+    with pytest.raises(UserError, match=r"holds dev/newstest2013\.en twice"):
+        contents(archive)
+    assert contents(archive, NAMES[1:]) == {NAMES[1]: PAIR[NAMES[1]]}
+
+
 def hostile(name, kind=tarfile.REGTYPE, link=""):
     member = tarfile.TarInfo(name)
     member.type, member.linkname = kind, link

@@ -64,20 +64,25 @@ def entry(**changed: Any) -> dict[str, Any]:
     return {**values, "tagged": True, "ratio": 1.0, **changed}
 
 
-@pytest.fixture
-def selected(params) -> dict[str, Any]:
+def with_runs(params: dict, back_translation: dict, decodings: dict) -> dict[str, Any]:
     """params.yaml with two runs of opposite directions, and a run that is trained on a back-translation."""
     params = copy.deepcopy(params)
     params["corpora"] |= {"own": corpus(["en", "de"]), "turned": corpus(["de", "en"])}
     of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
     params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
-    params["back_translations"] = {"own-bt": entry()}
-    params["decodings"] = {"greedy": {"model": "forward/average", "set": "own-test", "decoder": "greedy"}}
+    params["back_translations"] = {"own-bt": back_translation}
+    of_decoding = {"model": "forward/average", "set": "own-test"}
+    params["decodings"] = {name: {**of_decoding, **own} for name, own in decodings.items()}
     params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
     params["reverse_values"] = {"source": VALUE}
     params["corpora_in_use"] = ["own", "turned"]
     params["base"]["decoding"]["extra_length"] = 5
     return params
+
+
+@pytest.fixture
+def selected(params) -> dict[str, Any]:
+    return with_runs(params, entry(), {"greedy": {"decoder": "greedy"}})
 
 
 # The settings
@@ -436,8 +441,8 @@ def with_back_translation(project):
 
 
 @pytest.fixture
-def project(built, tmp_path):
-    return with_back_translation(built.copy(tmp_path / "project"))
+def project(project):
+    return with_back_translation(project)
 
 
 def named(name: str, *kinds: str) -> set[str]:
@@ -508,16 +513,8 @@ def made(tmp_path_factory):
     for name, pairs in sets.items():
         for language, lines in zip(("en", "de"), zip(*pairs)):
             (folder / f"text/{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
-    params = copy.deepcopy(load(ROOT / "params.yaml"))
-    params["corpora"] |= {"own": corpus(["en", "de"]), "turned": corpus(["de", "en"])}
-    of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
-    params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
-    params["back_translations"] = {"own-bt": entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})}
-    params["decodings"] = {name: {"model": "forward/average", "set": "own-test", **DECODINGS[name]} for name in DECODINGS}
-    params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
-    params["reverse_values"] = {"source": VALUE}
-    params["corpora_in_use"] = ["own", "turned"]
-    params["base"]["decoding"]["extra_length"] = 5
+    back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
+    params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
     with open(folder / "params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
     left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line

@@ -553,6 +553,20 @@ def test_the_command_lists_and_selects(tmp_path, text):
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
 
 
+def test_a_linked_params_yaml_stays_a_link_and_one_in_another_encoding_is_refused_in_a_line(tmp_path, text):
+    (tmp_path / "shared").mkdir()
+    shared = Path(shutil.copy(ROOT / "params.yaml", tmp_path / "shared"))
+    shutil.copy(ROOT / "studies.yaml", tmp_path)
+    (tmp_path / "params.yaml").symlink_to(shared)
+    assert command(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
+    assert (tmp_path / "params.yaml").is_symlink()
+    assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
+    shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
+    refused = command(tmp_path, "-m", "pipeline.commands.study", "demo")
+    assert refused.returncode == 1
+    assert "params.yaml cannot be read" in refused.stderr and refused.stderr.count("\n") == 1
+
+
 def test_a_wrong_selection_can_be_put_right_by_selecting_a_study(text):
     wrong = text.replace("demo-tiny: {corpus: demo, model: tiny}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
     assert wrong != text

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from test_training import build, files, run
 
 from tests.killed import at_change
@@ -80,11 +81,17 @@ def test_invalid_settings_are_refused_with_the_name_of_the_file(tmp_path, conten
         read_settings(tmp_path)
 
 
+def test_a_description_that_is_nested_too_deeply_is_refused_with_the_name_of_the_file(tmp_path):
+    save_file({}, tmp_path / "model.safetensors", {"description": "[" * 100_000})
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
+        read_tensors(tmp_path / "model.safetensors")
+
+
 def test_weights_beside_another_models_settings_are_named(tmp_path, settings):
     write_tensors(tmp_path / "model.safetensors", Transformer(settings(), 90).state_dict(), {})
     for other, size in ((settings(d_ff=96), 90), (settings(N=1), 90), (settings(), 91)):
         write_settings(tmp_path, other, size, "0" * 64)
-        with pytest.raises(UserError, match=r"model\.safetensors.* it belongs to a model of other settings"):
+        with pytest.raises(UserError, match=r"model\.safetensors.* it is of a model with other settings"):
             load_model(tmp_path / "model.safetensors", torch.device("cpu"))
 
 

@@ -250,8 +250,7 @@ IN_DVC = """\
 """
 
 
-def test_the_recipe_for_a_stage_adds_one(built, tmp_path):
-    project = built.copy(tmp_path / "project")
+def test_the_recipe_for_a_stage_adds_one(project):
     (project.root / "pipeline/names.py").write_text(STAGE)
     project.edit("dvc.yaml", "  report:\n", IN_DVC)
     (project.root / "dvc.yaml").write_text(with_code((project.root / "dvc.yaml").read_text(), project.root))

@@ -102,6 +102,15 @@ def test_pairs_that_are_too_long_are_counted_and_skipped(kind):
     assert several.left_out == (500 - len(short)) // 2, "the mean of its epochs of 250 pairs"
 
 
+@pytest.mark.parametrize("kind", [Batches, MixedBatches])
+def test_a_segmentation_without_a_pair_that_is_short_enough_is_skipped(kind):
+    pairs = Pairs(200, longest=10)
+    for side in pairs.sides:
+        side[100:] = [np.full(30, 5) for _ in range(100)]
+    batches = kind(pairs, 1, 60, 21, segmentations=2)
+    assert sorted(chain(*(batches.batch(step).tolist() for step in range(batches.ends[-1])))) == list(range(100))
+
+
 @pytest.mark.parametrize("tokens", [400, 100, 20])
 def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(tokens):
     """A batch has 12 rows of 32 positions, or 5 rows of 80. The parts of a batch have equally many rows."""

@@ -415,6 +415,12 @@ def test_mbr_agrees_with_brute_force_by_sacrebleu(name):
     assert [t.score for t in found] == pytest.approx([mean(ids) for ids in expected], abs=1e-6)
 
 
+def test_chrf_splits_at_the_controls_at_which_sacrebleu_splits():
+    lines = {(4,): "a b", (5,): "a\x1cb"}
+    (score,) = utility("chrf", lambda many: [lines[tuple(ids)] for ids in many])([[4]], [[5]])
+    assert score == CHRF().sentence_score("a b", ["a\x1cb"]).score == 100
+
+
 def test_mbr_of_one_candidate_is_that_candidate(decoder):
     batch = TableBatch(table(9, 9, seed=13), [9] * 9)
     beams = best_of(decoder("beam").search(batch, 1))

@@ -118,8 +118,7 @@ def test_the_script_of_each_stage_with_gpus_has_the_name_of_the_stage():
 
 
 @pytest.fixture
-def two_runs(built, tmp_path) -> StubProject:
-    project = built.copy(tmp_path / "project")
+def two_runs(project) -> StubProject:
     run = "  demo-tiny: {corpus: demo, model: tiny}\n\ncorp"
     project.edit("params.yaml", run, run.replace("\n\n", "\n  other: {corpus: demo, model: tiny, h: 1}\n\n"))
     return project

@@ -20,6 +20,7 @@ from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_te
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, VocabularyConfig
+from transformer.decoders.forced import log_probabilities
 from transformer.decoding import translate
 from transformer.layout import pad
 from transformer.model import Transformer
@@ -95,6 +96,17 @@ def test_ctranslate2_gives_the_same_translations(folder, exported, decoding_sett
     assert [a.score for a in ours] == pytest.approx([b.scores[0] for b in theirs], abs=1e-3)
     texts = vocabulary.decode([translation.ids for translation in ours])
     assert len(set(texts)) > 90 and sum(a.split() == b.split()[::-1] for a, b in zip(texts, lines)) > 10
+
+
+def test_ctranslate2_has_a_position_for_each_piece_of_the_longest_line(folder, exported):
+    vocabulary = Vocabulary(folder / "vocabulary.model")
+    source, target = ([10 + place % 200 for place in range(length)] for length in (1024, 1024 + 50))
+    model, _ = load_model(folder / WEIGHTS, torch.device("cpu"))
+    (ours,) = log_probabilities([model], [source], [target], 8192)
+    peer = ctranslate2.Translator(str(exported["ctranslate2"]), compute_type="float32", intra_threads=1)
+    (theirs,) = peer.score_batch([vocabulary.pieces(source)], [vocabulary.pieces(target)], max_input_length=0)
+    assert ours == pytest.approx(sum(theirs.log_probs), rel=1e-4)
+    assert json.loads((exported["marian"] / "config.json").read_text())["max_position_embeddings"] == len(target) + 1
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.workflow import lock_files, stage
 from pipeline.workflow.lock_files import KEPT, LOCK, keep_or_put_back
+from pipeline.workflow.project import opened
 from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
@@ -30,11 +32,6 @@ from transformer.config.reading import UserError
 
 SCORE = "scores/demo-tiny/score.json"
 CHECKPOINTS = "models/demo-tiny/checkpoints"
-
-
-@pytest.fixture
-def project(built, tmp_path) -> StubProject:
-    return built.copy(tmp_path / "project")
 
 
 # DVC's cache
@@ -65,6 +62,28 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     assert project.ran() == [] and project.planned() == []
     assert project.stale() == set()
     assert cached(project, CHECKPOINTS).exists()
+
+
+@pytest.mark.parametrize("folder", ["data", "models", "scores", "reports"])
+def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(project, tmp_path, folder):
+    shutil.move(project.root / folder, tmp_path / "elsewhere")
+    (project.root / folder).symlink_to(tmp_path / "elsewhere")
+    says = f"{folder} is a link to {tmp_path / 'elsewhere'}, and DVC records outputs only within the project"
+    assert says in project.run("snakemake", "--cores", "2", "--forceall", status=1)
+    assert says in project.run("python", "-m", "pipeline.commands.check", status=1)
+    assert project.ran() == []
+
+
+def test_a_full_disk_is_one_line(project, monkeypatch):
+    """DVC opens databases of SQLite, whose errors are none of DVC's."""
+
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr("pipeline.workflow.project.Repo", full)
+    monkeypatch.chdir(project.root)
+    with pytest.raises(UserError, match="DVC: disk I/O error"), opened():
+        pass
 
 
 def test_without_git_one_line_says_what_to_do(tmp_path):

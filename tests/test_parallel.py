@@ -175,20 +175,17 @@ def same(folder: Path, other: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("micro_batch_tokens", [150, 20])
-def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, micro_batch_tokens, threads):
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        *({"batch_tokens": 150, "micro_batch_tokens": part, "threads": n} for part in (150, 20) for n in (1, 2)),
+        {"batch_tokens": 12, "micro_batch_tokens": 12, "max_length": 12},  # one pair, which the first worker does not get
+    ],
+    ids=str,
+)
+def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, sizes):
     """Without dropout, the losses, dev losses and counts are the same."""
-    config = training_settings(batch_tokens=150, micro_batch_tokens=micro_batch_tokens, threads=threads)
-    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-    train_by_two(tmp_path / "two", config, settings())
-    same(tmp_path / "two", tmp_path / "one")
-
-
-@pytest.mark.slow
-def test_a_worker_without_pairs_adds_nothing(tmp_path, settings, training_settings):
-    """In a batch of one pair, the first worker has no pair."""
-    config = training_settings(batch_tokens=12, micro_batch_tokens=12, max_length=12)
+    config = training_settings(**sizes)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings())
     same(tmp_path / "two", tmp_path / "one")

@@ -53,11 +53,6 @@ def commands(stage) -> list[str]:
     return stage.cmd if isinstance(stage.cmd, list) else [stage.cmd]
 
 
-@pytest.fixture
-def project(built, tmp_path) -> StubProject:
-    return built.copy(tmp_path / "project")
-
-
 # The structure
 
 
@@ -415,8 +410,7 @@ def test_wrong_settings_stop_both_tools_before_anything_runs(project):
     ("kind", "name"),
     [("corpus", "$(touch evil)"), ("run", "a;touch evil;"), ("run", "../../victim"), ("corpus", "a/b")],
 )
-def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(built, tmp_path, kind, name):
-    project = built.copy(tmp_path / "project")
+def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(project, tmp_path, kind, name):
     victim = tmp_path / "victim" / {"corpus": "raw", "run": "average"}[kind] / "file"
     victim.parent.mkdir(parents=True)
     victim.write_text("not ours")

@@ -30,10 +30,9 @@ def endpoint() -> Iterator[str]:
     server.stop()
 
 
-def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(built, tmp_path, endpoint):
+def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(project, tmp_path, endpoint):
     (tmp_path / "empty").touch()
     credentials = CREDENTIALS | dict.fromkeys(FILES, str(tmp_path / "empty"))
-    project = built.copy(tmp_path / "project")
     project.run("dvc", "remote", "add", "--default", "shared", "s3://models/transformer")
     project.run("dvc", "remote", "modify", "shared", "endpointurl", endpoint)
     project.commit("a remote")

@@ -219,6 +219,13 @@ def test_a_system_that_differs_only_in_what_the_metric_ignores_has_no_p_value(me
     assert worse.p_value < 0.05
 
 
+def test_systems_with_equal_scores_have_no_p_value():
+    """Both have BLEU 0 in every resample, because they have no 4-gram of the references, but their lengths differ."""
+    systems = {"a": [""] * len(REFERENCES), "b": ["xyz"] * len(REFERENCES)}
+    _, (_, result) = paired(systems, REFERENCES, measures("de")["bleu-tokenised"], ScoringConfig(50, 1))
+    assert result.score == 0 and result.p_value is None
+
+
 def test_a_file_can_be_compared_by_every_measure(tmp_path):
     project(tmp_path)
     params_file(tmp_path)
@@ -240,7 +247,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
             "translations of two sets cannot be compared: one translates demo-test, french translates europarl-en-fr-test",
         ),
         (["params.yaml", "data/sets/demo-test/raw.de"], "are both files"),
-        (["one", "spaces.txt"], "one and spaces.txt have the same bleu-13a statistics in every line"),
+        (["one", "spaces.txt"], "one and spaces.txt have the same score, "),
     ],
 )
 def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, arguments, said):

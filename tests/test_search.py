@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.test_decoding import sharpened
+from tests.test_decoding import assert_same, sharpened
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
@@ -393,11 +393,6 @@ def cached(model, sources, config, decoding):
     decoder = Mcts(decoding, config, first_unit if config.objective == "value" else None, None)
     found = search([model], Job(sources, range(len(sources))), decoder, decoding.extra_length, 1)
     return [translations[0] for translations in found.translations], found.calls
-
-
-def assert_same(results, expected):
-    assert [result.ids for result in results] == [other.ids for other in expected]
-    assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
 
 
 @pytest.mark.parametrize("objective", ["value", "log_probability"])

@@ -506,6 +506,10 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     assert with_best.replace(f"{line}\n", "") == (ROOT / "params.yaml").read_text(), "comments and every other line stay"
     best.main(argparse.Namespace(name="small", select=True))
     assert load()["runs"]["small-best"] == result()["best"]["run"]
+    windows = (ROOT / "params.yaml").read_text().replace("\n", "\r\n")
+    assert "small-best" in best.with_run(windows, "small-best", result()["best"]["run"])
+    commented = windows.replace("runs:\r\n", "runs:  # a comment\r\n", 1)
+    assert "# a comment" in best.with_run(commented, "small-best", result()["best"]["run"])
     with pytest.raises(UserError, match=r"params\.yaml: searches\.none: unknown key"):
         best.best_run("none")
     text = Path("params.yaml").read_text()

@@ -121,9 +121,8 @@ def test_only_trainings_use_several_nodes_and_processes():
 
 
 @pytest.fixture
-def stale(built, tmp_path):
+def stale(project):
     """A project in which only the training and the stages after it are stale."""
-    project = built.copy(tmp_path / "project")
     run = "\nruns:\n  demo-tiny: {corpus: demo, model: tiny"
     project.edit("params.yaml", f"{run}}}", f"{run}, seed: 2}}")
     return project

@@ -38,11 +38,6 @@ STAGE = "train@demo-tiny"
 SELECTED = "  demo-tiny: {corpus: demo, model: tiny}\n\n"  # the line of `runs` in params.yaml
 
 
-@pytest.fixture
-def project(built, tmp_path) -> StubProject:
-    return built.copy(tmp_path / "project")
-
-
 # The workflow
 
 
@@ -237,6 +232,8 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
     ]
     assert shown(Result("a", 21.5, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +1.50, perplexity -0.10"]
     assert json.loads((tmp_path / "work/results.json").read_text())["a"]["bleu"] == 21.5
+    assert shown(Result("a", 21.5049, 19.0, 22.0, 4.9, 90.0)) == ["the same"]
+    assert shown(Result("a", 21.5051, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +0.01"]
 
 
 def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):

@@ -572,7 +572,7 @@ def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_set
 def test_a_loss_that_explodes_stops_before_a_state_is_saved(tmp_path, settings, training_settings):
     config = training_settings(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
     trainer = build(tmp_path, config, settings())
-    with pytest.raises(UserError, match=r"exploded: .* nats a piece, over 22\.5, at step \d0; no state was saved before"):
+    with pytest.raises(UserError, match=r"exploded: .* per piece \(limit 22\.5\) at step \d0; no state was saved before"):
         run(trainer)
     assert not saved(tmp_path)
 
@@ -619,7 +619,7 @@ def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled
     if compiled:  # as on a GPU, but with another backend of torch.compile
         gradient = loss.softmax_minus_target
         monkeypatch.setattr(loss, "softmax_minus_target", lambda *given, scatter: gradient(*given, scatter=False))
-        kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
+        kernel = torch.compile(loss.negative_loss_and_gradient, dynamic=True, backend="aot_eager")
         monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
     torch.manual_seed(0)
     hidden, embedding = torch.randn(9, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
@@ -644,7 +644,7 @@ def r_drop_by_torch(hidden, embedding, labels, smoothing, alpha):
 def test_the_loss_of_r_drop_and_its_gradients_equal_torch_s(monkeypatch, rows, compiled):
     monkeypatch.setitem(loss.ROWS, "cpu", rows)
     if compiled:
-        kernel = torch.compile(loss.likelihood_and_gradient, dynamic=True, backend="aot_eager")
+        kernel = torch.compile(loss.negative_loss_and_gradient, dynamic=True, backend="aot_eager")
         monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
     torch.manual_seed(0)
     hidden, embedding = torch.randn(18, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
@@ -802,7 +802,7 @@ def test_a_dev_loss_is_in_float32_in_a_training_in_bfloat16(tmp_path, settings, 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
     """Gradients would triple the time. Even in inference mode, torch reports that they are needed."""
-    asked, whole = [], loss.likelihood_and_gradient
+    asked, whole = [], loss.negative_loss_and_gradient
     monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)
     mean_loss(model, Pairs(4), 100, CPU)

@@ -109,6 +109,19 @@ def test_a_long_line_is_refused_by_its_number_or_split_at_the_ends_of_sentences(
     refused(shell(text + b"the cat " * 3600, "--split"), "line 3 has a sentence of", 2)
 
 
+def test_sentences_end_without_a_space_in_chinese_and_japanese():
+    text = "漢字を読む。「本当？」と言う。なに？！はい。 A sentence. Another."
+    assert translate.SENTENCE_END.split(text) == [
+        "漢字を読む。",
+        "「本当？」",
+        "と言う。",
+        "なに？！",
+        "はい。",
+        "A sentence.",
+        "Another.",
+    ]
+
+
 def test_a_file_without_line_breaks_is_refused(shell):
     text = f"{SENTENCE}\n".encode()
     refused(shell(text + b"a" * 10_000_000), "line 2 has no line break in 1,048,576 bytes", 1)

@@ -194,6 +194,14 @@ def test_every_word_has_its_pieces_and_no_other(bytes_vocabulary, words):
         assert set(found) <= {-1, *range(len(words))}
 
 
+def test_a_space_of_several_bytes_begins_no_word(bytes_vocabulary):
+    bytes_of = [f"<0x{byte:02X}>" for byte in "\u3000".encode()]
+    pieces = ["\u2581the", *bytes_of, "\u2581cat"]
+    ids = [bytes_vocabulary.processor.PieceToId(piece) for piece in pieces]
+    assert bytes_vocabulary.pieces(ids) == pieces
+    assert words_of_target(bytes_vocabulary, ids) == [0, 0, 0, 0, 1]
+
+
 def test_alignment_on_request(translate):
     hypothesis = translate(LINES[0], alignment=True)
     assert hypothesis.attention is None and translate(LINES[0], scores=True).alignment is None

@@ -79,7 +79,7 @@ def test_a_saved_head_predicts_alike_and_a_wrong_file_is_refused(tmp_path):
     value.save(head, path, {"model": "demo-tiny/average"})
     loaded, said = value.load(path, 8, CPU)
     assert torch.equal(loaded(hidden), head(hidden)) and said["model"] == "demo-tiny/average"
-    with pytest.raises(UserError, match=r"it belongs to a model of other settings"):
+    with pytest.raises(UserError, match=r"it is of a model with other settings"):
         value.load(path, 16, CPU)
     content = bytearray(path.read_bytes())
     content[-5] ^= 1

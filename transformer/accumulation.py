@@ -57,7 +57,7 @@ class Accumulation:
         """Call `begin`, then `add(part, last)` for each part. `last` is True for the last part.
 
         If memory runs out, repeat this with smaller parts. `begin` must discard the sums of earlier calls of `add`.
-        Raises UserError if memory does not suffice for the smallest part, which is a pair or a row of a table.
+        Raises UserError if memory does not suffice for the smallest part, which is one pair or one row of packed pairs.
         """
         before = self.limit
         parts = given if given.limit == before else self.divide(given.numbers)
@@ -90,7 +90,7 @@ class Accumulation:
 
     def tell_if_lowered(self, before: int) -> None:
         if self.limit < before:
-            self.warn(f"out of memory: batches are now computed in parts of at most {self.limit:,} tokens")
+            self.warn(f"out of memory: micro-batches now have at most {self.limit:,} tokens")
 
     def add_all(self, given: Parts, begin: Callable[[], None], add: Callable[[Batch, bool], None]) -> np.ndarray | None:
         """Call `begin`, then `add` with each part. Return the numbers of the part for which memory ran out, or None."""

@@ -49,7 +49,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise UserError(f"{path} is missing") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(
             f"{path} is damaged or is not a checkpoint of this project ({error}); remove it or restore it"
         ) from None
@@ -74,11 +74,11 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> No
     expected = model.state_dict()
     for name in expected.keys() ^ tensors.keys():
         where = "lacks" if name in expected else "holds unknown"
-        raise UserError(f"{path} {where} weights {name!r}: it belongs to a model of other settings")
+        raise UserError(f"{path} {where} weights {name!r}: it is of a model with other settings")
     for name, tensor in expected.items():
         if tensor.shape != tensors[name].shape:
             shapes = f"{list(tensors[name].shape)}, not {list(tensor.shape)}"
-            raise UserError(f"{path}: {name!r} is of shape {shapes}: it belongs to a model of other settings")
+            raise UserError(f"{path}: {name!r} is of shape {shapes}: it is of a model with other settings")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise UserError(f"{path}: {name!r} holds values that are not finite")

@@ -88,14 +88,14 @@ class Batches:
         return used[in_order][arrangement], random.permutation(len(starts) - 1)
 
     def by_length(self, used: np.ndarray) -> np.ndarray:
-        """The rank of each of the pairs `used` by source length in bands of 10%, target length and source length.
+        """The rank of each pair in `used`, by source length in bands of 10%, then target length, then source length.
 
         Equally long pairs have equal ranks. Sorted by rank, both sides of a batch need little padding. Ranks are small
         numbers, which numpy sorts faster than several keys.
         """
         source, target = self.source[used], self.target[used]
         bands = np.floor(np.log(source) / np.log(1.1)).astype(np.int64)
-        size = max(source.max(), target.max()) + 1
+        size = max(source.max(initial=0), target.max(initial=0)) + 1
         key_P = (bands * size + target) * size + source
         distinct = np.unique(key_P)
         return distinct.searchsorted(key_P).astype(np.min_scalar_type(len(distinct)))
@@ -132,7 +132,7 @@ class MixedBatches(Batches):
     On a CPU in bfloat16, each new shape costs time, because oneDNN plans its kernels for each shape.
 
     The rows are composed once: first-fit decreasing puts pairs that are drawn at random into rows, and rows that are
-    drawn at random form a batch. In every epoch other pairs of the same lengths take the places in these rows. The few
+    drawn at random form a batch. Each epoch puts other pairs of the same lengths into these rows. The few
     pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
 
     A table holds a whole batch if the batch has at most `micro_batch_tokens` positions. Otherwise the batch is divided into

@@ -76,11 +76,11 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
 @functools.cache
 def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tuple[Tensor, Tensor | None]]:
-    """`likelihood_and_gradient`, compiled on a GPU: a few passes over the logits instead of nine."""
+    """`negative_loss_and_gradient`, compiled on a GPU: a few passes over the logits instead of nine."""
     if not compiles(device):
-        return likelihood_and_gradient
+        return negative_loss_and_gradient
     configure()
-    compiled = torch.compile(likelihood_and_gradient, dynamic=True)
+    compiled = torch.compile(negative_loss_and_gradient, dynamic=True)
 
     def computed(logits_NV: Tensor, *others: Any) -> tuple[Tensor, Tensor | None]:
         torch._dynamo.mark_static(logits_NV, 1)  # the kernels then load several logits at a time
@@ -89,7 +89,7 @@ def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tup
     return computed
 
 
-def likelihood_and_gradient(
+def negative_loss_and_gradient(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The negative loss, [], and the gradient of the loss with respect to the logits, [N, V] (None if not `needed`).
@@ -122,14 +122,14 @@ def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
 def in_blocks(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """`likelihood_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
+    """`negative_loss_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
 
     The float32 copies of a few rows stay in the cache of a CPU. This halves the time. Rows without a label are ignored;
     their logits are zero, and so is their gradient.
     """
     likelihood = torch.zeros((), device=logits_NV.device)
     for block_NV, block_labels_N in zip(logits_NV[: len(labels_N)].split(BLOCK), labels_N.split(BLOCK)):
-        part, gradient_NV = likelihood_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
+        part, gradient_NV = negative_loss_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
         likelihood += part
         if needed:
             block_NV.copy_(gradient_NV)

@@ -132,7 +132,7 @@ class Store:
         for number, line in enumerate(self.records(), 1):
             try:
                 step = int(json.loads(line)["step"])
-            except (ValueError, KeyError, TypeError, OverflowError):
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 damaged = damaged or number
                 continue
             if damaged:
@@ -152,13 +152,13 @@ class Store:
             file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:
-        """Save the weights for averaging. Then remove old weights (see `prune`)."""
+        """Save a checkpoint of the weights for averaging. Then remove old ones (see `prune`)."""
         path = self.checkpoints / f"step-{state.step:08d}.safetensors"
         write_tensors(path, state.model.state_dict(), {"step": state.step})
         self.prune()
 
     def prune(self) -> None:
-        """Keep the last `keep` weights, and those that would be the last `keep` after resuming at the saved state."""
+        """Keep the last `keep` checkpoints, and the last `keep` up to the saved state, from which a training resumes."""
         before = [path for step, path in self.weights() if step <= self.saved]
         after = [path for step, path in self.weights() if step > self.saved]
         for path in before[: -self.keep] + after[: -self.keep]:

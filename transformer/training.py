@@ -246,7 +246,7 @@ def check_loss(mean: float, state: TrainingState, store: Store) -> None:
     if not math.isfinite(mean):
         raise diverged("the loss is no longer a number", state, store)
     if mean > limit:
-        raise diverged(f"the loss has exploded: {mean:.1f} nats a piece, over {limit:.1f},", state, store)
+        raise diverged(f"the loss has exploded: {mean:.1f} nats per piece (limit {limit:.1f})", state, store)
 
 
 def check_state(state: TrainingState, store: Store) -> None:

@@ -135,7 +135,7 @@ class Translator:
         """The translation of a line, or of each line of a list, in order.
 
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
-        of at most `n_best` Hypothesis objects, best first. Translations beyond the beam are poor. `settings` are
+        of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. `settings` are
         those of `DecodingConfig` that differ in this call. Line feeds in a line become spaces. Raises UserError as
         `normalise`, `hypotheses` and `using` do.
         """
@@ -171,7 +171,7 @@ class Translator:
 
     @property
     def longest(self) -> int:
-        """The maximum number of pieces of a line: the share of a batch for each hypothesis of beam search."""
+        """The maximum number of pieces of a line: batch_tokens divided by the beam."""
         return max(1, self.config.batch_tokens // self.config.beam)
 
     def normalise(self, lines: Sequence[str]) -> list[str]:
@@ -223,7 +223,7 @@ class Translator:
         """Yield the batches, longest sentences first, with at most `count` translations of each sentence.
 
         Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. In errors, `name`
-        names the lines. Raises UserError for a line longer than each hypothesis's share of a batch, and if memory runs out.
+        names the lines. Raises UserError for a line of more than batch_tokens / width pieces, and if memory runs out.
         """
         decoder = decoder or Beam(self.config)
         width = decoder.width(count)

@@ -2,8 +2,8 @@
 
 The batches are those of a real epoch. The layers of the model are not compiled, so that measuring a setting takes seconds.
 `first use` is the first pass over the batches, `again` the second. The difference between the passes is the cost of new
-shapes. `as in training`, without cuDNN's attention, runs first and has this cost for all kernels. `cudnn first` follows on
-the same batches and has it for attention only.
+shapes. `as in training` (without cuDNN's attention) runs first and pays this cost for all kernels. `cudnn first` then runs
+on the same batches and pays it for attention only.
 """
 
 import time
@@ -64,7 +64,7 @@ def passed(bench: Bench, model: Transformer, chosen: list[Batch]) -> tuple[int, 
 def compare_batches(bench: Bench, outcome: Outcome) -> None:
     """Compare batching by length with mixed, and attention without and with cuDNN."""
     columns = ("batching", "attention", "steps", "shapes", "tokens/s, first use", "tokens/s, again")
-    rows = outcome.table(*columns, "ms a new shape", "kernels")
+    rows = outcome.table(*columns, "ms per new shape", "kernels")
     model = bench.network(bench.model(bench.scale.base))
     for batching in ("by_length", "mixed"):
         chosen, tokens = batches(bench, batching)

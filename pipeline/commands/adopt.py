@@ -14,8 +14,7 @@ The command also lets the next start resume the unfinished trainings of RUN with
 import argparse
 from datetime import UTC, datetime
 
-from dvc.exceptions import DvcException
-from dvc.repo import Repo, lock_repo
+from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from networkx import topological_sort
 
@@ -23,7 +22,8 @@ from pipeline.settings.params import require_name
 from pipeline.training import workspace
 from pipeline.training.workspace import WORK
 from pipeline.workflow import stage as command_line
-from pipeline.workflow.adoption import Change, code_before, code_changes, code_now, hindrances, rewrite
+from pipeline.workflow.adoption import Change, code_before, code_changes, code_now, obstacles, rewrite
+from pipeline.workflow.project import opened
 from pipeline.workflow.text import content
 from transformer.config.reading import UserError, unknown
 from transformer.files import write_json
@@ -54,7 +54,7 @@ def adoptable(stages: list[PipelineStage]) -> dict[PipelineStage, list[Change]]:
     for stage in stages:
         if not stage.status():
             print(f"{stage.name}: up to date")
-        elif reasons := hindrances(stage):
+        elif reasons := obstacles(stage):
             if len(stages) == 1:
                 raise UserError(f"{stage.name} cannot be adopted: {'; '.join(reasons)}")
             print(f"{stage.name}: remains stale, more than code has changed: {'; '.join(reasons)}")
@@ -88,10 +88,12 @@ def adopt_unfinished(run: str, dry_run: bool, anew: bool) -> None:
 
 
 def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
-    with Repo(_wait_for_lock=True) as repo, lock_repo(repo):
+    with opened() as repo:
         found = adoptable(named(repo, name))
         for stage, changes in found.items():
-            print(f"{stage.name}: stale only because of code", "" if changes else " (comments, layout, names)", sep="")
+            print(
+                f"{stage.name}: stale only because of code", "" if changes else " (comments, layout, module names)", sep=""
+            )
             for change in changes:
                 print(f"  {change}")
         if not accepted and (unproved := [stage.name for stage, changes in found.items() if changes]):
@@ -115,10 +117,7 @@ def main(arguments: argparse.Namespace) -> None:
     if not key:
         adopt_unfinished(run, arguments.dry_run, arguments.anew)
     if not arguments.anew:
-        try:
-            adopt_finished(arguments.name, arguments.dry_run, arguments.accept_code_changes)
-        except DvcException as error:
-            raise UserError(str(error)) from None
+        adopt_finished(arguments.name, arguments.dry_run, arguments.accept_code_changes)
 
 
 if __name__ == "__main__":
@@ -128,7 +127,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--accept-code-changes",
         action="store_true",
-        help="also adopt stages whose code differs in more than comments, layout and names; records the changes",
+        help="also adopt stages with changes beyond comments, layout and module names; records the changes",
     )
     parser.add_argument("--anew", action="store_true", help="remove all unfinished trainings of RUN")
     command_line.run(main, parser)

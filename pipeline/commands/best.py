@@ -44,7 +44,7 @@ def with_run(text: str, name: str, run: dict[str, Any]) -> str:
     runs = params.parse(text)["runs"]
     found = re.search(BLOCK.format(key="runs"), text, re.MULTILINE)
     # No match for a block in flow style, `runs: {...}`.
-    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*([ \t]+)", found[0])
+    first = found and re.match(r"runs:[ \t]*(?:#[^\n]*)?\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*([ \t]+)", found[0])
     if name in runs or not found or not first:
         return with_blocks(text, {"runs": {**runs, name: run}})
     end = found.start() + len(found[0].rstrip())
@@ -58,9 +58,8 @@ def main(arguments: argparse.Namespace) -> None:
     print(line(added, run))
     if arguments.select:
         path = params.PARAMS
-        text = path.read_bytes().decode("utf-8")
-        with atomic(path) as file:
-            file.write(with_run(text, added, run).encode("utf-8"))
+        with atomic(path.resolve()) as file:  # a link stays a link
+            file.write(with_run(params.text_of(), added, run).encode("utf-8"))
         print(f"{path}: {added} is added to runs; `snakemake --cores all` trains it")
 
 

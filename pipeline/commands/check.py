@@ -17,6 +17,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
+from transformer.config.reading import UserError
 
 
 def main(_: argparse.Namespace) -> None:
@@ -24,21 +25,20 @@ def main(_: argparse.Namespace) -> None:
     if "DVC_STAGE" in os.environ:  # in a stage, the check has to be fast
         return check(params)
     check(with_studies(params))
+    stage.require_within()
     if Path(".dvc").is_dir():
         warn()
 
 
 def warn() -> None:
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo, lock_repo
-
     from pipeline.workflow.costly import costly
+    from pipeline.workflow.project import opened
 
     try:
-        with Repo(_wait_for_lock=True) as repo, lock_repo(repo):
+        with opened() as repo:
             for training in costly(repo.index.graph, repo.status()):
                 print(f"check: {training}", file=sys.stderr)
-    except DvcException as error:
+    except UserError as error:
         print(f"check: cannot find out which trainings are stale: {' '.join(str(error).split())}", file=sys.stderr)
 
 

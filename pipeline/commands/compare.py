@@ -90,8 +90,8 @@ def main(arguments: argparse.Namespace) -> None:
         segments[system], references = aligned(translation(params, system), test.path("raw", "target"))
     signature, results = paired(segments, references, measures(target)[arguments.metric], settings)
     if results[1].p_value is None:
-        alike = f"{' and '.join(systems)} have the same {arguments.metric} statistics in every line"
-        raise UserError(f"{alike}; there is no difference to test")
+        score = f"{results[1].score:.2f} {arguments.metric}"
+        raise UserError(f"{' and '.join(systems)} have the same score, {score}; there is no difference to test")
     print(f"set {name}, {len(references):,} pairs, {signature}")
     print(table(arguments.metric, systems, results))
 

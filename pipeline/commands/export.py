@@ -33,7 +33,7 @@ from transformer.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
-LONGEST = 1024  # positions; our table of sinusoids grows with the lines, that of an exported model does not
+LONGEST = 1024  # pieces of a line; our table of sinusoids grows with the lines, that of an exported model does not
 HELD = {"norm": "post", "positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
 
 
@@ -93,9 +93,14 @@ def written(name: str, module: torch.nn.Linear | torch.nn.LayerNorm, order: Tens
     return {f"{name}.weight": module.weight[order], f"{name}.bias": module.bias[order]}
 
 
-def positions(config: ModelConfig) -> int:
-    """The number of positions for which an exported model has sinusoids."""
+def longest(config: ModelConfig) -> int:
+    """The number of pieces of the longest line that an exported model translates."""
     return max(config.max_positions, LONGEST)
+
+
+def positions(config: ModelConfig) -> int:
+    """The number of positions for which an exported model has sinusoids: those of the longest translation, and EOS."""
+    return longest(config) + PAPER.extra_length + 1
 
 
 def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
@@ -112,7 +117,7 @@ def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)
     names = dict(zip(("pad_token", "unk_token", "eos_token"), pieces.pieces([PAD, UNK, EOS])))
-    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": positions(model.config)}
+    tokenizer = {"tokenizer_class": "MarianTokenizer", "model_max_length": longest(model.config) + 1}
     write_json(folder / "tokenizer_config.json", tokenizer | names)
 
 

@@ -265,9 +265,7 @@ def main(arguments: argparse.Namespace) -> None:
     known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     if arguments.study:
-        print(
-            "Stages that the present selection does not have count as stages that would run, even if DVC has their results."
-        )
+        print("Stages that params.yaml does not select now are counted as not yet run, even if DVC has their results.")
     print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date.")
 
 

@@ -44,8 +44,8 @@ def states() -> list[State]:
     """
     import networkx
     from dvc.dependency import param
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
+
+    from pipeline.workflow.project import opened
 
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
     deadline = time.monotonic() + 5
@@ -54,14 +54,11 @@ def states() -> list[State]:
             raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/reliability.md")
         time.sleep(0.1)
     found: dict[str, State] = {}
-    try:
-        with Repo() as repo:
-            graph, written = repo.index.graph, writing()
-            for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
-                before = [found[other.name] for other in graph.successors(one)]
-                found[one.name] = state_of(one, before, written)
-    except DvcException as error:
-        raise UserError(str(error)) from None
+    with opened(locked=False) as repo:
+        graph, written = repo.index.graph, writing()
+        for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
+            before = [found[other.name] for other in graph.successors(one)]
+            found[one.name] = state_of(one, before, written)
     return list(found.values())
 
 

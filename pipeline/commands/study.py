@@ -68,9 +68,8 @@ def main(arguments: argparse.Namespace) -> None:
     path: Path = params.PARAMS
     if arguments.name is None:
         return print(listing(with_studies(params.load())))
-    before = path.read_bytes().decode("utf-8")
-    with atomic(path) as file:
-        file.write(select(before, arguments.name).encode("utf-8"))
+    with atomic(path.resolve()) as file:  # a link stays a link
+        file.write(select(params.text_of(), arguments.name).encode("utf-8"))
     print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `make plan` estimates it")
 
 

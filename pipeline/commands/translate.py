@@ -28,7 +28,11 @@ from transformer.config.reading import UserError
 from transformer.translator import Hypothesis, Translator
 
 BLOCK = 1024  # lines on a CPU; on a GPU, whose batches are larger, 16 times as many
-SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[.!?…]['\"”’»)\]])\s+")
+# Chinese and Japanese have no space between sentences.
+SENTENCE_END = re.compile(
+    r"(?<=[.!?…])\s+|(?<=[.!?…]['\"”’»)\]])\s+"
+    r"|(?<=[。！？])(?![。！？」』）”’]|\s*$)\s*|(?<=[。！？][」』）”’])(?!\s*$)\s*"
+)
 CHUNK = 1 << 16  # bytes of one read
 LONGEST = 1 << 20  # bytes of a line; without a limit, a file without line breaks would fill the memory
 PAUSE = 0.1  # seconds without input that end a block; shorter pauses do not split a test set that fits into a block

@@ -86,6 +86,8 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
             with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
                 for member in tar:
                     name = safe_name(member, archive)
+                    if name in names and name in seen:  # tar -x would take the last one, which may have replaced the first
+                        raise UserError(f"{archive} is refused: it holds {name} twice")
                     seen.append(name)
                     # tarfile skips a member in small reads. With a false, huge size in the header, it would not end.
                     refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {name}")

@@ -111,9 +111,5 @@ class Training:
     def memory(self, bytes_per_token: float) -> float:
         """Peak memory in bytes. `bytes_per_token` is the memory per token that is kept for the backward pass."""
         part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
-        return PROCESS + self.parameters * TRAINED_WEIGHT + part * self.tokens_per_longer * bytes_per_token
-
-    @property
-    def tokens_per_longer(self) -> float:
-        """The tokens of both sides per token of the longer side."""
-        return (self.corpus.source + self.corpus.target) / max(self.corpus.source, self.corpus.target)
+        both = (self.corpus.source + self.corpus.target) / max(self.corpus.source, self.corpus.target)
+        return PROCESS + self.parameters * TRAINED_WEIGHT + part * both * bytes_per_token

@@ -26,8 +26,11 @@ class Claim:
 
 
 def number_of_heads(new: int, old: int) -> int | None:
-    """In Table 3, 1 head and 32 heads, four times the base's 8, are worse than the base; 4 and 16 are not clearly worse."""
-    return -1 if new == 1 < old or new >= 4 * old else None
+    """In Table 3, 1 head and 32 heads, four times the base's 8, are worse than the base; 4 and 16 are not clearly worse.
+
+    All rows with several heads are better than the row with 1.
+    """
+    return 1 if old == 1 < new else -1 if new == 1 < old or new >= 4 * old else None
 
 
 def on_is_better(new: float, old: float) -> int | None:

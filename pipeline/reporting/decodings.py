@@ -119,7 +119,7 @@ def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table:
     left_out = NO_RESULT if varied else (*NO_RESULT, "precision")
     columns = [Column("decoding"), *(Column(title, "score", drawn=True) for title in SCORES)]
     columns += [Column("model"), Column("set"), Column("decoder"), Column("settings"), *FACTS.values()]
-    columns.append(Column("pieces a second", "count", measured=True))
+    columns.append(Column("pieces per second", "count", measured=True))
     rows = []
     for each in decodings:
         metrics, facts = each.scores["set"].metrics, dataclasses.asdict(each.facts)

@@ -91,7 +91,7 @@ class Comparison:
     def sample(self) -> str:
         """Return a text that names the number of seeds and the base."""
         base = self.seeds or (self.study and self.study.base.name)
-        return f"one seed a change unless stated; base: {base}" if base else "no run of ours"
+        return f"one seed per change unless stated; base: {base}" if base else "no run of ours"
 
 
 def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> Comparison:

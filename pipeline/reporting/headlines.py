@@ -46,7 +46,7 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
     return [*found.values(), *(not_done(name, len(trained & set(missing[name])), len(missing[name])) for name in whole)]
 
 
-ASKS = {  # the topics of studies of params.yaml; a study that is not listed is shown by its name
+TOPICS = {  # the topics of studies of params.yaml; a study that is not listed is shown by its name
     "paper": "the paper: Tables 2 and 3 on WMT14",
     "multi30k-claims": "published claims on Multi30k: Table 3 on a small scale, warm-up, pre-norm, scaling, regularisation",
     "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
@@ -60,14 +60,14 @@ ASKS = {  # the topics of studies of params.yaml; a study that is not listed is 
 
 
 def not_done(name: str, trained: int, runs: int) -> Headline:
-    says = f"training{'s' * (runs > 1)} done: {ASKS.get(name, name)}"
+    says = f"training{'s' * (runs > 1)} done: {TOPICS.get(name, name)}"
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 
 def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Headline:
     scored = [run for run in study.best_first() if run.scores]
     figure, says, note = best(scored, study.corpus)
-    seeds = "One seed a run. " if all(len(same) == 1 for same in alike(scored)) else ""
+    seeds = "One seed per run. " if all(len(same) == 1 for same in alike(scored)) else ""
     agreeing, changes = compared.agreeing
     if compared.study and study.name == compared.study.name and changes:
         figure, says = (

@@ -28,8 +28,8 @@ NOTES = [
         "The measured layers are one head of attention without projections, which the paper does not count either, a "
         "plain recurrent layer (tanh), a convolution, and attention restricted to r positions on either side, computed in "
         "blocks. The paths are those of convolutions dilated by powers of k. Memory is what the forward pass keeps for the "
-        "backward pass, without the weights. The expected memory is the same fit to the count of the kept numbers, for "
-        "self-attention n^2 + n d."
+        "backward pass, without the weights. The expected memory is fitted in the same way to the count of the kept "
+        "numbers, which is n^2 + n d for self-attention."
     ),
 ]
 

@@ -35,14 +35,16 @@ from transformers import MarianMTModel, MarianTokenizer
 
 tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
 batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
-print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))""",
+longest = batch["input_ids"].shape[1] + 50
+print(tokenizer.batch_decode(model.generate(**batch, max_length=longest), skip_special_tokens=True))""",
     "ctranslate2": """\
 import ctranslate2, sentencepiece
 
 model = ctranslate2.Translator(".", compute_type="float32")
 pieces = sentencepiece.SentencePieceProcessor(model_file="vocabulary.model")
 batch = pieces.encode(["A sentence."], out_type=str)
-results = model.translate_batch(batch, beam_size=4, length_penalty=0.6, min_decoding_length=0)
+limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + 50}
+results = model.translate_batch(batch, beam_size=4, length_penalty=0.6, **limits)
 print([pieces.decode(result.hypotheses[0]) for result in results])""",
 }
 

@@ -20,7 +20,7 @@ from matplotlib.image import imsave
 
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.lines import COLOURS, INK, Line, draw, looks, short
-from pipeline.reporting.studies import Study, is_control
+from pipeline.reporting.studies import Study, expected_to_fail
 from transformer.layers import sinusoids
 
 INK_ON_DARK = "#d5d9e0"
@@ -177,9 +177,9 @@ def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
 def curves(runs: Sequence[Evidence], studies: Sequence[Study]) -> list[Figure]:
     """Return plots of the loss of each run, the dev losses of each study, and the learning rates.
 
-    Only the plot of its study shows a control run (see `is_control`).
+    Only the plot of its study shows a control run (see `expected_to_fail`).
     """
-    trained = [run for run in runs if run.curve and not is_control(run)]
+    trained = [run for run in runs if run.curve and not expected_to_fail(run)]
     compared = [study for study in studies if sum(bool(run.curve) for run in study.runs) > 1]
     figures = [*map(loss, trained), *map(dev_losses, compared)]
     return figures + ([learning_rates(trained)] if trained else [])

@@ -23,7 +23,7 @@ CLAIMS = (  # a setting that a study must vary, those that it may also vary, and
 )
 
 # Settings with which a training is expected to fail. Summary, means over seeds, Tables 2 and 3 and costs omit such runs.
-CONTROLS = ({"norm": "post", "schedule": "no_warmup"},)
+EXPECTED_TO_FAIL = ({"norm": "post", "schedule": "no_warmup"},)
 COMPARED = (
     *BASE,
     "batching",
@@ -84,8 +84,8 @@ class Study:
         return sorted(self.runs, key=lambda run: -scores.get(run.name, -1))
 
 
-def is_control(run: Evidence) -> bool:
-    return any(control.items() <= run.settings.items() for control in CONTROLS)
+def expected_to_fail(run: Evidence) -> bool:
+    return any(control.items() <= run.settings.items() for control in EXPECTED_TO_FAIL)
 
 
 def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]:
@@ -133,7 +133,7 @@ def grouped(
     Runs that are in no study of params.yaml form the study `selection`, one for each pair of dev and test sets. With
     `together`, it also has the other runs with these sets. A study with several dev and test sets is divided: the part of
     its first run keeps the name, the others are `STUDY-CORPUS`. If a study has only one part, without its first run, the
-    part is named after its corpus.
+    part is named after its corpus, unless a study has this name.
     """
     known = catalogue(params)
     texts: dict[Any, list[Evidence]] = {}
@@ -157,7 +157,7 @@ def grouped(
         main = next(iter(params["studies"][name]["runs"].values()))["corpus"] if name in known else None
         if main and evaluated_on(params, corpus) == evaluated_on(params, main):
             return name
-        if of_name[name] > 1:
+        if of_name[name] > 1 or (main and corpus in known):
             return f"{name}-{corpus}"
         return corpus if main else name
 

@@ -25,14 +25,19 @@ def bleu(candidates: list[str], references: list[str]) -> list[float]:
 
 def chrf(candidates: list[str], references: list[str]) -> list[float]:
     """The mean sentence chrF of each candidate. fastChrF computes the same scores as sacreBLEU."""
-    (rows,) = pairwise_chrf([candidates], [references])
+    (rows,) = pairwise_chrf([spaced(candidates)], [spaced(references)])
     return [sum(row) / len(row) for row in rows]
 
 
 def chrf_aggregate(candidates: list[str], references: list[str]) -> list[float]:
     """The chrF of each candidate against the mean n-gram counts of the references (Vamvas and Sennrich 2024)."""
-    (scores,) = aggregate_chrf([candidates], [references])
+    (scores,) = aggregate_chrf([spaced(candidates)], [spaced(references)])
     return list(scores)
+
+
+def spaced(texts: list[str]) -> list[str]:
+    """The texts with single spaces between words. Unlike fastChrF, sacreBLEU also splits at U+001C to U+001F."""
+    return [" ".join(text.split()) for text in texts]
 
 
 UTILITIES = {"bleu": bleu, "chrf": chrf, "chrf_aggregate": chrf_aggregate}

@@ -108,7 +108,7 @@ class Part:
 
         The Hugging Face hub splits a large table, and each file name states the number of files.
         """
-        return [file for address in self.parquet or () for file in pieces(address)]
+        return [file for address in self.parquet or () for file in shards(address)]
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class DownloadConfig:
         require(part.hold_out is None or alone, name, part.hold_out, "hold_out is for dev and test, as their only part")
 
 
-def pieces(address: str) -> list[str]:
-    """Return the files that an address with `*-of-NNNNN` stands for; any other address is one file."""
+def shards(address: str) -> list[str]:
+    """Return the shards that `*-of-NNNNN` in an address stands for; any other address is one file."""
     count = re.search(r"\*-of-(\d{5})\b", address)
     return [address.replace("*", f"{number:05}", 1) for number in range(int(count[1]))] if count else [address]
 

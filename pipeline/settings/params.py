@@ -22,8 +22,13 @@ Settings = TypeVar("Settings")
 
 def load(path: Path = PARAMS) -> dict[str, Any]:
     """Return all of params.yaml, unchecked, parsed as DVC parses it (YAML 1.2: `no` is text, 1e-9 a number)."""
+    return parse(text_of(path))
+
+
+def text_of(path: Path = PARAMS) -> str:
+    """Return the text of params.yaml, with its line ends."""
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise UserError(f"{path} is not in {Path.cwd()}; run this in the project's folder") from None
     except UnicodeDecodeError as error:

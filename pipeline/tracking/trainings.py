@@ -50,8 +50,8 @@ class Sources:
     def names(self, run: str) -> dict[str, str]:
         """The corpus and the model of a run in `runs` or in a study. {} for any other run."""
         studies = self.params.get("studies", {}).values()
-        for runs in (self.params.get("runs", {}), *(study.get("runs", {}) for study in studies)):
-            if run in runs:
+        for runs in (self.params.get("runs"), *(study.get("runs") for study in studies)):
+            if run in (runs or {}):
                 return {key: runs[run][key] for key in ("corpus", "model")}
         return {}
 

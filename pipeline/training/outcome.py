@@ -27,8 +27,11 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
     }
 
 
-def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str, Any]:
-    """Return the times and the hardware. Seconds and energy are sums over all starts; `started` is the time of the last."""
+def timing(training: Trainer, started: str, commit: str | None, earlier_code: list[str]) -> dict[str, Any]:
+    """Return the times and the hardware. Seconds and energy are sums over all starts.
+
+    `started` is the time of the last start, `commit` the git commit at this time.
+    """
     state = training.state
     return {
         "seconds": round(state.seconds, 3),
@@ -39,7 +42,7 @@ def timing(training: Trainer, started: str, earlier_code: list[str]) -> dict[str
         "threads": training.config.threads,
         "processes": training.workers.number,
         **hardware.hardware(training.device, training.workers.number),
-        "commit": hardware.commit(),
+        "commit": commit,
         "adopted_from_code": earlier_code,
         "started": started,
         "ended": now(),

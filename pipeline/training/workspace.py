@@ -7,10 +7,12 @@ change resumes the first one. After a change of code only, the user decides whet
 import fcntl
 import hashlib
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.workflow.syntax import OWN, same_syntax
 from transformer.config.reading import UserError, convert
 from transformer.files import digest, read_json, write_json
 
@@ -22,6 +24,27 @@ def code_digest(modules: list[str]) -> str:
     """Return a digest of these source files. It includes folder names, as two folders may have files of the same name."""
     places = {"/".join(Path(path).parts[-2:]): Path(path) for path in sorted(modules)}
     return digest({name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in places.items()})
+
+
+def sources() -> dict[Path, bytes]:
+    """Return the source files of this project's modules that are imported now."""
+    specs = [module.__spec__ for module in list(sys.modules.values()) if getattr(module, "__spec__", None)]
+    paths = [Path(spec.origin) for spec in specs if spec and spec.origin and spec.name.split(".")[0] in OWN]
+    return {path: path.read_bytes() for path in paths}
+
+
+def require_unchanged(before: Mapping[Path, bytes], remedy: str) -> None:
+    """Raise UserError, with the remedy, if the code of a source file has changed since `sources` returned `before`.
+
+    DVC hashes the code when a stage ends, so it would take the new code for the code that computed the outputs.
+    """
+
+    def same(path: Path, old: bytes) -> bool:
+        return path.exists() and ((new := path.read_bytes()) == old or same_syntax(old, new, {}))
+
+    if changed := [path for path, old in before.items() if not same(path, old)]:
+        names = ", ".join(sorted("/".join(path.parts[-2:]) for path in changed))
+        raise UserError(f"{names} changed while the stage ran; {remedy}")
 
 
 def folder(run: str, key: str) -> Path:

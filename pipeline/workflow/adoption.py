@@ -58,8 +58,8 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 
 @rwlocked(read=["deps", "outs"])
-def hindrances(stage: PipelineStage) -> list[str]:
-    """Return a message for each difference from dvc.lock, apart from code, that can affect the outputs or is in them."""
+def obstacles(stage: PipelineStage) -> list[str]:
+    """Return a message for each output that differs from dvc.lock, and for each other input than code that does."""
     if (before := entry(stage)) is None:
         return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]

@@ -10,7 +10,7 @@ from typing import Any
 from dvc.stage import PipelineStage
 
 from pipeline.settings.score_files import within
-from pipeline.workflow.adoption import code_before, code_now, hindrances
+from pipeline.workflow.adoption import code_before, code_now, obstacles
 from pipeline.workflow.text import content
 from pipeline.workflow.times import duration, read_times
 from transformer.config.reading import UserError
@@ -56,7 +56,7 @@ def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Co
     found = []
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0
-        if seconds > LONG and not hindrances(stage) and not remembered(stage):
+        if seconds > LONG and not obstacles(stage) and not remembered(stage):
             before, now = code_before(stage), code_now(stage)
             modules = [path for path in sorted(before | now) if before.get(path) != now.get(path)]
             found.append(Costly(stage.name, seconds, modules))

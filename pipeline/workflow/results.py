@@ -46,7 +46,7 @@ class Result:
         for key, name in (("bleu", "BLEU"), ("perplexity", "perplexity")):
             old, new = within(before, key), getattr(self, key)
             if None not in (old, new) and f"{old:.2f}" != f"{new:.2f}":
-                changes.append(f"{name} {new - old:+.2f}")
+                changes.append(f"{name} {round(new, 2) - round(old, 2):+.2f}")
         return ", ".join(changes) or "the same"
 
 

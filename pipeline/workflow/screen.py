@@ -86,7 +86,7 @@ class Screen(logging.Handler):
         names = [f"{kinds.count(kind)} {kind}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
         self.total = len(stages)
         self.say(f"{self.total} {'stage' if self.total == 1 else 'stages'} to do: {', '.join(names)}")
-        self.say(f"What they print is in {LOGS}/. After a stop, the same command continues.")
+        self.say(f"Their output is in {LOGS}/. After a stop, the same command resumes.")
 
     def begun(self, record: Any) -> None:
         if record.rule_name != ALL:

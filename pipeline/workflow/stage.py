@@ -16,6 +16,7 @@ from pipeline.workflow import slurm
 from pipeline.workflow.devices import claim_for
 from transformer.config.reading import UserError
 
+OUTPUTS = ("data", "models", "scores", "reports")  # the folders with the outputs of all stages
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
@@ -30,6 +31,8 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         if checked:
             params = load()
             check(params)
+            if "DVC_STAGE" in os.environ:
+                require_within()
             claim_for(parser.prog, params)
         status = main(arguments)
     except (UserError, OSError) as error:
@@ -49,6 +52,16 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
     sys.exit(status)
+
+
+def require_within() -> None:
+    """Raise UserError if a folder of outputs is a link to another place, where DVC cannot record the outputs of a stage."""
+    for folder in OUTPUTS:
+        if not (place := Path(folder).resolve()).is_relative_to(Path.cwd()):
+            raise UserError(
+                f"{folder} is a link to {place}, and DVC records outputs only within the project: move the folder back. "
+                "`dvc config cache.dir PATH` moves DVC's cache to another disk"
+            )
 
 
 def script(main: Callable[[argparse.Namespace], int | None], prog: str, doc: str, options: str, **name: str) -> None:
