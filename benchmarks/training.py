@@ -1,4 +1,4 @@
-"""Training speed compared with other libraries, on the same batches, in turns.
+"""Training speed compared with other libraries, on the same batches; on a CPU in turns.
 
     python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile] [--profile]
 
@@ -257,35 +257,57 @@ def profile() -> None:
 
 
 def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> None:
-    """Print the rows of one shape."""
-    cuda, processes, absent = shape.device.type == "cuda", dict[str, Process](), []
+    """Print the rows of one shape.
+
+    The systems take turns. On a GPU, whose memory does not suffice for all of them, one follows the other.
+    """
+    cuda, running, results, absent = shape.device.type == "cuda", dict[str, Process](), dict[str, Measured](), []
     for number, system in enumerate(systems(cuda, arguments.compile)):
+        process = Process(system.build is Transformer)
         try:
-            if processes and time.monotonic() > deadline:
+            if number and time.monotonic() > deadline:
                 raise TimeoutError("no time left")
-            process = Process(system.build is Transformer)
             process.do(start, number, shape.name, arguments)
-            processes[system.name] = process
+            running[system.name] = process
+            if cuda:
+                results |= taken(running, arguments.rounds)
         except Exception as error:  # a failure of another library must not hide the other rows
             if system.build is Transformer and not isinstance(error, TimeoutError):
                 raise
+            process.close()
+            running.pop(system.name, None)
             absent.append((system.name, f"{type(error).__name__}: {str(error).split(chr(10))[0]}"))
-    for _ in range(arguments.rounds):
-        for process in processes.values():
-            process.do(turn)
-    results = {name: process.do(measured) for name, process in processes.items()}
-    first = next(iter(processes))
-    print("\n".join(shape.row(name, each, results[first]) for name, each in results.items()))
+    results |= taken(running, arguments.rounds)
+    first = next(iter(results.values()))
+    print("\n".join(shape.row(name, each, first) for name, each in results.items()))
     for name, reason in absent:
         print(table_row([shape.name, name, f"– ({reason})", *4 * "–"]), flush=True)
     if arguments.profile or cuda:
-        print()
-    if cuda:
-        print(f"The host waits for the GPU {processes[first].do(waits)} times in one of our steps.\n", flush=True)
-    if arguments.profile:
-        processes[first].do(profile)
+        look_inside(shape, arguments)
+
+
+def taken(processes: dict[str, Process], rounds: int) -> dict[str, Measured]:
+    """Take the turns of these systems, and end their processes, which frees their memory."""
+    for _ in range(rounds):
+        for process in processes.values():
+            process.do(turn)
+    results = {name: process.do(measured) for name, process in processes.items()}
     for process in processes.values():
-        process.close()  # frees the memory for the next shape
+        process.close()
+    processes.clear()
+    return results
+
+
+def look_inside(shape: Shape, arguments: argparse.Namespace) -> None:
+    """Print the waits of the host and the profile of our first system, which starts again."""
+    process = Process(True)
+    process.do(start, 0, shape.name, arguments)
+    print()
+    if shape.device.type == "cuda":
+        print(f"The host waits for the GPU {process.do(waits)} times in one of our steps.\n", flush=True)
+    if arguments.profile:
+        process.do(profile)
+    process.close()
 
 
 def options() -> argparse.ArgumentParser:

@@ -218,7 +218,9 @@ def test_swapped_files_are_refused_by_name(folder):
         open_binarised(Path("data"), "dev")
 
 
-def test_decreasing_offsets_are_refused_without_reading_the_ids(folder):
+@pytest.mark.parametrize("chunk", [2, 1 << 20])
+def test_decreasing_offsets_are_refused_without_reading_the_ids(folder, monkeypatch, chunk):
+    monkeypatch.setattr("transformer.binarised.CHUNK", chunk)
     path = Path("data/train.source.offsets.npy")
     offsets = np.load(path)
     offsets[3] = offsets[5]

@@ -18,7 +18,7 @@ from transformer.checkpoint import load_model, read_settings, read_tensors, writ
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.files import atomic_folder, remove
+from transformer.files import atomic, atomic_folder, remove
 from transformer.model import Transformer
 from transformer.store import Store
 
@@ -116,10 +116,15 @@ def test_a_refused_state_is_left_as_it_is(tmp_path, settings, training_settings)
 
 
 def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is_named(
-    tmp_path, settings, training_settings
+    tmp_path, settings, training_settings, monkeypatch
 ):
     trainer = build(tmp_path, training_settings(log_every=2), settings())
     run(trainer, until=6)
+    synced: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+        trainer.store.save(trainer.state)
+    assert synced[0] == str(trainer.store.log), "its records reach the disk before the state"
     whole = trainer.store.log.read_bytes()
     for left in (b"\0\0\0\n", b'{"step"\n', b"{}\n", b"1\n[]\n", b'{"step": Infinity}\n', b'{"step": 7'):
         trainer.store.log.write_bytes(whole + left)
@@ -153,6 +158,13 @@ def test_all_files_of_a_new_folder_reach_the_disk_before_it_gets_its_name(tmp_pa
         (folder / "models/first/weights").touch()
         name = folder.name
     assert set(synced[:-2]) == {"models", "first", "weights"} and synced[-2:] == [name, tmp_path.name]
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda old, new: synced.append("replaced") or replace(old, new))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    synced.clear()
+    with atomic(tmp_path / "file") as file:
+        file.write(b"content")
+    assert synced == [7, "replaced", tmp_path.name], "the whole content, then the name"
 
 
 def train(place: int, folder: Path, config: TrainingConfig, model: ModelConfig) -> None:

@@ -40,6 +40,8 @@ def test_an_epoch_takes_every_pair_once_and_epochs_differ(kind):
         assert sorted(chain(*epoch)) == list(range(500))
     assert epochs[0] != epochs[1]
     assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
+    tokens = [[batches.sums(np.array(batch))["target_tokens"] for batch in epoch] for epoch in epochs]
+    assert tokens[0] != tokens[1] and sorted(tokens[0]) == sorted(tokens[1]), "other order, equal cuts"
 
 
 def test_the_next_epoch_is_ordered_in_a_thread_during_this_one(monkeypatch):

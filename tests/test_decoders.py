@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fastchrf import aggregate_chrf
 from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline import ensemble
@@ -22,6 +23,7 @@ from transformer.config.decoders import DECODERS
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
+from transformer.decoders.exact import Walk, depth_first
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
@@ -179,6 +181,9 @@ def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
         assert short.score <= full.score + 1e-6
         if len(first.ids) < 9:
             assert short.score >= first.score - 1e-6
+    tree, walk = TableTree(logits[:1]), Walk(9, beams[0], steps_left=5)
+    depth_first(tree, [walk], CPU)
+    assert tree.calls == 5 and not walk.finished
 
 
 def test_exact_search_finds_the_empty_translation(decoder):
@@ -243,7 +248,9 @@ def test_truncations_keep_what_they_should(decoder):
     assert kept(top_p=0.69) == [1, 2] and kept(top_p=0.71) == [1, 2, 3] and kept(top_p=0.01) == [1]
     assert kept(epsilon=0.12) == [1, 2, 3] and kept(epsilon=0.9) == [1]
     assert kept(top_k=3, epsilon=0.2) == [1, 2]
-    assert kept(temperature=0.1, epsilon=0.1) == [1], "after the temperature"
+    assert kept(temperature=0.1, epsilon=0.1) == [1] == kept(temperature=0.1, top_p=0.9), "after the temperature"
+    log_probs = torch.zeros(1, 1, 4)
+    assert len(kept(top_p=0.5)) == 2, "the fewest tokens whose total probability is at least top_p"
     log_probs = torch.zeros(1, 1, 6)
     assert len(kept(top_k=2)) == 2 == len(kept(top_k=2, top_p=0.9)), "of equal probabilities"
 
@@ -296,6 +303,8 @@ def test_the_penalty_makes_groups_differ(decoder):
     assert [5] not in [t.ids for t in near] and far[1].ids == [5]
     scores = [log_prob(logits[0], t.ids) / ((5 + 2) / 6) ** 0.6 for t in far]
     assert [t.score for t in far] == pytest.approx(scores, abs=1e-4), "the score is without penalty"
+    (three,) = decoder("diverse", beam=3, groups=3, diversity=0.6).search(batch, 3)
+    assert [t.ids for t in three[:2]] == [[4], [5]], "the third group is penalised for each of the two others"
 
 
 def test_a_number_of_groups_that_does_not_divide_the_beam_is_refused(decoder):
@@ -413,6 +422,8 @@ def test_mbr_agrees_with_brute_force_by_sacrebleu(name):
     expected = sorted(different, key=lambda ids: -mean(ids))
     assert [t.ids for t in found] == expected
     assert [t.score for t in found] == pytest.approx([mean(ids) for ids in expected], abs=1e-6)
+    (equal,) = Mbr(*pools, lambda candidates, references: [1.0] * len(candidates)).search(TableBatch(None, [9]), 9)
+    assert [t.ids for t in equal] == different, "of equally good ones, the one that its decoder ranks higher is first"
 
 
 def test_chrf_splits_at_the_controls_at_which_sacrebleu_splits():
@@ -429,8 +440,10 @@ def test_mbr_of_one_candidate_is_that_candidate(decoder):
 
 
 def test_aggregated_references_rank_a_clear_winner_first():
-    scores = utility("chrf_aggregate", texts)([[4, 5, 6, 7], [30, 31]], [[4, 5, 6, 7], [4, 5, 6]])
+    candidates, references = [[4, 5, 6, 7], [30, 31]], [[4, 5, 6, 7], [4, 5, 6]]
+    scores = utility("chrf_aggregate", texts)(candidates, references)
     assert scores[0] > scores[1]
+    assert [scores] == aggregate_chrf([texts(candidates)], [texts(references)]), "not the mean over the references"
 
 
 # All decoders

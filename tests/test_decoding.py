@@ -98,7 +98,13 @@ def test_the_limit_ends_what_never_ends(decoding_settings):
     logits[..., EOS] = -math.inf
     (result,) = beam_search(Table(logits), [7], decoding_settings(), CPU)
     assert len(result.ids) == 7
-    assert math.isfinite(result.score)
+    expected = 7 * math.log(1 / len(WORDS)) / ((5 + 7) / 6) ** 0.6
+    assert result.score == pytest.approx(expected), "without EOS, the length is that of the words"
+    logits = torch.zeros(20, 9, VOCABULARY, VOCABULARY)
+    logits[..., EOS] = -math.inf
+    logits[0, 3:, :, EOS] = 30.0  # after the limit of the first sentence, which stays in the batch
+    first, *_ = beam_search(Table(logits), [3] + [9] * 19, decoding_settings(), CPU)
+    assert len(first.ids) == 3 and first.score == pytest.approx(3 * math.log(1 / len(WORDS)) / ((5 + 3) / 6) ** 0.6)
 
 
 def test_a_sentence_may_end_early_only_when_nothing_live_can_win(decoding_settings):

@@ -115,6 +115,15 @@ def test_if_memory_runs_out_in_a_capture_no_further_shape_gets_graphs(settings, 
         torch.testing.assert_close(other_grads, grads)
 
 
+def test_if_memory_runs_out_in_the_first_capture_a_line_says_so(settings, training_settings):
+    def fails(function):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
+
+    graphed, warnings = gradients(build(settings(), 90).train(), training_settings(threads=1), fails)
+    stepped(graphed.model, graphed, STEPS)
+    assert warnings == ["training goes on without CUDA graphs: memory does not suffice for them"]
+
+
 def test_if_memory_runs_out_in_a_step_the_graphs_are_given_up_first(settings, training_settings):
     """The step is repeated without graphs, with the same limit; only then does the limit fall."""
     model, config = build(settings(dropout=0.1), 90).train(), training_settings(threads=1)

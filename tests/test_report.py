@@ -1192,8 +1192,13 @@ def test_seeds_are_compared_by_their_mean_and_before_a_study_with_more_rows(proj
     selected = project(runs)
     for run, bleu in zip(reversed(runs), (35, 34, 20, 33, 30, *(10,) * 8)):
         write_scores(selected, run, tmp_path / "scores", bleu)
+    for run, perplexity in zip(names, (4.0, 6.0, 6.5)):
+        path = tmp_path / f"scores/{run}/translations/translations.json"
+        last = {"last": {"perplexity": perplexity}, "average": {"perplexity": 1.0}}
+        write_json(path, read_json(path) | {"dev": last})
     compared = comparison(studies(selected, known(selected, tmp_path)))
     heads, decay = compared.ours
+    assert heads.perplexity == pytest.approx(30.0), "per cent of 5.0, the mean of the base's seeds, last checkpoint"
     assert (heads.run.name, heads.bleu.score) == (names[2], -11.5), "against the mean of both seeds"
     assert (decay.run.name, decay.bleu.score) == (names[3], 3.0) and decay.change.endswith(", 2 seeds")
     assert (compared.seeds.score, compared.seeds.low, compared.seeds.high) == (33.5, 32, 35)
@@ -1376,7 +1381,8 @@ def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path
         write_json(folder / "decoding.json", read_json(folder / "decoding.json") | {"calls": 90})
         write_lines(folder / "translation.txt", translated)
         better = name == "exact"
-        found = [{"log_prob": -1.0 if better and n % 3 == 0 else -2.0, "finished": n < 20 or not better} for n in range(30)]
+        near = -2.0 + 1e-4 * better  # a difference as by rounding is no search error
+        found = [{"log_prob": -1.0 if better and n % 3 == 0 else near, "finished": n < 20 or not better} for n in range(30)]
         write_json(folder / "sentences.json", found)
     write_json(tmp_path / "decodings/partly/sentences.json", found)  # a file of a decoding that was killed
     of_all = {**params, "decodings": {**lines, "partly": {}}}

@@ -5,6 +5,7 @@ import math
 from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -264,6 +265,8 @@ def test_running_means_are_backed_up(decoding_settings):
             total = sum(node.value * (node.visits - node.visits_K.sum()) for node in valued)
             assert child.visits == root.visits_K[rank] > 0
             assert root.mean_K[rank] == pytest.approx(total / child.visits)
+    root.visits_K, root.mean_K = np.array([2.0, 3.0, 3.0]), np.array([0.9, 0.1, 0.2])
+    assert most_visited(root) == 2, "of equally visited children, the one with the higher mean"
 
 
 def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decoding_settings):
@@ -276,6 +279,11 @@ def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decod
     for node in valued:
         prefix = [each.token for each in node.lineage()][-2::-1]
         assert node.value == pytest.approx(model_score(logits, greedy(logits, prefix), penalty), abs=1e-5)
+    narrow = Search(LIMIT, penalty, few := mcts(children=2, temperature=2.0, objective="log_probability"), keep=True)
+    tree_search(LanguageModel(logits[None]), [narrow], few, None, CPU)
+    priors, places = (logits[0, BOS, [EOS, *WORDS]] / 2).softmax(-1).topk(2)
+    assert narrow.root.decoded.token_K == [[EOS, *WORDS][place] for place in places]
+    assert narrow.root.decoded.prior_K.tolist() == pytest.approx(priors.tolist()), "of the whole vocabulary"
 
 
 def test_limits_and_no_sentences(decoding_settings):

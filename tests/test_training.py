@@ -299,6 +299,13 @@ def test_shares_draw_different_random_numbers(settings, training_settings):
     total = threads.add(padded(pairs, np.arange(2)), 6)
     assert len(losses) == 2 and losses[0] != losses[1]
     assert total.item() == pytest.approx(sum(loss.item() for loss in losses))
+    for step, rank in [(1, 0), (0, 1)]:
+        threads.seed(step, rank)
+        threads.add(padded(pairs, np.arange(2)), 6)
+    assert len(set(map(float, losses))) == 6, "each step and each worker draws others, too"
+    alone = gradients.Gradients(model, training_settings(threads=1), CPU, "float32")
+    seen = {alone.seed(*place) or float(alone.add(padded(pairs, [0]), 3)) for place in [(0, 0), (1, 0), (0, 1)]}
+    assert len(seen) == 3
 
 
 def test_training_and_dev_loss_choose_the_kernels_of_attention(settings, training_settings, monkeypatch):
@@ -821,6 +828,9 @@ def test_average_is_the_mean(tmp_path):
             average([(0, paths[0]), (1, tmp_path / "other")])
     with pytest.raises(UserError, match="1 holds the weights of step 1, not 2: swapped"):
         average([(0, paths[0]), (2, paths[1])])
+    for step, (value, path) in enumerate(zip((2.0**30, 1.0, -(2.0**30)), paths)):
+        write_tensors(path, {"w": torch.tensor(value)}, {"step": step})
+    assert average(list(enumerate(paths)))["w"].item() == pytest.approx(1 / 3), "summed in float64"
 
 
 def test_checkpoints_have_the_same_bytes_each_time(tmp_path):

@@ -54,6 +54,10 @@ def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(t
     assert greedy != TRANSLATIONS
     assert translate(LINES, beam=1) == greedy == Translator.load(folder, precision="float32", beam=1)(LINES)
     assert translate.config.beam == 4
+    pieces = len(translate.encode(translate.normalise(LINES[:1]))[0])
+    assert translate(LINES[0], batch_tokens=4 * pieces) == TRANSLATIONS[0]
+    with pytest.raises(UserError, match=f"at most {pieces - 1} are possible"):
+        translate(LINES[0], batch_tokens=4 * pieces - 1)
 
 
 @pytest.mark.parametrize(

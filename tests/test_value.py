@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline import report
 from pipeline.commands import record
@@ -60,8 +61,12 @@ def test_the_seed_decides_the_head_and_nothing_else_does():
     one = value.trained(hidden, score, CONFIG)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(3)
+    rates: list[float] = []
+    hook = register_optimizer_step_pre_hook(lambda adam, *_: rates.append(adam.param_groups[0]["lr"]))
     again, other = (value.trained(hidden, score, dataclasses.replace(CONFIG, seed=seed)) for seed in (1, 2))
+    hook.remove()
     assert torch.equal(one(hidden), again(hidden)) and not torch.equal(one(hidden), other(hidden))
+    assert rates == pytest.approx([*np.linspace(0.01, 0, 300, endpoint=False)] * 2), "the rate falls to 0"
 
 
 def test_the_target_is_a_distribution_with_the_score_as_its_mean():

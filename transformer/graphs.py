@@ -58,15 +58,22 @@ class CudaCapture:
         try:
             graph.capture_end()
         except RuntimeError:
-            # Torch 2.11 leaves its generator and its allocator in the state of a capture.
-            device = torch.cuda.current_device()
-            generator = torch.cuda.default_generators[device]
-            with suppress(RuntimeError):
-                generator.graphsafe_set_state(generator.clone_state())
-            for finish in (torch._C._cuda_endAllocateToPool, torch._C._cuda_releasePool):
-                with suppress(RuntimeError):
-                    finish(device, self.pool)
+            try:
+                graph.pool()  # an error if the capture has not ended; else only the graph could not be made
+            except RuntimeError:
+                self.leave()
             raise
+
+    def leave(self) -> None:
+        """Take torch out of the state of a capture, in which torch 2.11 leaves its generator and its allocator."""
+        device = torch.cuda.current_device()
+        generator = torch.cuda.default_generators[device]
+        with suppress(RuntimeError):
+            generator.graphsafe_set_state(generator.clone_state())
+        # The first name is that of torch 2.6.
+        for name in ("_cuda_endAllocateCurrentStreamToPool", "_cuda_endAllocateToPool", "_cuda_releasePool"):
+            with suppress(AttributeError, RuntimeError):
+                getattr(torch._C, name)(device, self.pool)
 
 
 class Graphs:
@@ -74,7 +81,7 @@ class Graphs:
 
     The first occurrence compiles and loads the kernels, which is not possible during a capture. The first graphs are
     compared with the passes without a graph. If they differ, or if a capture fails, no graphs are used any more, and `warn`
-    is called with a line of text. If memory runs out during a capture, no further shape gets graphs.
+    is called with a line of text. If memory runs out during a later capture, no further shape gets graphs.
     """
 
     def __init__(self, model: Transformer, capture: Capture, warn: Callable[[str], None]) -> None:
@@ -84,7 +91,7 @@ class Graphs:
         self.buffers = [torch.empty(0, device=model.embedding.device) for _ in range(2)]
         self.graphs: dict[tuple[torch.Size, torch.Size], Passes] = {}
         self.seen: set[tuple[torch.Size, torch.Size]] = set()
-        self.used = True
+        self.fault = ""  # why no graphs are used any more
 
     @classmethod
     def on_gpu(cls, model: Transformer, warn: Callable[[str], None] = warnings.warn) -> "Graphs | None":
@@ -94,10 +101,10 @@ class Graphs:
     def hidden(self, source: Rows, target: Rows) -> Tensor:
         """The decoder's output, [B, T, D]."""
         shape = source.ids_BS.shape, target.ids_BS.shape
-        if self.used and shape not in self.graphs and shape in self.seen and len(self.graphs) < self.most:
+        if not self.fault and shape not in self.graphs and shape in self.seen and len(self.graphs) < self.most:
             self.add(shape, source, target)
         self.seen.add(shape)
-        if self.used and shape in self.graphs:
+        if shape in self.graphs:
             return Replayed.apply(self.model.embedding, self.graphs[shape], source, target)
         return self.model.hidden(source, target)
 
@@ -112,15 +119,17 @@ class Graphs:
         except (RuntimeError, ArithmeticError) as error:
             if out_of_memory(error) or (error.__context__ and out_of_memory(error.__context__)):
                 self.most = len(self.graphs)
-                return
-            self.give_up(*str(error.__context__ or error).splitlines()[:1])
+                if not self.graphs:
+                    self.give_up("memory does not suffice for them")
+            else:
+                self.give_up(*str(error.__context__ or error).splitlines()[:1])
         finally:
             if kept:
                 torch._foreach_copy_(self.sums, kept)
 
     def give_up(self, reason: str = "unknown error") -> None:
         """Delete all graphs, and with them their memory, and use none any more."""
-        self.used = False
+        self.fault = reason
         self.graphs.clear()
         gc.collect()
         if torch.cuda.is_initialized():

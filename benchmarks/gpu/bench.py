@@ -22,6 +22,7 @@ from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import precision_of
 from transformer.files import read_json
+from transformer.graphs import Graphs
 from transformer.layout import Batch, Layout, Pairs, packed
 from transformer.model import Transformer
 from transformer.store import Store
@@ -155,6 +156,11 @@ class Outcome:
     tables: list[Table] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+
+    def require_graphs(self, graphs: Graphs | None) -> None:
+        """Count it as a failure if a training on a GPU went on without CUDA graphs."""
+        if graphs and graphs.fault:
+            self.failures.append(f"the training went on without CUDA graphs: {graphs.fault}")
 
     def table(self, *columns: str) -> list[list[str]]:
         """Begin a table. Returns the list of its rows, to which the caller appends."""

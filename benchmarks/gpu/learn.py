@@ -44,6 +44,7 @@ def run(bench: Bench, outcome: Outcome) -> None:
                 rows.append([*cells, f"{bigram_loss:.3f}"])
 
         trainer.run(tick, lambda: state.seconds > SECONDS)
+        outcome.require_graphs(trainer.own_gradients.graphs)
     best = min((point["dev_loss"] for point in outcome.figures["points"]), default=float("inf"))
     outcome.figures["learned"] = best < bigram_loss
     if best >= bigram_loss:

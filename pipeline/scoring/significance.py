@@ -4,8 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pipeline.scoring.bleu import Measure
 from pipeline.settings.scoring import ScoringConfig
 
@@ -15,8 +13,8 @@ def paired(
 ) -> tuple[str, list]:
     """Return sacreBLEU's signature, and the result (score, mean, ci, p_value) of each system.
 
-    The first system is the baseline of the test. A system has no p-value if its score equals that of the baseline, or if
-    its statistics do in each segment. The texts may then differ, for example in case or in spaces.
+    The first system is the baseline of the test. A system has no p-value if its score equals that of the baseline. The
+    texts may then differ, for example in case or in spaces.
     """
     from sacrebleu.significance import PairedTest
 
@@ -31,8 +29,7 @@ def paired(
     for name, value in measure.steps.items():
         signatures[metric].update(name, value)
     found: list[Any] = results[metric]
-    base, *others = (measure.statistics(segments, references) for segments in systems.values())
-    for result, statistics in zip(found[1:], others):
-        if result.score == found[0].score or np.array_equal(statistics, base):
-            result.p_value = None  # sacreBLEU reports its smallest p-value, because no resample has a difference above 0
+    for result in found[1:]:
+        if result.score == found[0].score:
+            result.p_value = None  # sacreBLEU reports its smallest p-value if no resample has a difference above 0
     return str(signatures[metric]), found
