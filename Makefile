@@ -23,7 +23,7 @@ MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 INSTALLED := $(VENV)/installed
 LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
-MOVED := $(shell test ! -s $(INSTALLED) || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
+MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
 .PHONY: help environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help

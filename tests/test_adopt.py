@@ -60,7 +60,7 @@ def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_chan
     append(project, "pipeline/score.py", "\n# a comment\n")
     stage, path = f"score@{RUN}", project.root / "dvc.lock"
     before, entries = path.read_text(), lock(project)
-    assert "stale only because of code (comments, layout, names)" in adopt(project, RUN, "--dry-run")
+    assert "stale only because of code (comments, layout, module names)" in adopt(project, RUN, "--dry-run")
     assert path.read_text() == before
     adopt(project, RUN)
     now = lock(project)

@@ -125,7 +125,7 @@ def test_other_decoding_settings_begin_another_search_only_if_they_can_change_it
     params["searches"]["small"]["metric"] = metric
 
     def key() -> str:
-        return key_of(params, "small", search(params, "small"), "data")
+        return key_of(params, "small", search(params, "small"), "data", "code")
 
     before = key()
     params["models"]["tiny"]["decoding"] = {"beam": 2}
