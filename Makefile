@@ -25,8 +25,10 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
+
+moved:
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -34,8 +36,6 @@ help:  ## list the targets
 # pip is upgraded first, because an old pip takes three times as long. --no-compile saves a minute: Python compiles a module
 # at its first import and keeps the result, since PYTHONDONTWRITEBYTECODE is empty. PYTHONWARNINGS hides the warning of
 # setuptools about editable installations.
-.PHONY: moved
-moved:
 $(INSTALLED): pyproject.toml $(LOCKS) $(MOVED)
 	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB with torch's CPU build, more with CUDA; a minute or two"
 	@$(PYTHON) -m venv $(if $(MOVED),--clear) $(VENV)
