@@ -11,13 +11,17 @@ STAGES ?=
 TEXT ?=
 # Keeps TEXT as the user wrote it. Otherwise make would expand each $ in it.
 override TEXT := $(value TEXT)
-export TEXT
+export TEXT RUN STUDY
 
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export PYTHONDONTWRITEBYTECODE :=
 export DVC_NO_ANALYTICS := true
 export DO_NOT_TRACK := true
 export MLFLOW_DISABLE_TELEMETRY := true
+# Snakemake needs a folder for caches. In a container, the home of a user may be missing or read-only.
+ifeq ($(shell test -w "$${XDG_CACHE_HOME:-$$HOME}" && echo writable),)
+export XDG_CACHE_HOME := $(abspath work/.cache)
+endif
 MLFLOW_STORE = $(or $(MLFLOW_TRACKING_URI),sqlite:///mlflow.db)
 
 INSTALLED := $(VENV)/installed
@@ -48,7 +52,7 @@ environment: $(INSTALLED)  ## install the tested versions of all packages into .
 reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and write reports/ and the tables in docs/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
-	@test -e reports/index.html || $(MAKE) --no-print-directory report
+	@test -e reports/index.html || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
 	@python -m tests.pages
 
 report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine
@@ -59,11 +63,11 @@ status: $(INSTALLED)  ## show what is done, running and stale, and the scores so
 	@python -m pipeline.commands.status
 
 plan: $(INSTALLED)  ## show what `make reproduce` would run and cost; STUDY=paper: the same for that study
-	@python -m pipeline.commands.plan $(STUDY)
+	@python -m pipeline.commands.plan $(if $(STUDY),"$$STUDY")
 
 page: $(INSTALLED)  ## RUN=... serves a web page that translates and shows the search
-	@test -n "$(RUN)" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
-	@python -m pipeline.commands.page $(RUN)
+	@test -n "$$RUN" || { echo "make: say which run: make page RUN=demo-tiny" >&2; exit 1; }
+	@python -m pipeline.commands.page "$$RUN"
 
 check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check
@@ -104,15 +108,15 @@ bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers a
 	python -m tests.pages
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
-	python -m pipeline.commands.study $(STUDY)
+	python -m pipeline.commands.study $(if $(STUDY),"$$STUDY")
 
 record: $(INSTALLED)  ## RUN=... writes a run's scores into results/, which is in git
-	@test -n "$(RUN)" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
-	python -m pipeline.commands.record $(RUN)
+	@test -n "$$RUN" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
+	python -m pipeline.commands.record "$$RUN"
 
 translate: $(INSTALLED)  ## RUN=... translates TEXT="...", or standard input if TEXT is not given
-	@test -n "$(RUN)" || { echo "make: say which run: make translate RUN=demo-tiny" >&2; exit 1; }
-	@$(if $(TEXT),printf '%s\n' "$$TEXT" |) python -m pipeline.commands.translate $(RUN)
+	@test -n "$$RUN" || { echo "make: say which run: make translate RUN=demo-tiny" >&2; exit 1; }
+	@$(if $(TEXT),printf '%s\n' "$$TEXT" |) python -m pipeline.commands.translate "$$RUN"
 
 sbom: $(INSTALLED)  ## write sbom.json, a list of the packages in the environment in the CycloneDX format
 	$(PYTHON) -m venv .sbom
@@ -120,6 +124,7 @@ sbom: $(INSTALLED)  ## write sbom.json, a list of the packages in the environmen
 	.sbom/bin/cyclonedx-py environment --output-reproducible --output-file $@.json $(VENV)
 
 ui: $(INSTALLED)  ## serve MLflow's web pages about the trainings
+	@test "$(MLFLOW_TRACKING_URI)" != off || { echo "make: MLFLOW_TRACKING_URI is off, so there is no store to show" >&2; exit 1; }
 	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
 
 clean:  ## remove the environment, the caches of tools, build/ and sbom.json; keep data, models and results

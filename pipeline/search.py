@@ -176,14 +176,12 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
     return digest([config, space, fixed, data_sum, code, *more])
 
 
-def require_unchanged(name: str, before: Search, key: str, digests: tuple[str, str], code: dict[Path, bytes]) -> None:
-    """Raise UserError if the settings or the code of the search have changed since it started, as for a training."""
-    remedy = "its trials are kept: undo the change, and the same command records the search"
-    params = load()
-    now = search(params, name) if name in params["searches"] else None
-    if now is None or now.config != before.config or key_of(params, name, now, *digests) != key:
-        raise UserError(f"params.yaml: the settings of search {name!r} changed while the stage ran; {remedy}")
-    workspace.require_unchanged(code, remedy)
+def settings_of(params: Mapping[str, Any], name: str, digests: tuple[str, str]) -> tuple[int, str] | None:
+    """Return all that a search depends on: `trials` and its key. None if params.yaml does not have the search."""
+    if name not in params["searches"]:
+        return None
+    chosen = search(params, name)
+    return chosen.config.trials, key_of(params, name, chosen, *digests)
 
 
 def others(place: Path) -> None:
@@ -219,7 +217,9 @@ def main(arguments: argparse.Namespace) -> int:
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
-        require_unchanged(name, chosen, key, digests, code)
+        remedy = "its trials are kept: undo the change, and the same command records the search"
+        now = settings_of(load(), name, digests)
+        workspace.require_unchanged(f"search {name!r}", ((chosen.config.trials, key), now), code, remedy, remedy)
         if trials.best() is None:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; the last one: {why}")

@@ -156,23 +156,6 @@ def follow(training: Trainer, stop: Interruption) -> bool:
     return done
 
 
-def require_unchanged(run: str, settings: tuple[ModelConfig, TrainingConfig], code: dict[Path, bytes]) -> None:
-    """Raise UserError if the settings of the run or the code of the training have changed since it started.
-
-    When a stage ends, DVC hashes the settings and the code, and takes them for those of the outputs.
-    """
-    kept = "the finished training is kept"
-    params = load()
-    if run not in params["runs"] or run_settings(params, run)[1:] != settings:
-        raise UserError(
-            f"params.yaml: the settings of run {run!r} changed while the stage ran; {kept}: undo the change, and the same "
-            "command records it"
-        )
-    workspace.require_unchanged(
-        code, f"{kept}: `python -m pipeline.commands.adopt {run}` lets the next start record it with the current code"
-    )
-
-
 def publish(training: Trainer, binarised: dict, out: Path) -> None:
     """Write the last `keep` checkpoints and the model's settings to the folder `out`, atomically.
 
@@ -203,7 +186,16 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         with tracking.following(run, training.store.log, description):
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
-        require_unchanged(run, (model, config), code)
+        params = load()
+        now = run_settings(params, run)[1:] if run in params["runs"] else None
+        kept = "the finished training is kept: "
+        workspace.require_unchanged(
+            f"run {run!r}",
+            ((model, config), now),
+            code,
+            undo=f"{kept}undo the change, and the same command records it",
+            record=f"{kept}`python -m pipeline.commands.adopt {run}` lets the next start record it with the current code",
+        )
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())

@@ -371,10 +371,11 @@ ALIASES = "\n".join(
     [
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
-        ("runs: {}\nruns: {}", "params.yaml cannot be read"),
+        ("runs: {}\n\nruns: {a: {}}", "remove line 1, where 'runs' is empty; it occurs again in line 3, column 1"),
+        ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again in line 2, column 22"),
         ("- runs", "is not a mapping"),
         ("", "is not a mapping"),
-        ("a:\n  seed: 2001-99-99", "'2001-99-99' is not a valid timestamp in \"<unicode string>\", line 2, column 9"),
+        ("a:\n  seed: 2001-99-99", "'2001-99-99' is not a valid timestamp in line 2, column 9"),
         pytest.param("a: " + "[" * 100_000 + "]" * 100_000, "nested deeper than 100 levels", id="deep"),
         pytest.param(ALIASES, "it holds more than 100000 values, counting the values behind each alias", id="aliases"),
         pytest.param(f"{ALIASES}\nmore: {{k: *a8, k: *a8}}", "it holds more than 100000 values", id="printed by YAML"),

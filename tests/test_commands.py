@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -67,6 +68,16 @@ def test_what_does_not_exist_is_one_line(command, tmp_path):
         status, _, errors = in_process.started([command, *(WRONG | WITHOUT_PARAMS)[command]])
     assert status == 1
     one_line(command, errors)
+
+
+@pytest.mark.parametrize("command", ["pipeline.commands", "pipeline.commands.study"])
+def test_a_reader_that_stops_reading_is_no_error(command, tmp_path):
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shell = f"'{sys.executable}' -m {command} | head -c 0; exit ${{PIPESTATUS[0]}}"
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.slow

@@ -225,6 +225,14 @@ def test_a_wrong_request_is_one_line(server, path, body, status, named):
     assert re.search(named, answer["error"]) and "\n" not in answer["error"] and len(answer["error"]) < 200
 
 
+def test_a_body_that_is_not_declared_as_json_is_415(server):
+    request = urllib.request.Request(f"{server.url}translate", b'{"text": "one"}')  # with the header of a form
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(request, timeout=60)
+    expected = "the header Content-Type is 'application/x-www-form-urlencoded'; application/json is expected"
+    assert (raised.value.code, json.load(raised.value)["error"]) == (415, expected)
+
+
 def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
     class Failing(Slow):
         def translations(self, texts, n_best):

@@ -643,7 +643,7 @@ def test_a_name_that_cannot_be_recorded_is_refused_with_those_that_can(project, 
     params = project("demo")
     params["decodings"] = {"demo-sampled": {}}
     monkeypatch.setattr(record, "load", lambda: params)
-    with pytest.raises(UserError, match="demo-smpled: unknown key; did you mean 'demo-sampled'"):
+    with pytest.raises(UserError, match=r"'demo-smpled' is not a run, .*; did you mean 'demo-sampled'\? valid names"):
         record.main(argparse.Namespace(run="demo-smpled"))
 
 

@@ -54,7 +54,7 @@ def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one")
 
 def params_file(folder: Path, **changed) -> None:
     params = load(ROOT / "params.yaml")
-    params["runs"] = {name: {"corpus": "demo", "model": "tiny"} for name in ("one", "two")}
+    params["runs"] = {name: {"corpus": "demo", "model": "tiny"} for name in ("one", "two", "untrained")}
     params["runs"]["french"] = {"corpus": "europarl-en-fr", "model": "tiny"}
     params["corpora_in_use"] = ["demo", "europarl-en-fr"]
     params["base"]["scoring"] = {"bootstrap": 50, "seed": 1, **changed}
@@ -239,7 +239,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["one", "tow"], "runs or decodings.tow: unknown key; did you mean 'two'"),
+        (["one", "tow"], "'tow' is not a run or a decoding of params.yaml, and not a file; did you mean 'two'"),
         (["one", "one"], "one is compared with itself"),
         (["one", "two", "--metric", "bleu"], "valid keys are bleu-13a,"),
         (
@@ -248,6 +248,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
         ),
         (["params.yaml", "data/sets/demo-test/raw.de"], "are both files"),
         (["one", "spaces.txt"], "one and spaces.txt have the same score, "),
+        (["one", "untrained"], r"scores/untrained/translations/test\.average\.txt is missing; `make reproduce` writes it"),
     ],
 )
 def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, arguments, said):

@@ -2,6 +2,7 @@
 
 import argparse
 import copy
+import dataclasses
 import json
 import math
 import os
@@ -22,11 +23,12 @@ from ruamel.yaml import YAML
 from pipeline import report
 from pipeline.commands import best, plan
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.costs.speed import Point, Speed
 from pipeline.report import Known
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
 from pipeline.reporting.tables import markdown
-from pipeline.search import key_of
+from pipeline.search import key_of, settings_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
@@ -70,6 +72,14 @@ def refusal(params: dict[str, Any]) -> str:
         check(params)
     assert "\n" not in str(raised.value)
     return str(raised.value)
+
+
+@pytest.mark.parametrize("change", [{"trials": 4}, {"steps": 21}, {"space": {"norm": ["post"]}}, None])
+def test_a_change_of_a_search_while_it_runs_is_seen(params, change):
+    before = settings_of(params, "small", ("data", "code"))
+    assert before == settings_of({**params, "runs": {}}, "small", ("data", "code"))
+    params["searches"] = {"small": params["searches"]["small"] | change} if change else {}
+    assert settings_of(params, "small", ("data", "code")) != before
 
 
 def test_a_valid_search_is_accepted(params):
@@ -461,7 +471,15 @@ def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path)
 def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     assert "search@small" in plan.selected(params)
     planner = plan.Planner(params, {"search@small"}, {}, None, None)
-    assert planner.independent_of_corpus("search@small") is None, "steps take a time that depends on the model"
+    assert planner.independent_of_corpus("search@small") is None, "steps take a time that depends on the machine"
+    point = Point(work=4e6, seconds_per_token=1e-3, seconds_per_weight=1e-7, bytes_per_token=1e4)
+    measured = dataclasses.replace(planner, speed=Speed([point]), paper=Speed([point]))
+    steps = params["searches"]["small"]["steps"]
+    params["runs"] = {
+        "as-a-trial": {"corpus": "demo", "model": "tiny", "steps": steps, "checkpoint_every": steps, "keep": 1}
+    }
+    one = measured.training_job("as-a-trial", plan.training(params, "as-a-trial")).here
+    assert measured.independent_of_corpus("search@small") == pytest.approx(3 * one, abs=3 * plan.START) and one > 60
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
     assert planner.independent_of_corpus("search@small") == pytest.approx(3 * 5 * 60, abs=60)
 

@@ -68,12 +68,30 @@ def test_a_stage_that_the_user_stops_has_not_failed(project):
         while not project.ran():
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.1)
+        os.kill(process.pid, signal.SIGTERM)
+        while not process.stderr.readline().startswith("Waiting until the running stages end. Ctrl-C stops them now."):
+            assert process.poll() is None and time.monotonic() < deadline
         os.killpg(process.pid, signal.SIGINT)
         printed = process.communicate(timeout=120)[1]
     finally:
         process.kill()
-    assert process.returncode == 1 and "Stopping what is running." in printed
+    assert process.returncode == 1 and "Stopping what is running." in printed and "Waiting" not in printed
     assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
+
+
+@pytest.mark.parametrize(
+    ("last", "word"), [("stopped by SIGTERM at step 3; the same command resumes it", "stopped"), ("train: no", "failed")]
+)
+def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, last, word):
+    monkeypatch.chdir(tmp_path)
+    terminal = Terminal()
+    screen = Screen(lambda: None, terminal)
+    screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name=STAGE))
+    Path("work/logs").mkdir(parents=True)
+    Path(f"work/logs/{STAGE}.log").write_text(f"step 2\n{last}\nERROR: failed to reproduce '{STAGE}': failed to run: x\n")
+    screen.handle(event(LogEvent.JOB_ERROR, jobid=1, rule_msg=None))
+    (line,) = [line for line in terminal.shown() if line.startswith(STAGE)]
+    assert line.startswith(f"{STAGE} {word} after ") and terminal.shown()[-2] == last
 
 
 def test_stages_that_dvc_has_in_its_cache_are_told_from_those_that_ran(project):

@@ -19,6 +19,7 @@ from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
 from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
+from transformer.checkpoint import WEIGHTS
 from transformer.config.reading import UserError
 
 COMMAND = [sys.executable, "-m", "pipeline.commands.translate"]
@@ -133,6 +134,9 @@ def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
     PARAMS.write_bytes((ROOT / PARAMS).read_bytes())
     refused(shell(b"", model="none"), "'none' is not a run of params.yaml (demo-tiny) and not a model folder", 0)
     refused(shell(b"", model="demo-tiny"), "demo-tiny has no model yet; `make reproduce` trains it", 0)
+    (Path("models/none/average") / WEIGHTS).parent.mkdir(parents=True)
+    (Path("models/none/average") / WEIGHTS).touch()
+    refused(shell(b"", model="none"), "and not a model folder; its model is models/none/average", 0)
 
 
 def test_flags_that_exclude_each_other_or_ask_for_nothing(shell):

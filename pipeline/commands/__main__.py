@@ -5,6 +5,7 @@ python -m pipeline.commands
 
 import argparse
 import ast
+import signal
 from pathlib import Path
 
 
@@ -21,5 +22,6 @@ def first_line(path: Path) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends this process, as it ends any filter
     argparse.ArgumentParser(prog="commands", description="List the commands").parse_args()
     print(listing(Path(__file__).parent))

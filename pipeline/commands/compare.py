@@ -20,11 +20,11 @@ from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
 from pipeline.scoring.significance import paired
 from pipeline.settings.decodings import decoding_run
-from pipeline.settings.params import load
+from pipeline.settings.params import load, require_named
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
-from transformer.config.reading import UserError, require_keys, unknown
+from transformer.config.reading import UserError, unknown
 
 
 def translation(params: Mapping, system: str) -> Path:
@@ -39,7 +39,8 @@ def set_of(params: Mapping, system: str) -> str:
     """The set that a run or a decoding translates."""
     if system in params["decodings"]:
         return decoding_run(params, system).set
-    require_keys([system], [*params["runs"], *params["decodings"]], "params.yaml: runs or decodings")
+    valid = [*params["runs"], *params["decodings"]]
+    require_named(system, valid, "a run or a decoding of params.yaml, and not a file")
     return f"{params['runs'][system]['corpus']}-test"
 
 
@@ -81,6 +82,9 @@ def main(arguments: argparse.Namespace) -> None:
     name, settings = common_set(params, systems), scoring(params)
     if not settings.bootstrap:
         raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
+    for path in (Path("data/sets") / name, *(translation(params, system) for system in systems)):
+        if not path.exists():
+            raise UserError(f"{path} is missing; `make reproduce` writes it")
     test = EvaluationSet.open(Path("data/sets") / name)
     target = test.languages[1]
     if arguments.metric not in measures(target):

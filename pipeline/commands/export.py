@@ -1,7 +1,8 @@
-"""Export a model folder, which the stage `average` wrote, for use without this project.
+"""Export a trained model for use without this project.
 
-    python -m pipeline.commands.export MODEL_FOLDER OUT --format marian|ctranslate2
+    python -m pipeline.commands.export RUN OUT --format marian|ctranslate2
 
+RUN is a run of params.yaml or a model folder, which the stage `average` wrote.
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
 text as pieces. Both formats support the architecture of the paper and the variations that `require_exportable` accepts.
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from pipeline.reporting.model_card import card
 from pipeline.workflow import stage
+from pipeline.workflow.models import NAMED, folder_of
 from transformer.checkpoint import load_model
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -203,19 +205,20 @@ FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2}
 
 
 def main(arguments: argparse.Namespace) -> None:
-    model, description = load_model(arguments.model / "model.safetensors", torch.device("cpu"))
-    require_exportable(model.config, arguments.model)
+    source = folder_of(arguments.run)
+    model, description = load_model(source / "model.safetensors", torch.device("cpu"))
+    require_exportable(model.config, source)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     with atomic_folder(arguments.out) as folder:
-        FORMATS[arguments.format](model, arguments.model / "vocabulary.model", folder)
-        (folder / "README.md").write_text(card(arguments.model, description, arguments.format), encoding="utf-8")
-    print(f"{arguments.model} exported as {arguments.format} to {arguments.out}")
+        FORMATS[arguments.format](model, source / "vocabulary.model", folder)
+        (folder / "README.md").write_text(card(source, description, arguments.format), encoding="utf-8")
+    print(f"{source} exported as {arguments.format} to {arguments.out}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="export", description=__doc__.split("\n\n")[0])
-    parser.add_argument("model", type=Path, help="a model folder: model.safetensors, settings.json, vocabulary.model")
+    parser.add_argument("run", help=NAMED)
     parser.add_argument("out", type=Path)
     parser.add_argument("--format", choices=FORMATS, required=True)
     stage.run(main, parser, checked=False)

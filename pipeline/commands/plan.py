@@ -26,7 +26,7 @@ from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
-from pipeline.settings.searches import search
+from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import STUDY, study, with_studies
 from pipeline.workflow import hardware, stage
@@ -95,6 +95,12 @@ def training(params: Mapping[str, Any], run: str) -> Training:
     return Training(model, config, expected.corpus(params, name))
 
 
+def trial_of(params: Mapping[str, Any], name: str) -> Training:
+    """A trial of a search, with the settings of its model."""
+    found = search(params, name)
+    return Training(*trial_settings(params, name, found, {}), expected.corpus(params, found.config.corpus))
+
+
 def models_of_paper(params: Mapping[str, Any]) -> Speed:
     size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, 0, False)
 
@@ -155,15 +161,17 @@ class Planner:
         return self.known[stage] if stage in self.known else of(stage)
 
     def independent_of_corpus(self, name: str) -> float | None:
-        """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known.
-
-        The time of a search is the budget of all its trials. It is None if the budget is a number of steps.
-        """
+        """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known."""
         kind, _, key = name.partition("@")
         if kind == "search":
-            config = search(self.params, key).config
-            return config.minutes and START + 60 * config.minutes * config.trials  # at most
+            return self.search_seconds(key)
         return START + OWN[kind] if kind in OWN else None
+
+    def search_seconds(self, name: str) -> float | None:
+        """Return the time of a search in which no trial is pruned. Steps are those of a trial with the model's settings."""
+        config = search(self.params, name).config
+        trial = 60 * config.minutes if config.minutes else self.training_seconds(trial_of(self.params, name))
+        return trial and START + config.trials * trial
 
     def data_seconds(self, corpus: expected.Corpus, name: str) -> float | None:
         kind = name.partition("@")[0]
@@ -173,16 +181,19 @@ class Planner:
         return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, GENERATED)
 
     def training_job(self, run: str, one: Training) -> Job:
-        here = memory = None
-        if self.speed:
-            point = self.speed.at(one)
-            evaluations = one.config.steps / one.config.evaluate_every
-            # `evaluated` counts dev twice and test once, so a third of it is about the size of dev
-            tokens = evaluations * one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
-            here = START + self.speed.seconds(one) + tokens * point.seconds_per_token / 3  # forward only
-            memory = one.memory(point.bytes_per_token)
+        seconds = self.training_seconds(one)
+        here = seconds and START + seconds
+        memory = one.memory(self.speed.at(one).bytes_per_token) if self.speed else None
         joules = within(content(Path("work/times", run, "training.json")), "energy_joules")
         return Job(f"train@{run}", one.tokens, one.flops, here, self.paper.seconds(one), memory, one.disk, joules)
+
+    def training_seconds(self, one: Training) -> float | None:
+        if self.speed is None:
+            return None
+        evaluations = one.config.steps / one.config.evaluate_every
+        # `evaluated` counts dev twice and test once, so a third of it is about the size of dev
+        tokens = evaluations * one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
+        return self.speed.seconds(one) + tokens * self.speed.at(one).seconds_per_token / 3  # forward only
 
     def scoring_seconds(self, run: str, one: Training, name: str) -> float | None:
         if not name.startswith("decode@"):
@@ -260,7 +271,8 @@ def main(arguments: argparse.Namespace) -> None:
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
     trainings = [training(params, run) for run in params["runs"]]
-    timed = ("train", "decode", "back_translate")
+    trainings += [trial_of(params, name) for name in params["searches"] if f"search@{name}" in todo]
+    timed = ("train", "decode", "back_translate", "search")
     found = speed(params, trainings) if any(name.partition("@")[0] in timed for name in todo) else None
     known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))

@@ -20,12 +20,12 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import decoder_facts, decodings, differences, evidence
 from pipeline.reporting.decoder_facts import Facts
 from pipeline.reporting.evidence import Evidence
-from pipeline.settings.params import load
+from pipeline.settings.params import load, require_named
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
-from transformer.config.reading import UserError, require_keys
+from transformer.config.reading import UserError
 from transformer.files import write_json
 
 POINTS = 100  # at most this many records of each of the two curves
@@ -110,7 +110,8 @@ def copied(folder: str, name: str, scores: Path) -> dict[str, Any]:
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.run
     blocks = ("runs", "decodings", *COPIED)
-    require_keys([name], [each for block in blocks for each in params[block]], f"params.yaml: {' or '.join(blocks)}")
+    valid = [each for block in blocks for each in params[block]]
+    require_named(name, valid, "a run, a decoding, a value or a search of params.yaml")
     if name in params["decodings"]:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)

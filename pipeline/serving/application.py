@@ -140,8 +140,11 @@ def refusal(status: int, message: str, headers: Mapping[str, str] | None = None)
     return JSONResponse({"error": message}, status, {**closing, **(headers or {})})
 
 
-async def invalid(_: Request, error: Any) -> Response:
+async def invalid(request: Request, error: Any) -> Response:
     """The answer to an invalid body. It repeats no part of the body except the beginning of an unknown key."""
+    kind = request.headers.get("content-type", "")
+    if "json" not in kind:  # FastAPI does not parse such a body, so that no page of another site can send one
+        return refusal(415, f"the header Content-Type is {kind[:80]!r}; application/json is expected")
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
     return refusal(422, f"{place[:80]}: {first['msg']}")

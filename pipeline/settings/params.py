@@ -1,13 +1,14 @@
 """Reads params.yaml. A corpus or a model lists only its differences from `base`, a run only those from its model."""
 
+import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ruamel.yaml import YAML, YAMLError
-from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node
@@ -43,8 +44,8 @@ def parse(text: str) -> dict[str, Any]:
         yaml.Constructor = Constructor
         params = yaml.load(text)
     except (YAMLError, TypeError, AssertionError) as error:  # TypeError and AssertionError: an invalid key
-        why = str(error) or "a key occurs twice in !!omap"
-        raise UserError(f"{PARAMS} cannot be read: {' '.join(why.split())}") from None
+        why = " ".join((str(error) or "a key occurs twice in !!omap").split()).replace('"<unicode string>", ', "")
+        raise UserError(f"{PARAMS} cannot be read: {why}") from None
     if not isinstance(params, dict):
         raise UserError(f"{PARAMS} is not a mapping; its blocks are runs, corpora_in_use, machine, base, ...")
     return params
@@ -78,6 +79,17 @@ class Constructor(SafeConstructor):
             problem = f"{shown(value)} is not possible; a whole number of at most {LARGEST} is expected"
             raise ConstructorError(None, None, problem, node.start_mark)
         return value
+
+    def check_mapping_key(self, node: MappingNode, key_node: Node, mapping: Mapping, key: Any, value: Any) -> bool:
+        """Return True for the first entry with a key. Another one is refused, with the line of the first."""
+        if key in mapping:
+            first, content = next(pair for pair in node.value if pair[0].value == key_node.value)
+            line, name = first.start_mark.line + 1, shown(key)
+            problem = f"the key {name} of line {line} occurs again"
+            if content.value in ([], "") and line <= key_node.start_mark.line:
+                problem = f"remove line {line}, where {name} is empty; it occurs again"
+            raise DuplicateKeyError(problem=problem, problem_mark=key_node.start_mark)
+        return True
 
 
 def size(node: Node, known: dict[Node, float]) -> float:
@@ -154,6 +166,14 @@ OWNERS = {
     "decoding": "`decoding` of a model (models.NAME.decoding) or an entry of `decodings`",
     "scoring": "`base.scoring`",
 }
+
+
+def require_named(name: str, valid: Sequence[str], what: str) -> None:
+    """Raise UserError if `name` is none of the `valid` names. The message calls these `what` and names the most similar."""
+    if name not in valid:
+        near = difflib.get_close_matches(name, valid, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UserError(f"{shown(name)} is not {what}; {hint}valid names are {', '.join(valid)}")
 
 
 def require_known(given: Iterable, valid: list[str], params: Mapping, where: str) -> None:

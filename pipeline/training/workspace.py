@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pipeline.workflow.syntax import OWN, same_syntax
 from transformer.config.reading import UserError, convert
@@ -22,8 +23,12 @@ STATE = "state.safetensors"  # as in transformer/store.py
 
 def code_digest(modules: list[str]) -> str:
     """Return a digest of these source files. It includes folder names, as two folders may have files of the same name."""
-    places = {"/".join(Path(path).parts[-2:]): Path(path) for path in sorted(modules)}
+    places = {name_of(Path(path)): Path(path) for path in sorted(modules)}
     return digest({name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in places.items()})
+
+
+def name_of(path: Path) -> str:
+    return "/".join(path.parts[-2:])
 
 
 def sources() -> dict[Path, bytes]:
@@ -33,18 +38,22 @@ def sources() -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in paths}
 
 
-def require_unchanged(before: Mapping[Path, bytes], remedy: str) -> None:
-    """Raise UserError, with the remedy, if the code of a source file has changed since `sources` returned `before`.
+def require_unchanged(what: str, settings: tuple[Any, Any], code: Mapping[Path, bytes], undo: str, record: str) -> None:
+    """Raise UserError if the settings or the code of a stage have changed since it started.
 
-    DVC hashes the code when a stage ends, so it would take the new code for the code that computed the outputs.
+    DVC hashes both when a stage ends, and would take them for those that the outputs were computed with. `settings` are
+    those at the start and now. `what` names them. `code` is what `sources` returned at the start. `undo` is the remedy for
+    changed settings, `record` for changed code.
     """
+    before, now = settings
+    if before != now:
+        raise UserError(f"params.yaml: the settings of {what} changed while the stage ran; {undo}")
 
     def same(path: Path, old: bytes) -> bool:
         return path.exists() and ((new := path.read_bytes()) == old or same_syntax(old, new, {}))
 
-    if changed := [path for path, old in before.items() if not same(path, old)]:
-        names = ", ".join(sorted("/".join(path.parts[-2:]) for path in changed))
-        raise UserError(f"{names} changed while the stage ran; {remedy}")
+    if changed := [name_of(path) for path, old in code.items() if not same(path, old)]:
+        raise UserError(f"{', '.join(sorted(changed))} changed while the stage ran; {record}")
 
 
 def folder(run: str, key: str) -> Path:

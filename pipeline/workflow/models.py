@@ -28,7 +28,8 @@ def folder_of(name: str) -> Path:
     if not isinstance(runs, Mapping):
         raise UserError(f"{name!r} is not a model folder, and params.yaml has no mapping `runs`")
     if name not in runs:
-        raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder")
+        trained = f"; its model is {folder}" if is_folder(str(folder)) else ""  # by another study
+        raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder{trained}")
     if not is_folder(str(folder)):
         raise UserError(
             f"{folder} is missing: {name} has no model yet; `make reproduce` trains it, `dvc pull {folder}` fetches it"

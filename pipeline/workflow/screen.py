@@ -32,6 +32,7 @@ BETWEEN = (60, 1800)  # without a terminal: first and maximum number of seconds 
 REDRAW = 0.5  # seconds
 IN_SHORT = r"ERROR: failed to reproduce '.*': failed to run: "  # DVC's message, which follows the message of the stage
 ALL = "all"  # the rule that depends on all stages and runs nothing
+STOPPED = r"stopped by .*; the same command resumes"  # the last message of a training or search after a signal
 # Snakemake's messages about a failed job. The log of the job states the cause.
 IMPLIED = ("CalledProcessError in file", "Exiting because a job execution failed", "At least one job did not complete")
 
@@ -66,7 +67,7 @@ class Screen(logging.Handler):
         self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.running: dict[int, Running] = {}
         self.total = self.done = 0
-        self.stopping = False
+        self.stopping = self.waiting = False
         self.started, self.drawn = time.monotonic(), False
         self.ticker: threading.Thread | None = None
 
@@ -110,17 +111,19 @@ class Screen(logging.Handler):
     def broken(self, record: Any) -> None:
         job = self.running.pop(record.jobid, None)
         if job:
-            said = f"{job.stage} {'stopped' if self.stopping else 'failed'} after {duration(job.seconds)}."
-            if record.rule_msg:  # a message of the executor, for example of sbatch
-                said = f"{said}\n{record.rule_msg.strip()}"
             path, lines = LOGS / f"{job.stage}.log", list[str]()
             if path.exists() and path.stat().st_mtime >= job.since:  # not the log of an earlier start
                 lines = [line for line in text_of(job.stage).splitlines() if line and not re.match(IN_SHORT, line)]
+            stopped = self.stopping or (lines and re.match(STOPPED, lines[-1]))
+            said = f"{job.stage} {'stopped' if stopped else 'failed'} after {duration(job.seconds)}."
+            if record.rule_msg:  # a message of the executor, for example of sbatch
+                said = f"{said}\n{record.rule_msg.strip()}"
+            if lines:
                 said = f"{said} The end of {path}:"
             self.say("\n".join([said, *lines[-LAST:]]))
 
     def other(self, record: logging.LogRecord) -> None:
-        """Print warnings and errors, except IMPLIED. Also print that there is nothing to do, or that stages are stopped."""
+        """Print warnings and errors, except IMPLIED. Some of Snakemake's messages are worded for users of this project."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
             self.say("Nothing to do: every stage is up to date.")
@@ -128,6 +131,12 @@ class Screen(logging.Handler):
         elif text.startswith("Terminating processes on user request"):
             self.stopping = True
             self.say("Stopping what is running. A training saves its state first.")
+        elif text.startswith("Will exit after finishing currently running jobs"):  # SIGTERM; logged more than once
+            if not self.waiting:
+                self.say("Waiting until the running stages end. Ctrl-C stops them now.")
+            self.waiting = True
+        elif missing := re.match(r"MissingRuleException:\s+No rule to produce (\S+)", text):
+            self.say(f"{missing[1]} is not a stage of dvc.yaml; `snakemake --list` lists the stages.")
         elif record.levelno >= logging.WARNING and text and not any(implied in text for implied in IMPLIED):
             self.say(text)
 

@@ -5,6 +5,7 @@ A UserError, an OSError, a lack of memory or an interrupt gives one line on stde
 
 import argparse
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -35,9 +36,13 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
                 require_within()
             claim_for(parser.prog, params)
         status = main(arguments)
+        print(end="", flush=True)
     except (UserError, OSError) as error:
-        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
-        status = 1
+        if isinstance(error, BrokenPipeError) and unread():
+            status = 128 + signal.SIGPIPE
+        else:
+            print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+            status = 1
     except (RuntimeError, MemoryError) as error:
         from transformer.memory import out_of_memory  # imports torch, which most commands do not need
 
@@ -52,6 +57,16 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
     sys.exit(status)
+
+
+def unread() -> bool:
+    """Return whether the reader of standard output is gone, as in `... | head`. The rest of the output is then dropped."""
+    poll = select.poll()
+    poll.register(1)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return gone
 
 
 def require_within() -> None:
