@@ -1,6 +1,7 @@
 """A local HTTP server that imitates the faults of real servers."""
 
 import contextlib
+import gzip
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ class Site:
         self.files: dict[str, bytes] = {}
         self.faults: dict[str, list[Fault]] = {}  # one fault per response; later responses have none
         self.ranges = True
+        self.packs = False  # whether a client that accepts gzip gets it
         self.requests: list[tuple[str, str | None]] = []  # path and Range header
         self.closing = threading.Event()
         site = self
@@ -50,6 +52,9 @@ class Site:
         body = self.files.get(path)
         if fault.status or body is None:
             self.send(request, fault.status or 404, b"", fault, {})
+            return
+        if self.packs and "gzip" in request.headers.get("Accept-Encoding", ""):
+            self.send(request, 200, gzip.compress(body), fault, {"Content-Encoding": "gzip"})
             return
         tag = '"' + hashlib.md5(body).hexdigest() + '"'
         if wanted and self.ranges and request.headers.get("If-Range", tag) == tag:

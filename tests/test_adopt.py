@@ -70,6 +70,7 @@ def test_a_comment_passes_without_a_word_and_only_the_entries_of_its_stages_chan
     for key in ("md5", "size"):
         before = before.replace(f"{key}: {changed[0][key]}\n", f"{key}: {changed[1][key]}\n")
     assert path.read_text() == before, "every other byte stays"
+    assert (project.root / "work/.dvc.lock").read_text() == before, "the copy that replaces a damaged dvc.lock"
     assert not (project.root / "work/adopted.json").exists()
     assert nothing_to_do(project) and project.ran() == []
 
@@ -88,7 +89,7 @@ def test_a_changed_statement_is_listed_and_adopted_by_the_users_word_alone(proje
     assert nothing_to_do(project) and project.ran() == []
 
 
-def test_a_second_word_is_added_to_the_first_while_the_outputs_are_the_same(project):
+def test_a_second_word_is_added_to_the_first_only_while_the_outputs_are_the_same(project):
     for number in range(2):
         append(project, MODEL, f"\nA{number} = 1\n")
         project.commit("an edit")
@@ -96,6 +97,13 @@ def test_a_second_word_is_added_to_the_first_while_the_outputs_are_the_same(proj
     word = json.loads((project.root / "work/adopted.json").read_text())[TRAIN]
     first, second = (accepted["code"][0] for accepted in word["accepted"])
     assert first["new_md5"] == second["old_md5"]
+    project.edit("params.yaml", "    label_smoothing: 0.1", "    label_smoothing: 0.2")
+    project.run("dvc", "repro", "--single-item", TRAIN)
+    append(project, MODEL, "\nA2 = 1\n")
+    project.commit("an edit")
+    adopt(project, TRAIN, WORD)
+    word = json.loads((project.root / "work/adopted.json").read_text())[TRAIN]
+    assert [len(accepted["code"]) for accepted in word["accepted"]] == [1], "the outputs were made anew after both words"
 
 
 def test_a_module_that_is_renamed_passes_without_a_word(project):
@@ -183,6 +191,11 @@ def changed_run(project):
     project.edit("params.yaml", SELECTED, SELECTED.replace("tiny}", "tiny, h: 1}"))
 
 
+def removed_setting(project):
+    path = project.root / "dvc.yaml"
+    path.write_text(path.read_text().replace("        - base.training\n", "", 1))  # the first one is of the stage train
+
+
 def changed_command(project):
     project.edit("dvc.yaml", "--out models/${key}/checkpoints --scores", "--out  models/${key}/checkpoints --scores")
 
@@ -195,6 +208,7 @@ def changed_command(project):
         (changed_data, "data/demo/vocabulary.model is modified"),
         (changed_setting, "base.training has changed"),
         (changed_run, "runs.demo-tiny has changed"),
+        (removed_setting, "base.training has changed"),
         (changed_command, "its command has changed"),
     ],
 )

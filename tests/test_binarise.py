@@ -123,6 +123,15 @@ def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder):
     assert differing > 0.9 * lines
 
 
+def test_bpe_dropout_samples_each_block_of_a_segmentation_anew(folder, monkeypatch):
+    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 2)
+    write_sets(Path("text"), {"train": ([SOURCE[0]] * 20, [TARGET[0]] * 20)})
+    write_params(bpe_dropout=0.3, segmentations=1)
+    run_binarise("sampled")
+    data = open_binarised(Path("sampled"), "train")
+    assert len({tuple(data.pair(line)[0].tolist()) for line in range(20)}) > 15
+
+
 def test_a_file_without_its_last_line_end_is_read_whole(folder):
     expected, model = run_binarise(), Path("vocabulary.model").read_bytes()
     for path in Path("text").iterdir():
@@ -218,6 +227,13 @@ def test_swapped_files_are_refused_by_name(folder):
         open_binarised(Path("data"), "dev")
 
 
+def test_ids_of_another_type_are_refused_without_reading_them(folder):
+    path = Path("data/train.source.ids.npy")
+    np.save(path, np.load(path).astype(np.uint32))
+    with pytest.raises(UserError, match=r"train\.source\.ids\.npy holds uint32\[(\d+)\], uint16\[\1\] is expected"):
+        open_binarised(Path("data"), "train", verify=False)
+
+
 @pytest.mark.parametrize("chunk", [2, 1 << 20])
 def test_decreasing_offsets_are_refused_without_reading_the_ids(folder, monkeypatch, chunk):
     monkeypatch.setattr("transformer.binarised.CHUNK", chunk)
@@ -236,7 +252,20 @@ def test_data_of_another_vocabulary_is_refused(folder):
         open_binarised(Path("data"), "dev", vocabulary_sha256="0" * 64)
 
 
-@pytest.mark.parametrize("change", [{"sum": "0"}, {"sets": {"dev": {}}}, {"vocabulary_size": "400"}, None])
+COUNTS = {"pairs": 3, "source_tokens": 1, "target_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sum": "0"},
+        {"sets": {"dev": {}}},
+        {"sets": {"dev": COUNTS | {"segmentations": 2}}},  # three pairs are not the same lines twice
+        {"sets": {"dev": COUNTS | {"segmentations": 0}}},
+        {"vocabulary_size": "400"},
+        None,
+    ],
+)
 def test_a_damaged_description_is_refused(folder, change):
     path = Path("data/binarised.json")
     content = json.loads(path.read_text())

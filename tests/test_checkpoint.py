@@ -13,12 +13,13 @@ import torch
 from safetensors.torch import save_file
 from test_training import build, files, run
 
+from pipeline.average import work
 from tests.killed import at_change
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.files import atomic, atomic_folder, remove
+from transformer.files import atomic, atomic_folder, remove, sha256
 from transformer.model import Transformer
 from transformer.store import Store
 
@@ -87,12 +88,36 @@ def test_a_description_that_is_nested_too_deeply_is_refused_with_the_name_of_the
         read_tensors(tmp_path / "model.safetensors")
 
 
+def test_a_loaded_model_drops_nothing(tmp_path, settings):
+    config = settings(dropout=0.5, attention_dropout=0.5, relu_dropout=0.5)
+    model = Transformer(config, 90)
+    write_tensors(tmp_path / "model.safetensors", model.state_dict(), {})
+    write_settings(tmp_path, config, 90, "0" * 64)
+    source, target = torch.arange(4, 10)[None], torch.arange(20, 25)[None]
+    loaded, _ = load_model(tmp_path / "model.safetensors", torch.device("cpu"))
+    assert torch.equal(loaded(source, target), model.eval()(source, target))
+
+
 def test_weights_beside_another_models_settings_are_named(tmp_path, settings):
     write_tensors(tmp_path / "model.safetensors", Transformer(settings(), 90).state_dict(), {})
     for other, size in ((settings(d_ff=96), 90), (settings(N=1), 90), (settings(), 91)):
         write_settings(tmp_path, other, size, "0" * 64)
         with pytest.raises(UserError, match=r"model\.safetensors.* it is of a model with other settings"):
             load_model(tmp_path / "model.safetensors", torch.device("cpu"))
+
+
+def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings):
+    checkpoints, vocabulary, text = (tmp_path / name for name in ("checkpoints", "vocabulary.model", "text.json"))
+    for step in (9, 10, 11):
+        write_tensors(checkpoints / f"step-{step:08d}.safetensors", {"w": torch.full((2,), float(step))}, {"step": step})
+    vocabulary.write_bytes(b"only its digest is compared")
+    text.touch()
+    write_settings(checkpoints, settings(), 90, sha256(vocabulary))
+    work(checkpoints, vocabulary, text, tmp_path / "average", 2)
+    tensors, description = read_tensors(tmp_path / "average/model.safetensors")
+    assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
+    with pytest.raises(UserError, match=r"checkpoints holds 3 checkpoints, and averaging\.checkpoints asks for 4"):
+        work(checkpoints, vocabulary, text, tmp_path / "average", 4)
 
 
 def test_weights_in_the_place_of_a_state_are_named(tmp_path, settings, training_settings):
@@ -148,6 +173,16 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
         assert [file.name for file in path.iterdir()] == ["made"] and (other / "mine").exists()
         assert sorted(file.name for file in tmp_path.iterdir()) == ["other", "out"]
         remove(path)
+
+
+def test_what_an_earlier_process_with_our_id_left_is_in_nobody_s_way(tmp_path):
+    """In a container, the processes of two starts often have the same id."""
+    (tmp_path / f".out.{os.getpid()}.partial").mkdir()
+    (tmp_path / f".out.old.{os.getpid()}.partial").mkdir()
+    (tmp_path / f".out.{os.getpid()}.partial/left").touch()
+    with atomic_folder(tmp_path / "out") as folder:
+        (folder / "made").touch()
+    assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("out"), Path("out/made")]
 
 
 def test_all_files_of_a_new_folder_reach_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):

@@ -27,7 +27,8 @@ from ruamel.yaml import YAML
 from test_archives import build, snapshot
 from tqdm import tqdm
 
-from pipeline import download
+from pipeline import download, fetch_monolingual, fetch_set
+from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out, order
 from pipeline.corpora.normalising import normalise_set
@@ -362,7 +363,11 @@ def test_an_archive_of_the_user_is_a_path(collect, files, tmp_path):
     part = {"archive": "mine", "source": "en", "target": "de"}
     settings = {"archives": {"mine": {"url": "text/mine.tar"}}, "train": part, "dev": part, "test": part}
     assert collect(settings)["test.de"] == lines(2)
-    settings["archives"]["mine"]["md5"] = "0" * 32
+    sums = {kind: hashlib.new(kind, (tmp_path / "text/mine.tar").read_bytes()).hexdigest() for kind in ("md5", "sha256")}
+    for kind, value in sums.items():
+        settings["archives"]["mine"] = {"url": "text/mine.tar", kind: value.upper()}
+        assert collect(settings)["test.de"] == lines(2), "the case of the digits does not matter"
+    settings["archives"]["mine"] = {"url": "text/mine.tar", "md5": "0" * 32}
     with pytest.raises(UserError, match=r"mine.tar: its md5 is"):
         collect(settings)
 
@@ -434,6 +439,23 @@ def test_nothing_held_out_stays_in_train(tmp_path_factory, pairs, sizes):
     assert not Counter(written["dev"] + written["test"]) - Counter(pairs)
 
 
+def test_lines_that_are_no_utf_8_are_held_out_or_kept_and_left_to_normalise(collect, files):
+    text = b"".join(b"line %d \xff\n" % number for number in range(90))
+    at = files(en=text)
+    written = collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
+    whole = b"".join(written[f"{name}.en"] for name in ("train", "dev", "test"))
+    assert sorted(whole.split(b"\n")) == sorted(text.split(b"\n"))
+
+
+def test_sources_that_differ_in_invalid_bytes_only_are_not_in_two_sets(collect, files):
+    """With `invalid_utf8: replace`, U+FFFD takes the place of these bytes."""
+    at = files(en=b"".join(b"line %d %c\n" % (number // 2, 0xE8 + number % 2) for number in range(90)))
+    written = collect(OWN | {"train": {"source": at["en"], "target": at["en"]}})
+    found = {name: set(written[f"{name}.en"].decode(errors="replace").splitlines()) for name in ("train", "dev", "test")}
+    assert len(found["dev"] | found["test"]) == 40 and not (found["dev"] | found["test"]) & found["train"]
+    assert not found["dev"] & found["test"]
+
+
 def test_turns_are_spread():
     assert order({"dev": 1, "test": 3}) == ["test", "dev", "test", "test"]
     assert Counter(order({"dev": 500, "test": 1500})[:400]) == {"dev": 100, "test": 300}
@@ -465,6 +487,10 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         (
             {"train": [PAIR | {"archive": "europarl", "target": PAIR["source"]}], "archives": ARCHIVES},
             "target: .* is not possible; another member than the source is expected",
+        ),
+        (
+            {"train": [PAIR | {"archive": "europarl", "source_sha256": "0" * 64}], "archives": ARCHIVES},
+            "the keys archive, source, source_sha256, target do not define a part",  # nothing would compare it
         ),
         ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; 64 hexadecimal"),
         ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
@@ -525,6 +551,33 @@ def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="is not a valid name"):
             download.main(argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw"), test=pathlib.Path("data/test")))
     assert snapshot(tmp_path) == before
+
+
+def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_their_corpus(tmp_path, monkeypatch):
+    """Monolingual text is in the target language. The normalised lines are Moses' output for each language."""
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("text").mkdir()
+    line = "“Well”, she said — “it’s late”."
+    english, german = '"Well," she said - "it\'s late."', '"Well", she said - "it\'s late".'
+    files = {"source": "text/new.en", "target": "text/new.de"}
+    for path in files.values():
+        pathlib.Path(path).write_text(f"{line}\n", encoding="utf-8")
+    own = {"train": files, "dev": {"hold_out": 2}, "test": {"hold_out": 3}}
+    corpus = {"languages": ["en", "de"], "download": own, "normalise": {"punctuation": True}, "vocabulary": {}}
+    params = load(ROOT / "params.yaml")
+    params["corpora"]["mine"], params["sets"]["new"] = corpus, {"corpus": "mine", **files}
+    back = {"corpus": "mine", "run": "reverse", "tagged": False, "ratio": 1.0, "decoding": {}}
+    params["back_translations"]["mine-bt"] = back | {"monolingual": {"text": "text/new.de"}}
+    with open("params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+    fetch_set.main(argparse.Namespace(name="new", out=pathlib.Path("data/new")))
+    found = EvaluationSet.open(pathlib.Path("data/new"))
+    assert (found.corpus, found.languages) == ("mine", ("en", "de"))
+    assert found.lines("raw") == ([line], [line]) and found.lines("normalised") == ([english], [german])
+    out, report = pathlib.Path("data/mine-bt"), pathlib.Path("report.json")
+    fetch_monolingual.main(argparse.Namespace(name="mine-bt", out=out, report=report))
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"train.de": f"{german}\n"}
+    assert json.loads(report.read_text())["language"] == "de"
 
 
 def command(folder, *arguments):

@@ -16,12 +16,15 @@ class Driver:
 
     def __init__(self) -> None:
         self.counters = {b"GPU-a": 5_000_000, b"GPU-b": 70_000_000}
-        self.status = 0
+        self.status, self.ready = 0, False
 
     def nvmlInit_v2(self) -> int:
+        self.ready = True
         return 0
 
     def nvmlDeviceGetHandleByUUID(self, uuid, handle) -> int:
+        if not self.ready:
+            return 1  # NVML_ERROR_UNINITIALIZED
         handle._obj.value = list(self.counters).index(uuid) + 1
         return 0
 

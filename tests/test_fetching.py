@@ -18,6 +18,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import Patience, retry_after
 from pipeline.settings.download import Sum, is_url
 from transformer.config.reading import UserError
+from transformer.files import write_json
 
 NAME = "/wmt14/training-parallel-nc-v9.tgz"
 BODY = random.Random(1).randbytes(300_000)
@@ -90,6 +91,51 @@ def test_a_file_that_changed_on_the_site_is_not_glued_to_the_old_part(site, fetc
         fetcher(attempts=1).fetch(site.url(NAME), None)
     site.files[NAME] = BODY[::-1]
     assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY[::-1]
+
+
+WEAK = {"ETag": 'W/"1"'}
+DATED = WEAK | {"Last-Modified": "Mon, 01 Jun 2026 10:00:00 GMT"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "now"), [(WEAK, BODY[::-1] + b"more"), (DATED, BODY[::-1])], ids=["by its size", "by its date"]
+)
+def test_a_file_that_changed_is_noticed_on_a_site_without_strong_tags(site, fetcher, headers, now):
+    site.faults[NAME] = [Fault(after=150_000, headers=headers)]
+    with pytest.raises(UserError):
+        fetcher(attempts=1).fetch(site.url(NAME), None)
+    site.files[NAME] = now
+    assert fetcher().fetch(site.url(NAME), None).read_bytes() == now
+
+
+def test_a_part_from_a_mirror_is_not_glued_to_the_bytes_of_the_site(site, fetcher):
+    site.files["/copies" + NAME] = BODY[::-1]
+    site.faults["/copies" + NAME] = [Fault(after=150_000, headers=WEAK)]
+    path = fetcher(mirror=site.url("/copies"), attempts=1).fetch(site.url(NAME), None)
+    assert path.read_bytes() == BODY and (NAME, None) in site.requests
+
+
+def test_a_kill_as_a_changed_file_begins_anew_leaves_no_old_bytes_under_its_new_record(site, fetcher, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(path, value):
+        write_json(path, value)
+        raise Killed
+
+    site.faults[NAME] = [Fault(after=150_000)]
+    with pytest.raises(UserError):
+        fetcher(attempts=1).fetch(site.url(NAME), None)
+    site.files[NAME] = BODY[::-1]
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("pipeline.corpora.transfer.write_json", killed)
+        fetcher().fetch(site.url(NAME), None)
+    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY[::-1]
+
+
+def test_a_site_that_packs_what_it_sends_is_asked_for_the_bytes_of_the_file(site, fetcher):
+    site.packs = True
+    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY
 
 
 def test_a_server_that_answers_with_another_range_is_not_believed(site, fetcher):
@@ -325,6 +371,14 @@ def test_a_sum_that_was_never_published_is_recorded_and_later_downloads_are_held
     with pytest.raises(UserError, match="checksums.json has " + SUM.value):
         fetcher(clone="another clone").fetch(site.url(NAME), None)
     assert fetcher().checksums.read_text() == text
+
+
+def test_a_sum_in_params_yaml_counts_more_than_a_recorded_one(site, fetcher):
+    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY
+    now = site.files[NAME] = BODY[::-1]
+    assert fetcher().fetch(site.url(NAME), None).read_bytes() == BODY, "it is not downloaded again"
+    stated = Sum("sha256", hashlib.sha256(now).hexdigest(), "params.yaml")
+    assert fetcher().fetch(site.url(NAME), stated).read_bytes() == now
 
 
 def test_nothing_is_recorded_where_a_cut_could_not_be_seen(site, fetcher):

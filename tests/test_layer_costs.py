@@ -213,6 +213,17 @@ def test_the_stage_measures_the_whole_grid(scores, tmp_path):
     assert written["layers"][RECURRENT]["sequential_operations"] == SMALL["lengths"][0]
 
 
+def test_the_time_of_a_layer_is_the_shortest_of_all_rounds(params, monkeypatch):
+    """A layer of one n and d is measured once a round, in the order of the grid."""
+    size, times = {"lengths": [8, 16, 32], "widths": [4, 8, 16]}, [5.0, 1.0, 3.0]
+    config = settings.config({"layer_costs": params["layer_costs"] | size | {"repeats": 3, "neighbourhood": 4}})
+    grid = len(KINDS) * 3 * 3
+    calls = iter(range(3 * grid))
+    monkeypatch.setattr(layer_costs, "seconds", lambda made, x_BND: times[(call := next(calls)) // grid] + call % grid)
+    found = layer_costs.measure(config, torch.device("cpu"))
+    assert [point.seconds for kind in KINDS for point in found[kind]] == [1.0 + place for place in range(grid)]
+
+
 def test_the_output_is_equal_in_every_run_and_the_times_are_not(scores, tmp_path):
     files = [tmp_path / place / "layer-costs.json" for place in ("scores", "times")]
     output, times = (file.read_text() for file in files)

@@ -175,6 +175,21 @@ def test_no_line_of_another_set_is_dropped(corpus):
         assert "dropped" not in report[name]
 
 
+def test_pairs_with_the_same_letters_on_other_sides_are_different_pairs(corpus):
+    train = [("a b", "c"), ("a", "b c"), ("ab", "c"), ("a", "bc")]
+    report, texts = corpus({"deduplicate": True}, train=zip(*train))
+    assert list(zip(texts["train.en"], texts["train.de"])) == train
+    assert report["train"]["dropped"]["deduplicate"] == 0
+
+
+def test_each_side_has_the_punctuation_of_its_language(corpus):
+    """The two expected lines are the output of mosesdecoder's normalize-punctuation.perl."""
+    line = "“Well”, she said — “it’s late”."
+    _, texts = corpus({"punctuation": True}, train=([line], [line]))
+    assert texts["train.en"] == ['"Well," she said - "it\'s late."']
+    assert texts["train.de"] == ['"Well", she said - "it\'s late".']
+
+
 @given(st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=9), max_size=9))
 def test_deduplication_agrees_with_a_set_of_all_pairs(blocks):
     seen, reference = Seen(), set()

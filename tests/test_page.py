@@ -1,8 +1,10 @@
 """The server and its page, tested with HTTP requests and in a browser."""
 
+import dataclasses
 import http.client
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -12,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
 from tests.imports import ROOT
 from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
+from transformer.config.text import TextConfig
 from transformer.translator import Hypothesis, Translator
 
 SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}
@@ -139,6 +142,17 @@ def test_a_text_is_translated_and_a_list_in_its_order(server, translator):
     assert status == 200 and [each["text"] for each in answer["translations"]] == translator(texts)
 
 
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_the_answer_has_the_hypotheses_if_the_request_states_their_number(server, translator, n_best):
+    status, answer = server.post("translate", {"text": ["one two", "three"], "n_best": n_best})
+    assert status == 200
+    for text, found in zip(["one two", "three"], answer["translations"], strict=True):
+        expected = [each.text for each in translator(text, n_best=n_best)]
+        assert [each["text"] for each in found["n_best"]] == expected and 1 <= len(expected) <= n_best
+        assert {key: found[key] for key in ("text", "score")} == found["n_best"][0]
+    assert "n_best" not in server.post("translate", {"text": "one two"})[1]["translations"][0]
+
+
 @pytest.mark.slow
 def test_concurrent_clients_get_what_they_would_get_alone(server, translator):
     texts = lines(2, 60)
@@ -201,6 +215,7 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("translate", {"text": ["one", 2]}, 422, "text"),
         ("translate", {}, 422, "text: Field required"),
         ("translate", {"text": "one", "beam": 9}, 422, "beam: Extra"),
+        ("translate", {"text": "one", "x" * 300: 9}, 422, "x: Extra"),
         ("translate", {"text": "one", "n_best": 0}, 422, "n_best"),
         ("translate", {"text": "one", "n_best": 5}, 422, "1 to 4"),
         ("translate", b"{", 422, "JSON"),
@@ -211,9 +226,12 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("trace", {"text": "…" * 501}, 413, "characters long"),
         ("trace", {"text": "one", "prefix": [PIECES]}, 422, f"{PIECES} is not"),
         ("trace", {"text": "one", "prefix": [-1]}, 422, "-1 is not"),
+        ("trace", {"text": "one", "prefix": [2]}, 422, "2 is not"),  # BOS
         ("trace", {"text": "one", "prefix": [3, 5]}, 422, "3 is not"),
         ("trace", {"text": "one", "prefix": [5] * 40}, 422, "a prefix of 40 pieces"),
         ("trace", {"text": "one", "prefix": "5"}, 422, "prefix"),
+        ("trace", {"text": "one", "prefix": ["5"]}, 422, "prefix"),
+        ("trace", {"text": "one", "prefix": [True]}, 422, "prefix"),
         ("nowhere", {"text": "one"}, 404, "Not Found"),
         ("..%2f..%2fparams.yaml", {}, 404, "Not Found"),
     ],
@@ -247,6 +265,37 @@ def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
         assert status == 500 and "secret" not in answer["error"]
         assert server.post("translate", {"text": "good"})[0] == 200
     assert "a secret" in caplog.text
+
+
+def test_a_text_for_which_a_batch_has_no_room_is_413(slow):
+    slow.go.set()
+    with served(slow) as server:
+        assert server.post("translate", {"text": "a " * slow.longest})[0] == 200
+        status, answer = server.post("translate", {"text": "a " * (slow.longest + 1)})
+    assert (status, answer) == (413, {"error": "text 1 is 13 pieces long; at most 12 are possible"})
+
+
+def test_the_length_of_a_text_is_that_of_the_normalised_text_which_is_translated(translator):
+    normalising = dataclasses.replace(
+        translator, text_config=TextConfig(("en", "de"), entities=True, nfc=True, punctuation=False)
+    )
+    text = "one &quot;   \u200b   two"
+    *pieces, end = normalising(text, scores=True).source
+    assert TranslatorEngine(normalising).lengths([text]) == [len(pieces)] != TranslatorEngine(translator).lengths([text])
+    assert end == "</s>"
+
+
+def test_a_failed_search_says_nothing_of_its_error(translator):
+    viewer = Viewer(translator, "failing", [])
+
+    def failing(source, prefix):
+        yield {"source": []}
+        raise RuntimeError("a secret")
+
+    viewer.events = failing
+    with served(TranslatorEngine(translator), viewer) as server, urllib.request.urlopen(traced(server)) as answer:
+        assert json.loads(answer.readline()) == {"source": []}
+        assert json.loads(answer.readline()) == {"error": "the translation failed"}
 
 
 def test_a_body_that_does_not_come_is_408():
@@ -286,6 +335,16 @@ def test_connections_without_headers_are_closed_and_the_number_of_connections_is
         second.sock.sendall(begun)
         assert was_closed(connect(server)) and all(map(was_closed, [*first, second.sock]))
         assert urllib.request.urlopen(f"{server.url}health").status == 200
+
+
+def test_connections_take_at_most_half_of_the_files_that_the_process_may_open(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (8, 8))
+    with served(Slow()) as server, ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(connect(server))
+        fifth = connect(server)
+        fifth.settimeout(10)  # seconds; the limit for headers is 60
+        assert was_closed(fifth)
 
 
 LONG = "x" * 2**26  # more than the buffers of the system hold
@@ -460,6 +519,9 @@ def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
             assert answer.headers["content-type"].startswith(kind)
             assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
             assert not re.search(rb"https?://(?!www\.w3\.org)", answer.read())
+    with urllib.request.urlopen(traced(server)) as answer:
+        assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["cache-control"] == "no-cache"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 def start(folder, *arguments):

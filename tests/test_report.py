@@ -30,6 +30,7 @@ from pipeline.reporting import (
     decodings,
     deltas,
     evidence,
+    model_card,
     pairs,
     paper_tables,
     plots,
@@ -468,6 +469,9 @@ def test_the_mean_over_seeds(project, tmp_path):
     runs = known(params, tmp_path)
     *_, last = rows_of(paper_tables.toolkits(runs))
     assert (last["BLEU"].score, last["source"]) == (pytest.approx(47.5), "mean of 3 seeds (46.00 to 49.50)")
+    fewer = [dataclasses.replace(runs[0], scores={}), *runs[1:]]
+    assert evidence.over_seeds(runs, "bleu-13a").seeds == 3
+    assert evidence.over_seeds(fewer, "bleu-13a") is None, "two of three seeds would be another mean"
     (headline,) = (
         each for each in headlines(params, studies(params, runs), comparison([])) if each.study == "multi30k-published"
     )
@@ -476,6 +480,15 @@ def test_the_mean_over_seeds(project, tmp_path):
     write_json(path, read_json(path) | {"data_sum": "d1" * 32})
     (row,) = rows_of(run_tables.seeds(known(params, tmp_path)))
     assert (row["seeds"], row["sacreBLEU 13a"]) == (2, pytest.approx(40.5)), "the third has other data"
+
+
+def test_a_run_with_a_seed_of_its_own_and_no_other_setting_is_a_base(project, tmp_path):
+    run = {"corpus": "demo", "model": "tiny"}
+    params = project({"deep": {**run, "N": 3}, "again": {**run, "seed": 2}, "once": {**run, "seed": 3}})
+    for name in params["runs"]:
+        write_scores(params, name, tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    assert study.base.run == "again" and [run.run for run in study.bases] == ["again", "once"]
 
 
 def test_the_headline_is_the_mean_of_the_seeds_of_the_best_run(project, tmp_path):
@@ -584,6 +597,7 @@ def test_a_record_shows_the_same_numbers_as_its_run(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores", 60)
     recorded(params, "demo-tiny", tmp_path)
+    assert [[run.name for run in group] for group in evidence.alike(known(params, tmp_path))] == [["demo-tiny"]]
     fresh, kept = run_tables.all_runs(known(params, tmp_path)).rows
     assert (fresh[0], kept[0], fresh[4], kept[4]) == ("demo-tiny", "demo-tiny (recorded)", "no", "yes")
     assert fresh[1:4] + fresh[5:] == kept[1:4] + kept[5:] and None not in kept
@@ -599,6 +613,14 @@ def test_a_record_keeps_the_bpe_dropout_of_its_training(project, tmp_path):
     params["corpora"]["multi30k-sampled"]["vocabulary"]["bpe_dropout"] = 0.3
     now, kept = known(params, tmp_path)
     assert (now.settings["bpe_dropout"], kept.settings["bpe_dropout"]) == (0.3, 0.1)
+
+
+def test_a_card_states_the_licence_of_what_comes_from_multi30k_and_of_nothing_else(params):
+    for name, corpus in params["corpora"].items():
+        what, licence = model_card.data_of(name)
+        of_multi30k = "/multi30k/dataset/" in json.dumps(corpus["download"])
+        assert (licence == "CC BY-NC-SA 4.0") == ("Multi30k" in what) == of_multi30k, name
+    assert model_card.data_of("demo")[1] == "MIT"
 
 
 def test_a_run_and_its_record_share_a_line_of_learning_rates(project, tmp_path, monkeypatch):
@@ -629,6 +651,8 @@ def test_a_record_holds_a_thin_curve_and_no_text(project, tmp_path):
     path = recorded(params, "demo-tiny", tmp_path)
     assert json.loads(path.read_text())["timing"]["seconds"] == 5025.2
     curve = json.loads(path.read_text())["curve"]
+    steps = [line["step"] for line in curve]
+    assert steps == sorted(steps)
     assert len(curve) <= 200 and len([line for line in curve if "dev_loss" in line]) == 7
     assert (curve[0]["step"], curve[-1]["step"]) == (1, 700) and "Stern" not in path.read_text()
     assert path.stat().st_size < 50_000

@@ -33,7 +33,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
 from pipeline.tracking.trainings import mirror_search
-from pipeline.training.trials import STARTUP, Trials, written
+from pipeline.training.trials import STARTUP, Trial, Trials, written
 from tests import forked, in_process
 from tests.browser import pictures
 from tests.imports import ROOT
@@ -142,6 +142,25 @@ def test_other_decoding_settings_begin_another_search_only_if_they_can_change_it
     assert (key() == before) == same
 
 
+def test_another_setting_outside_the_space_begins_another_search_and_more_trials_do_not(params):
+    def key() -> str:
+        return key_of(params, "small", search(params, "small"), "data", "code")
+
+    before, training = key(), params["base"]["training"]
+    params["searches"]["small"]["trials"] += 1
+    training["lr_scale"] *= 2  # which every trial replaces
+    assert key() == before
+    training["label_smoothing"] = 0.2
+    assert key() != before
+
+
+def test_a_sample_stays_in_its_range_however_narrow_it_is(params):
+    params["searches"]["small"]["space"] = {"dropout": {"low": 0.12344, "high": 0.12348, "scale": "linear"}}
+    (dropout,) = search(params, "small").space
+    for value in (0.12344, 0.123449, 0.12346, 0.12348):
+        assert 0.12344 <= dropout.settings(value)["dropout"] <= 0.12348
+
+
 def test_a_search_with_the_name_of_a_run_is_refused(params):
     params["searches"]["demo-tiny"] = params["searches"].pop("small")
     assert "searches: 'demo-tiny' is also a name in `runs`" in refusal(params)
@@ -230,6 +249,39 @@ def test_a_higher_dev_bleu_is_better(params, tmp_path):
         trial.report(5, 3.0 - bleu / 100, 0.5)
         trial.complete(bleu)
     assert trials.best().number == 1
+
+
+def test_a_resumed_trial_evaluates_a_step_again_and_keeps_its_curve_and_its_end(params, tmp_path):
+    params["searches"]["small"] |= {"trials": STARTUP + 1}
+    chosen, path = search(params, "small"), tmp_path / "trials.db"
+
+    def resumed() -> Trial:
+        return next(Trials(path, chosen).remaining())
+
+    for place in range(STARTUP):
+        trial = resumed()
+        trial.report(20, 2 + place / 10, 1.0)
+        trial.complete(2 + place / 10)
+    resumed().report(5, 9.5, 0.25)  # too early to be pruned
+    trial = resumed()
+    trial.report(5, 9.5, 0.25)
+    trial.report(20, 9.0, 1.0)
+    assert (trial.number, trial.hopeless, resumed().hopeless) == (STARTUP, False, False), "nothing is left to be saved"
+    assert resumed().curve == [[5, 9.5], [20, 9.0]]
+
+
+def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(params, tmp_path):
+    params["searches"]["small"] |= {"metric": "dev_bleu", "trials": STARTUP + 2}
+    trials = Trials(tmp_path / "trials.db", search(params, "small"))
+    hopeless = []
+    for trial, loss in zip(trials.remaining(), [*(2 + place / 10 for place in range(STARTUP)), 9.0, 1.0]):
+        trial.report(10, loss, 0.5)
+        hopeless.append(trial.hopeless)
+        if trial.hopeless:
+            trial.prune("above the median dev loss")
+        else:
+            trial.complete(50 - loss)
+    assert hopeless == [False] * STARTUP + [True, False]
 
 
 # The stage

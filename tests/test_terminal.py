@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 import torch
 from snakemake_interface_logger_plugins.common import LogEvent
+from test_training import build, files, run
 
 from pipeline.commands import plan
+from pipeline.costs import expected
 from pipeline.costs import speed as speed_module
 from pipeline.costs.expected import Corpus, Training
 from pipeline.costs.speed import Point, Speed, measured
@@ -325,6 +327,34 @@ def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run, tmp
     assert one.tokens == pytest.approx(done["source_tokens"] + done["target_tokens"], rel=0.03)
     assert one.flops == pytest.approx(counted, rel=0.05)
     assert one.parameters == done["parameters"]
+    ratio = done["source_squared"] / done["target_squared"]
+    assert one.lengths.source_squared / one.lengths.target_squared == pytest.approx(ratio, rel=0.05)
+
+
+def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train = {"pairs": 300, "segmentations": 3, "source_tokens": 6000, "target_tokens": 9000}  # 100 pairs, three times
+    dev = {"pairs": 50, "source_tokens": 500, "target_tokens": 600}
+    write_json(Path("scores/corpora/multi30k/binarise.json"), {"sets": {"train": train, "dev": dev}})
+    corpus = expected.corpus(params, "multi30k")
+    assert (corpus.pairs, corpus.source, corpus.target) == (100, 21, 31), "pieces, EOS included"
+    assert corpus.evaluated == 50 * 3, "dev twice, and the test set is taken to be as long as dev"
+
+
+def test_the_size_of_a_part_of_a_corpus_is_not_that_of_the_whole(params, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, corpus in params["corpora"].items():
+        train = corpus["download"].get("train", [])
+        first = [part["first"] for part in train if "first" in part]
+        if first:
+            assert expected.corpus(params, name).pairs == sum(first), name
+    assert expected.corpus(params, "multi30k").pairs == 29_000
+
+
+def test_the_last_line_of_a_plan_has_the_sums_and_the_largest_memory():
+    jobs = [plan.Job(name, memory=size * 1e9, disk=size * 1e9, joules=size * 3.6e6) for name, size in (("a", 1), ("b", 3))]
+    last = re.split(r"  +", plan.table(jobs)[-1])
+    assert dict(zip(plan.HEAD, last)).items() >= {"memory": "3.0 GB", "disk": "4.0 GB", "energy": "4.00 kWh"}.items()
 
 
 def test_a_model_between_two_measured_ones_has_a_rate_between_theirs_and_a_larger_one_that_of_the_largest(params):
@@ -333,6 +363,40 @@ def test_a_model_between_two_measured_ones_has_a_rate_between_theirs_and_a_large
     middle, alone = speed.at(one), Speed([small]).at(one)
     assert 1e6 < one.flops / one.tokens < 1e8 and 1e11 < middle.work / middle.seconds_per_token < 3e11
     assert alone.work / alone.seconds_per_token == pytest.approx(1e11)
+
+
+def test_a_step_takes_the_time_of_its_tokens_and_of_its_update(params):
+    one = plan.training(params, "demo-tiny")
+    updates, tokens = (Speed([Point(1e6, *point, 0.0)]).seconds(one) for point in ((1e-30, 1e-9), (1e-9, 0.0)))
+    work = one.flops / one.tokens
+    assert updates == pytest.approx(one.config.steps * one.parameters * 1e-9)
+    assert tokens == pytest.approx(one.tokens * work / 1e6 * 1e-9), "in proportion to the operations"
+
+
+def test_evaluations_take_a_third_of_a_pass_and_decoding_takes_the_time_of_its_beam(params):
+    one, paper = plan.training(params, "demo-tiny"), plan.models_of_paper(params)
+    planner = plan.Planner(params, set(), {}, Speed([dataclasses.replace(POINT, seconds_per_weight=0.0)]), paper)
+    rate = planner.speed.at(one).seconds_per_token
+    dev = params["corpora"]["demo"]["download"]["generate"]["dev"] * (one.corpus.source + one.corpus.target)
+    often = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10))
+    never = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10**9))
+    more = planner.training_job("a", often).here - planner.training_job("a", never).here
+    assert more == pytest.approx(100 * dev * rate / 3, rel=0.5), "the plan only knows about how long dev is"
+    narrow, wide = (planner.decoding_seconds(one, 10**6, beam) for beam in (1, 4))
+    assert wide / narrow == pytest.approx(4, rel=0.1)
+
+
+def test_the_plan_has_the_disk_of_all_files_and_their_copies_in_the_cache_and_the_memory_of_both_sides(
+    tmp_path, params, settings, training_settings
+):
+    config = training_settings(keep=3)
+    assert run(build(tmp_path, config, settings()))
+    sizes = {path.name: len(data) for path, data in files(tmp_path).items()}
+    published = sum(size for name, size in sizes.items() if name.startswith("step-"))
+    one = Training(settings(), config, Corpus(60, 10, 10, 90, math.inf, 20, False))
+    assert one.disk == pytest.approx(sum(sizes.values()) + 2 * published * 4 / 3, rel=0.1), "three, and their average"
+    kept = one.memory(1e6) - one.memory(0)
+    assert kept == pytest.approx(2 * config.micro_batch_tokens * 1e6, rel=0.05), "a full part on both sides"
 
 
 def test_models_that_do_not_fit_into_memory_are_not_measured(params, monkeypatch):

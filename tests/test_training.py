@@ -146,6 +146,34 @@ def weights_in(folder):
     return files(folder / "checkpoints")
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_kill_at_any_write_of_a_state_or_of_weights_loses_none_of_the_last_weights(
+    tmp_path, monkeypatch, settings, training_settings, after
+):
+    config = training_settings(steps=6, checkpoint_every=2, keep=2, patience=100)
+    run(build(tmp_path / "whole", config, settings(N=1)))
+    expected = weights_in(tmp_path / "whole")
+    for place in range(5):  # weights, state, weights, weights, state
+        left, folder = place, tmp_path / str(place)
+
+        def write(*content):
+            nonlocal left
+            if left == 0 and not after:
+                raise Killed
+            write_tensors(*content)
+            if left == 0:
+                raise Killed
+            left -= 1
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "write_tensors", write)
+            run(build(folder, config, settings(N=1)), states=[3])
+        assert left == 0
+        run(build(folder, config, settings(N=1)))
+        last = sorted(weights_in(folder))[-config.keep :]  # a kill before the removal of an older file leaves it
+        assert {path: weights_in(folder)[path] for path in last} == expected, place
+
+
 @pytest.mark.parametrize(
     "patience, states, expected",
     [
@@ -323,6 +351,17 @@ def test_training_and_dev_loss_choose_the_kernels_of_attention(settings, trainin
     assert entered == ["cpu"]
     mean_loss(model, Pairs(4), 1000, CPU)
     assert entered == ["cpu", "cpu"]
+
+
+def test_the_time_adds_up_over_starts(tmp_path, settings, training_settings):
+    first = build(tmp_path, training_settings(), settings())
+    run(first, until=4)
+    assert 0 < first.state.seconds < 1000
+    first.state.seconds += 1000
+    first.store.save(first.state)
+    second = build(tmp_path, training_settings(), settings())
+    run(second)
+    assert second.state.seconds > first.state.seconds
 
 
 def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, settings, training_settings):

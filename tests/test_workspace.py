@@ -10,13 +10,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 from ruamel.yaml import YAML
+from test_data import Pairs
 from test_parallel import RUN, Training
 
 from pipeline import train
+from pipeline.commands.adopt import adopt_unfinished
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
+from pipeline.settings.selection import run_settings
 from pipeline.training import workspace
 from pipeline.workflow import hardware
+from transformer.binarised import describe
 from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import Store
@@ -42,6 +46,28 @@ def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoi
     with pytest.raises(KeyboardInterrupt):
         workspace.remove(place)
     assert place.exists() and not workspace.unfinished("run")
+
+
+def test_an_adopted_training_states_the_code_before_and_nothing_else(place):
+    assert workspace.claim("run", "0123", "first") == (place, [])
+    workspace.adopt("run")
+    assert workspace.claim("run", "0123", "second") == (place, ["first"])
+    assert workspace.claim("run", "0123", "second") == (place, ["first"])
+    with pytest.raises(UserError, match="another version of the code saved"):
+        workspace.claim("run", "0123", "third")
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_adopt_leaves_a_training_that_is_running_or_that_it_only_names_as_it_is(place, capsys, anew):
+    workspace.claim("run", "0123", "first")
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    with workspace.lock("run"), pytest.raises(UserError, match="'run' is being trained by another process"):
+        adopt_unfinished("run", dry_run=False, anew=anew)
+    adopt_unfinished("run", dry_run=True, anew=anew)
+    assert f"{place}: would be {'removed' if anew else 'resumed'}" in capsys.readouterr().out
+    assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    adopt_unfinished("run", dry_run=False, anew=anew)
+    assert place.exists() != anew
 
 
 def published(place: Path, out: Path, settings) -> list[str]:
@@ -112,6 +138,18 @@ def test_settings_that_change_during_a_training_are_not_recorded_for_it(short, c
     assert Path("models/settings.json").exists() and not workspace.unfinished("run")
 
 
+def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short):
+    with pytest.raises(UserError, match="the settings of run 'run' changed"):
+        short(lambda: write_runs(**SHORT, dropout=0.3))
+    (state,) = Path("work/run").glob("*/state.safetensors")
+    _, model, config = run_settings(load(), "run")
+    _, key = train.key_of(model, config, describe(Path("data")))
+    shutil.copytree(state.parent, workspace.folder("run", key))
+    with pytest.raises(UserError, match=rf"was made with settings and data '{state.parent.name}', now '{key[:16]}'"):
+        short(lambda: None)
+    assert not Path("models").exists()
+
+
 def test_code_that_changes_during_a_training_is_not_recorded_for_it_but_a_comment_is(short, monkeypatch):
     here = Path("module.py")
     here.write_text("A = 1\n")
@@ -127,6 +165,56 @@ def test_the_commit_is_that_of_the_start(short, monkeypatch):
     monkeypatch.setattr(hardware, "commit", lambda: next(commits))
     short(lambda: None)
     assert json.loads(Path("times/training.json").read_text())["commit"] == "first"
+
+
+def test_a_finished_training_is_kept_until_its_last_output_is_written(short, monkeypatch):
+    def full(*_) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(train, "write_times", full)
+        short(lambda: None)
+    (state,) = Path("work/run").glob("*/state.safetensors")
+    before = state.read_bytes()
+    assert short(lambda: before == state.read_bytes() or pytest.fail("it was trained again")) == 0
+    assert Path("times/training.json").exists() and not workspace.unfinished("run")
+
+
+def test_times_and_counts_are_in_the_units_of_their_names(short, monkeypatch):
+    trainings, trainer = [], train.trainer
+    monkeypatch.setattr(train, "trainer", lambda *given: trainings.append(trainer(*given)) or trainings[0])
+    write_runs(**SHORT, max_length=20)  # the pairs have up to 25 pieces
+    short(lambda: None)
+    made, took = (json.loads(Path(path).read_text()) for path in ("scores/training.json", "times/training.json"))
+    tokens = made["source_tokens"] + made["target_tokens"]
+    assert took["tokens_per_second"] * took["seconds"] == pytest.approx(tokens, rel=0.1)
+    assert took["steps_per_second"] * took["seconds"] == pytest.approx(SHORT["steps"], rel=0.1)
+    lengths = zip(*(Pairs(60, 25).lengths(side) for side in ("source", "target")))
+    assert made["pairs_left_out"] == sum(max(pair) + 1 > 20 for pair in lengths) > 0, "EOS counts"
+    assert trainings[0].save_every_seconds == pytest.approx(0.06), "params.yaml states 0.001 minutes"
+
+
+def test_the_time_limit_is_in_minutes(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(train, "signal", SimpleNamespace(signal=lambda *_: None, SIGTERM=15, SIGINT=2))
+    stop, never = train.Interruption(2.0), train.Interruption(None)
+    now += 119
+    assert not stop()
+    now += 2
+    assert stop() and not never() and stop.reason == "the time limit of 2 minutes"
+
+
+def test_the_digest_of_the_code_notices_an_edit_of_each_of_two_modules_of_the_same_name(tmp_path):
+    modules = [tmp_path / "transformer/training.py", tmp_path / "transformer/config/training.py"]
+    (tmp_path / "transformer/config").mkdir(parents=True)
+    for module in modules:
+        module.write_text("A = 1\n")
+    digests = {workspace.code_digest([str(module) for module in modules])}
+    for module in modules:
+        module.write_text("A = 2\n")
+        digests.add(workspace.code_digest([str(module) for module in modules]))
+    assert len(digests) == 3
 
 
 def test_the_sources_are_those_of_this_project():

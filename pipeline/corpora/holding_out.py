@@ -84,7 +84,7 @@ def remove(folder: Path, languages: tuple[str, str], held: set[str]) -> int:
 
 def key(source: bytes) -> str:
     """Return what `source` has in common with all lines that normalise to the same line. It may not be valid UTF-8."""
-    return CLEAN(source.decode("utf-8", "surrogateescape").rstrip("\n") + "\n")
+    return CLEAN(source.decode("utf-8", "replace").rstrip("\n") + "\n")
 
 
 def pairs_of(folder: Path, languages: tuple[str, str]) -> Iterator[Pair]:
