@@ -424,7 +424,7 @@ def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line()
     assert len(places) > 30
     for n in places:
         spoilt = re.sub(r": \d+", f": {-(2**65) if n % 2 else 2**65}", lines[n], count=1)
-        with pytest.raises(UserError, match=rf"36893488147419103232 is not possible; .*, line {n + 1}, "):
+        with pytest.raises(UserError, match=rf"36893488147419103232 is not possible; .* in line {n + 1}, "):
             parse("\n".join([*lines[:n], spoilt, *lines[n + 1 :]]))
 
 
