@@ -3,6 +3,7 @@
     python -m pipeline.commands.export RUN OUT --format marian|ctranslate2
 
 RUN is a run of params.yaml or a model folder, which the stage `average` wrote.
+
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
 text as pieces. Both formats support the architecture of the paper and the variations that `require_exportable` accepts.

@@ -148,7 +148,8 @@ class Planner:
                 yield self.training_job(run, one)
             yield from self.job("scores of", SCORES, run, partial(self.scoring_seconds, run, one))
         for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
-            yield Job(other, here=self.seconds(other, self.independent_of_corpus))
+            of = self.search_seconds if other.startswith("search@") else self.independent_of_corpus
+            yield Job(other, here=self.seconds(other, of))
 
     def job(self, what: str, kinds: Iterable[str], name: str, of: Estimate, disk: float | None = None) -> Iterator[Job]:
         """Yield one job for the stages of these kinds that would run. Yields nothing if there are none."""
@@ -162,15 +163,14 @@ class Planner:
 
     def independent_of_corpus(self, name: str) -> float | None:
         """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known."""
-        kind, _, key = name.partition("@")
-        if kind == "search":
-            return self.search_seconds(key)
+        kind = name.partition("@")[0]
         return START + OWN[kind] if kind in OWN else None
 
     def search_seconds(self, name: str) -> float | None:
         """Return the time of a search in which no trial is pruned. Steps are those of a trial with the model's settings."""
-        config = search(self.params, name).config
-        trial = 60 * config.minutes if config.minutes else self.training_seconds(trial_of(self.params, name))
+        key = name.partition("@")[2]
+        config = search(self.params, key).config
+        trial = 60 * config.minutes if config.minutes else self.training_seconds(trial_of(self.params, key))
         return trial and START + config.trials * trial
 
     def data_seconds(self, corpus: expected.Corpus, name: str) -> float | None:
@@ -271,9 +271,10 @@ def main(arguments: argparse.Namespace) -> None:
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
     trainings = [training(params, run) for run in params["runs"]]
-    trainings += [trial_of(params, name) for name in params["searches"] if f"search@{name}" in todo]
-    timed = ("train", "decode", "back_translate", "search")
-    found = speed(params, trainings) if any(name.partition("@")[0] in timed for name in todo) else None
+    searches = [name for name in params["searches"] if f"search@{name}" in todo and search(params, name).config.steps]
+    trainings += [trial_of(params, name) for name in searches]
+    timed = ("train", "decode", "back_translate")
+    found = speed(params, trainings) if searches or any(name.partition("@")[0] in timed for name in todo) else None
     known = content(DURATIONS) or {}
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     if arguments.study:
