@@ -225,7 +225,7 @@ def test_nobody_listening_is_one_line(fetcher):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(UserError, match=r"gave up after 3 attempts .*refused") as error:
+    with pytest.raises(UserError, match=r"gave up after 3 attempts \(ConnectionError: Failed .* refused\); run") as error:
         fetcher().fetch(f"http://127.0.0.1:{port}/dev.tgz", SUM)
     assert "\n" not in str(error.value)
 

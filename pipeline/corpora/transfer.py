@@ -191,5 +191,9 @@ def size_of(path: Path) -> int:
 
 
 def brief(error: BaseException) -> str:
-    """Return the end of the message of a requests error, where its cause is, without the object representations."""
-    return re.sub(r"<[^>]*>:? ?", "", str(error.args[-1] if error.args else error))[-200:]
+    """Return the kind of a requests error and the message of its innermost cause, without the connection object."""
+    cause = error
+    while isinstance(inner := getattr(cause, "reason", None) or (cause.args or [None])[-1], BaseException):
+        cause = inner
+    message = re.sub(r"^\w*(<[^>]*>|\(host=[^)]*\)): ", "", str(cause))
+    return f"{type(error).__name__}: {' '.join(message.split())[:300]}"
