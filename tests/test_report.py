@@ -42,7 +42,7 @@ from pipeline.reporting.attention_maps import GAP, attention, mosaic
 from pipeline.reporting.deltas import comparison
 from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.headlines import headlines
-from pipeline.reporting.lines import looks, short, spread
+from pipeline.reporting.lines import COLOURS, looks, short, spread
 from pipeline.reporting.page import page
 from pipeline.reporting.published import BASE, TABLE2, TABLE3
 from pipeline.reporting.studies import expected_to_fail, studies
@@ -1282,6 +1282,22 @@ def test_a_colour_is_a_factor(project, tmp_path):
     assert post == no_warmup != pre == both  # colours show the place of the normalisation, dashes the schedule
     assert styles[0][1] == styles[2][1] != styles[1][1] == styles[3][1]
     assert short([run.run for run in study.runs]) == ["base", "no-warmup", "pre", "pre-no-warmup"]
+
+
+def test_seeds_have_one_label_and_one_colour(project, tmp_path):
+    base, one_head = {"corpus": "demo", "model": "tiny"}, {"corpus": "demo", "model": "tiny", "h": 1}
+    params = project(
+        {"a-b": base, "a-b-seed2": {**base, "seed": 2}, "a-b-h-s1": one_head, "a-b-h-s2": {**one_head, "seed": 2}}
+    )
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    (study,) = studies(params, known(params, tmp_path))
+    with plots.style():
+        drawn = plots.dev_losses(study).svg
+    labels = [label for label in re.findall(r">([^<>]+)</text>", drawn) if "seeds" in label]
+    assert sorted(labels) == ["base, 2 seeds", "h, 2 seeds"]
+    assert all(name not in drawn for name in ("seed2", "s1"))
+    assert [drawn.count(f"stroke: {colour}; stroke-width: 1.6") for colour in COLOURS[:3]] == [2, 2, 0]
 
 
 # Two runs side by side

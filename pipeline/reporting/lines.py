@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
@@ -19,7 +19,7 @@ LOGARITHMIC = 3.0  # the axis is logarithmic if the ratio of the largest to the 
 
 @dataclass(frozen=True)
 class Line:
-    name: str
+    name: str  # its label; without a name it has none
     steps: Sequence[float]
     values: Sequence[float]
     colour: str = COLOURS[0]
@@ -41,8 +41,9 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
         plot.yaxis.set_minor_formatter(NullFormatter())
     plot.set_ylim(plot.get_ylim())  # fixed, so that labels do not change it
     apart = APART * 3.3 / plot.figure.figure.get_figheight()
-    heights = [height(plot, line.values[-1]) for line in lines]
-    for line, place in zip(lines, spread(heights, apart)):
+    named = [line for line in lines if line.name]
+    heights = [height(plot, line.values[-1]) for line in named]
+    for line, place in zip(named, spread(heights, apart)):
         plot.annotate(
             line.name,
             xy=(line.steps[-1], line.values[-1]),
@@ -84,7 +85,8 @@ def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
     """Colour and dashes of each run.
 
     With two factors, such as normalisation and schedule, the colour shows the value of the first, the dashes that of the
-    second. Otherwise, runs that differ from the base in the same factors have the same colour and different dashes.
+    second. Otherwise, runs that differ from the base in the same factors have the same colour and different dashes. The
+    seed is no factor.
     """
     factors = factors_of(study)
     if len(factors) == 2:
@@ -94,13 +96,16 @@ def looks(study: Study, runs: Sequence[Evidence]) -> list[tuple[str, str]]:
         changed = [tuple(factor for factor in factors if value(run, factor) != value(study.base, factor)) for run in runs]
         kinds = list(dict.fromkeys(changed))
         places = [[kinds.index(kind), changed[:number].count(kind)] for number, kind in enumerate(changed)]
-    return [(COLOURS[colour % len(COLOURS)], DASHES[dash % len(DASHES)]) for colour, dash in places]
+    number = len(COLOURS)  # the colours repeat with other dashes
+    return [(COLOURS[colour % number], DASHES[(dash + colour // number) % len(DASHES)]) for colour, dash in places]
 
 
 def factors_of(study: Study) -> list[tuple[str, ...]]:
     """Return the factors: groups of settings that vary only together."""
     together: dict[tuple, list[str]] = {}
     for key in study.varied():
+        if key == "seed":
+            continue
         seen = list(dict.fromkeys(str(run.settings.get(key)) for run in study.runs))
         pattern = tuple(seen.index(str(run.settings.get(key))) for run in study.runs)
         together.setdefault(pattern, []).append(key)
@@ -111,9 +116,13 @@ def value(run: Evidence, factor: Sequence[str]) -> tuple:
     return tuple(str(run.settings.get(key)) for key in factor)
 
 
+def shared(names: Sequence[str]) -> list[str]:
+    """Return the first words that all names share. Words are separated by hyphens."""
+    words = zip(*(name.split("-") for name in names))
+    return [column[0] for column in takewhile(lambda column: len(set(column)) == 1, words)]
+
+
 def short(names: Sequence[str]) -> list[str]:
     """Return the names without their common first words. A name without other words becomes `base`."""
-    words = [name.split("-") for name in names]
-    alike = [len(set(column)) == 1 for column in zip(*words)]
-    shared = (alike.index(False) if False in alike else len(alike)) if len(names) > 1 else 0
-    return ["-".join(word[shared:]) or "base" for word in words]
+    start = len(shared(names)) if len(names) > 1 else 0
+    return ["-".join(name.split("-")[start:]) or "base" for name in names]

@@ -58,6 +58,8 @@ td.n, th.n { text-align: right; }
 td.t { white-space: normal; min-width: 20rem; }
 tr { background: var(--card); }
 td:first-child { white-space: normal; overflow-wrap: break-word; min-width: 8rem; max-width: 15rem; }
+td.n:first-child { min-width: 0; }
+td.t:first-child { min-width: 14rem; }
 th:first-child, td:first-child { position: sticky; left: 0; background: inherit; }
 tbody tr:nth-child(even) { background: var(--tint); }
 tbody tr.ours { background: var(--ours); }
@@ -90,7 +92,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 footer { margin-top: 4rem; padding-bottom: 3rem; color: var(--soft); font-size: .84rem; }
 summary small { color: var(--soft); font-size: .82rem; }
 @media (max-width: 34rem) { .cards { grid-template-columns: 1fr 1fr; gap: .5rem; } .card { padding: .5rem .6rem; }
-  .card .figure { font-size: 1.3rem; } th, td { padding: .4rem .5rem; } td:first-child { min-width: 6.5rem; max-width: 9.5rem; }
+  .card .figure { font-size: 1.3rem; } th, td { padding: .4rem .5rem; } td:first-child, td.t:first-child { min-width: 6.5rem; max-width: 9.5rem; }
   .interval { min-width: 4.5rem; } td small { font-size: 11px; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dt { margin-top: .45rem; } figure { padding: .5rem; } }
 @page { size: A4 landscape; margin: 12mm; }
@@ -100,7 +102,7 @@ summary small { color: var(--soft); font-size: .82rem; }
   .cards { grid-template-columns: repeat(4, 1fr); gap: .5rem; } .card { padding: .45rem .6rem; } .card .figure { font-size: 15pt; }
   .scroll, details { overflow: visible; border: 0; border-radius: 0; background: none; } details { padding: 0; }
   table { font-size: 7.5pt; } th, td { padding: .2rem .25rem; white-space: normal; } thead { display: table-header-group; }
-  th:first-child, td:first-child { position: static; min-width: 5rem; } td.t { min-width: 0; }
+  th:first-child, td:first-child { position: static; min-width: 5rem; } td.t, td.t:first-child { min-width: 0; }
   th { min-width: 0; } .interval { min-width: 0; }
   .pictures { grid-template-columns: repeat(3, 1fr); gap: .6rem; } figure { padding: .4rem; } figure img { max-height: 10cm; }
   summary { list-style: none; font-weight: 600; } a { color: inherit; text-decoration: none; }

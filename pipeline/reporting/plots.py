@@ -18,8 +18,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.image import imsave
 
-from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.lines import COLOURS, INK, Line, draw, looks, short
+from pipeline.reporting.evidence import Evidence, alike
+from pipeline.reporting.lines import COLOURS, INK, Line, draw, looks, shared, short
 from pipeline.reporting.studies import Study, expected_to_fail
 from transformer.layers import sinusoids
 
@@ -113,11 +113,17 @@ def loss(run: Evidence) -> Figure:
 
 
 def dev_losses(study: Study) -> Figure:
-    """The dev losses of a study's runs. `looks` explains the colours and the dashes."""
-    canvas, plot = axes(height=3.3 + 0.1 * len(study.runs))
+    """The dev losses of a study's runs. Runs that differ only in the seed share a label and a look (see `looks`)."""
     runs = [run for run in study.runs if run.curve]
-    styles, names = looks(study, runs), short([run.run for run in runs])
-    draw(plot, [Line(name, *values(run, "dev_loss"), *look) for run, look, name in zip(runs, styles, names)])
+    groups = alike(runs)
+    firsts = [seeds[0] for seeds in groups]
+    canvas, plot = axes(height=3.3 + 0.1 * len(groups))
+    lines = []
+    words = [shared([run.run for run in seeds]) or [seeds[0].run] for seeds in groups]
+    for seeds, look, name in zip(groups, looks(study, firsts), short(list(map("-".join, words)))):
+        label = f"{name}, {len(seeds)} seeds" if len(seeds) > 1 else name
+        lines += [Line(label if run is seeds[-1] else "", *values(run, "dev_loss"), *look) for run in seeds]
+    draw(plot, lines)
     plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
     on = f" on {study.corpus}" if len(study.corpora) == 1 else ""
     alt = f"Dev loss{on} against steps of {len(runs)} runs: {', '.join(run.name for run in runs)}."
