@@ -1300,6 +1300,11 @@ def test_seeds_have_one_label_and_one_colour(project, tmp_path):
     assert [drawn.count(f"stroke: {colour}; stroke-width: 1.6") for colour in COLOURS[:3]] == [2, 2, 0]
 
 
+@pytest.mark.parametrize("width, wide", [(5.2, False), (8.4, True)])
+def test_a_picture_of_two_panels_is_as_wide_as_the_page(width, wide):
+    assert plots.Figure("name", "search", plots.svg(plots.axes(width)[0]), "caption", "alt").wide == wide
+
+
 # Two runs side by side
 
 

@@ -68,9 +68,12 @@ td small { display: block; color: var(--soft); font-size: .86em; }
 td sup, th sub { line-height: 0; }
 code { font: .82em/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
 .note { color: var(--soft); font-size: .84rem; line-height: 1.5; max-width: 52rem; margin: .35rem 0; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 27rem), 1fr)); gap: 1rem; margin: 1rem 0; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 27rem), 1fr)); grid-auto-flow: dense;
+  gap: 1rem; margin: 1rem 0; }
 figure { margin: 0; padding: .8rem; border: 1px solid var(--rule); border-radius: 8px; background: var(--card); min-width: 0; }
 figure img { display: block; width: 100%; max-width: 40rem; height: auto; margin: 0 auto; }
+.pictures .wide { grid-column: 1 / -1; }
+.pictures .wide img { max-width: 56rem; }
 .maps { display: flex; flex-wrap: wrap; gap: 1.2rem 2.4rem; align-items: flex-start; }
 .maps figure { padding: 0; border: 0; max-width: 100%; }
 .maps .scroll { border: 0; margin: .3rem 0; background: none; border-radius: 0; }

@@ -62,7 +62,7 @@ MACROS = """
 {%- endmacro -%}
 
 {%- macro picture(figure) -%}
-<figure><figcaption>{{ figure.caption | prose }}</figcaption>
+<figure{% if figure.wide %} class="wide"{% endif %}><figcaption>{{ figure.caption | prose }}</figcaption>
 {%- if figure.section == "attention" -%}
 <div class="scroll" tabindex="0" role="region" aria-label="{{ figure.alt }}">{{ image(figure) }}</div>
 {%- else -%}{{ image(figure) }}{%- endif -%}

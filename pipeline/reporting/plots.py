@@ -47,6 +47,7 @@ STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
+WIDE = 500  # points
 SCHEDULE = ("schedule", "warmup", "lr_scale", "d_model", "steps")  # what the learning rates depend on
 SCHEME = (
     f'<style>@media (prefers-color-scheme:dark){{[style*="fill: {INK}"]{{fill:{INK_ON_DARK}!important}}'
@@ -70,6 +71,12 @@ class Figure:
     run: str = ""  # of an attention map: the name of the run
     text: str = ""  # of an attention map: the sentence
     measured: bool = False  # the picture shows times, so it is on the page and in no other file
+
+    @property
+    def wide(self) -> bool:
+        """Whether the picture is too wide for one of two columns of the page."""
+        width = re.search(r'<svg [^>]*\bwidth="([\d.]+)pt"', self.svg)
+        return width is not None and float(width[1]) > WIDE
 
 
 def style() -> contextlib.AbstractContextManager:
