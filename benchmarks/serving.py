@@ -4,7 +4,8 @@
 
 Each client sends one sentence, waits for its translation and sends the next. The server is a process of its own. The
 clients are threads of this process, on the same machine. Prints sentences per second, the ratio to those with one client,
-and the 50th and 99th percentile of the time of a request. Both systems have the same precision and the same --threads.
+and the 50th and 99th percentile of the time of a request. Both systems get the same precision and --threads. CTranslate2
+uses all these threads for a batch, ours threads // min(threads, 4): one of the default two.
 """
 
 import argparse
@@ -70,7 +71,7 @@ class CTranslate2Engine(TranslatorEngine):
         ]
 
 
-SYSTEMS = ("ours", "CTranslate2")  # ours translates a batch with only threads // min(threads, 4) of its threads
+SYSTEMS = ("ours", "CTranslate2")
 
 
 def run_server(system: str, folder: Path, precision: str, threads: int, port: Connection) -> None:

@@ -162,7 +162,7 @@ def decoding_settings(params: Mapping[str, Any], chosen: Search) -> DecodingConf
 def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, code: str) -> str:
     """Return the digest that names the folder of a search.
 
-    It is over the data, the training code, the training settings, the search without `trials` and, for the metric
+    The digest covers the data, the training code, the training settings, the search without `trials` and, for the metric
     dev_bleu, the decoding settings.
     """
     config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}

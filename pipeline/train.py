@@ -72,11 +72,11 @@ def trainer(
     device = hardware.torch_device(options, config.threads)
     precision = precision_of(config.precision, device)
     train_set, dev_set = (open_binarised(data, name, vocabulary_sha256=vocabulary) for name in ("train", "dev"))
-    longest = max(int(dev_set.lengths(side).max()) for side in SIDES)
+    longest, line, side = max((int((of := dev_set.lengths(side)).max()), int(of.argmax()) + 1, side) for side in SIDES)
     if longest > config.micro_batch_tokens:
         raise UserError(
-            f"{data}: a dev line is {longest:,} pieces long, and micro_batch_tokens is {config.micro_batch_tokens:,}; "
-            "split the line"
+            f"{data}: the {side} of dev line {line} has {longest:,} pieces, and micro_batch_tokens is "
+            f"{config.micro_batch_tokens:,}; split the line in the text of the corpus"
         )
     batches = batches_of(train_set, config, train_set.segmentations)
     if not len(batches):
@@ -100,8 +100,8 @@ def trainer(
 def identity_of(device: torch.device, precision: str, threads: int) -> dict[str, Any]:
     """Return what the bytes of a training depend on, besides settings, data and the version of torch.
 
-    A state is resumed only if its identity equals this one. Another version of torch may resume it, although rounding
-    may differ, so that an update costs no training.
+    A state is resumed only if its identity equals this one. The version of torch is not part of the identity, so an
+    update costs no training. Rounding may then differ.
     """
     here = hardware.hardware(device)
     identity = {"device": device.type, "hardware": here["hardware"], "precision": precision, "threads": threads}

@@ -371,7 +371,10 @@ ALIASES = "\n".join(
     [
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
-        ("runs: {}\n\nruns: {a: {}}", "remove line 1, where 'runs' is empty; it occurs again in line 3, column 1"),
+        (
+            "runs: {}\n\nruns: {a: {}}",
+            "the key 'runs' is empty in line 1, which is to be removed, because the key occurs again in line 3",
+        ),
         ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again in line 2, column 22"),
         ("- runs", "is not a mapping"),
         ("", "is not a mapping"),

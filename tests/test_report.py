@@ -497,7 +497,7 @@ def test_the_headline_is_the_mean_of_the_seeds_of_the_best_run(project, tmp_path
     for bleu, name in zip((40.0, 42.0, 39.0), params["runs"]):
         write_scores(params, name, tmp_path / "scores", bleu)
     first, *_ = headlines(params, studies(params, known(params, tmp_path)), comparison([]))
-    assert (first.figure, first.note) == ("41.0", "a: mean of 2 seeds (40.00 to 42.00).")
+    assert (first.figure, first.note) == ("41.0", "Highest of 2: a, mean of 2 seeds (40.00 to 42.00).")
 
 
 def test_only_a_run_with_the_settings_of_its_model_stands_beside_other_implementations(project, tmp_path):

@@ -3,7 +3,7 @@
     python -m benchmarks.gpu [--part check|train|big|learn|decode ...] [--data work/gpu/data] [--out work/gpu/results]
                              [--batching by_length|mixed]
 
-Needs Python 3.11 or 3.12, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
+Needs Python 3.11 to 3.13, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
 makes the data. Each part runs in a process of its own, prints its tables and writes one JSON file, even if it fails or
 its time is up. `python -m benchmarks.record FILE.json` copies a file made on a GPU to benchmarks/results/. On a CPU all
 parts run with a small model, to show that they work.

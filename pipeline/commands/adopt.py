@@ -18,14 +18,14 @@ from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from networkx import topological_sort
 
-from pipeline.settings.params import require_name
+from pipeline.settings.params import require_name, require_named
 from pipeline.training import workspace
 from pipeline.training.workspace import WORK
 from pipeline.workflow import stage as command_line
 from pipeline.workflow.adoption import Change, code_before, code_changes, code_now, obstacles, rewrite
 from pipeline.workflow.project import opened
 from pipeline.workflow.text import content
-from transformer.config.reading import UserError, unknown
+from transformer.config.reading import UserError
 from transformer.files import write_json
 
 ADOPTED = WORK / "adopted.json"
@@ -37,7 +37,7 @@ def named(repo: Repo, name: str) -> list[PipelineStage]:
     stages = [stage for stage in reversed(list(topological_sort(graph))) if name in (stage.name, *keys(stage))]
     if not stages:
         every = list(dict.fromkeys(key for stage in graph for key in keys(stage)))
-        raise UserError(unknown(name, [*every, *(stage.name for stage in graph)], "params.yaml: runs"))
+        require_named(name, [*every, *(stage.name for stage in graph)], "an entry of params.yaml or a stage of dvc.yaml")
     return stages
 
 

@@ -3,9 +3,9 @@
     python -m pipeline.commands.translate RUN [--n-best N] [--scores] [--alignment] [--split] < TEXT > TRANSLATION
     make translate RUN=demo-tiny TEXT="A sentence."
 
-RUN is a run of params.yaml or a model folder. A run uses its decoding settings, a folder those of the paper. Without
---n-best, each line of input gives one line of output. An empty line has an empty translation. Tabs separate the columns:
-the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) in
+RUN is a run of params.yaml or a model folder. A run has the decoding settings of its model, a folder those of the paper.
+Without --n-best, each line of input gives one line of output. An empty line has an empty translation. Tabs separate the
+columns: the number of the input line (--n-best), the score (--scores), the translation, and the alignment (--alignment) in
 Pharaoh's format: i-j aligns source word i with target word j, counted from 0.
 
 Lines are read in blocks and translated in batches of similar length, so memory does not grow with the input. The first

@@ -94,8 +94,8 @@ def table(compared: Comparison) -> Table | None:
             if own.base not in compared.study.bases:
                 others += f" {own.run.name} is compared with {own.base.name}."
     says = (
-        "A claim is decided if the interval does not contain 0 and the difference is larger than the largest distance "
-        "of a seed of the base from the mean of these seeds. "
+        "A claim is decided if the interval does not contain 0 and the difference is larger than the spread of the base, "
+        "the largest distance of one of its seeds from their mean. "
         f"A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
         "setting. The claims on the schedule and on scaling are about whether a training succeeds, so a failed training "
         "decides them."

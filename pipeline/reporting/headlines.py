@@ -47,7 +47,7 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
 
 
 TOPICS = {  # the topics of studies of params.yaml; a study that is not listed is shown by its name
-    "paper": "the paper: Tables 2 and 3 on WMT14",
+    "paper": "Tables 2 and 3 of the paper, on WMT14",
     "multi30k-claims": "published claims on Multi30k: Table 3 on a small scale, warm-up, pre-norm, scaling, regularisation",
     "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
     "multi30k-records": "three seeds of each entry of docs/records.md",
@@ -55,12 +55,12 @@ TOPICS = {  # the topics of studies of params.yaml; a study that is not listed i
     "multi30k-published": "the published setting of Multi30k",
     "multi30k-ours": "other settings on the text of the published score of Multi30k",
     "multi30k-search": "a search for settings, and its best trial beside the default",
-    "europarl": "base on Europarl, a part of WMT14 (English to French)",
+    "europarl": "base on Europarl, a part of WMT14, English to French",
 }
 
 
 def not_done(name: str, trained: int, runs: int) -> Headline:
-    says = f"training{'s' * (runs > 1)} done: {TOPICS.get(name, name)}"
+    says = f"training{'s' * (runs > 1)} done ({TOPICS.get(name, name)})"
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 
@@ -74,7 +74,8 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
             f"{agreeing} of {changes}",
             "changes of the model move BLEU in the direction of the paper's Table 3",
         )
-        note = f"Models on {study.corpus}; {compared.sample()}. {study.caveat()}".strip()
+        left_out = "Failed trainings, and changes without an effect on BLEU in the paper, are not counted."
+        note = f"Models on {study.corpus}; {compared.sample()}. {left_out} {study.caveat()}".strip()
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"{seeds}Published: {study.claim()}"
@@ -98,11 +99,12 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
         return "–", says, note
     groups = alike(scored)
     seeds = next((group for group in groups if first in group), [first])  # not in a group: the record of a selected run
+    highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
     if mean := over_seeds(seeds, metric):
-        of = str(mean).capitalize() if len(groups) == 1 else f"{min((run.run for run in seeds), key=len)}: {mean}"
+        of = f"{highest}{min((run.run for run in seeds), key=len)}, {mean}" if highest else str(mean).capitalize()
         return f"{mean.score:.1f}", says, f"{of}.{note}"
     bounds = interval(score, 1)
-    return f"{score.score:.1f}", says, f"{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
+    return f"{score.score:.1f}", says, f"{highest}{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
 
 
 def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:

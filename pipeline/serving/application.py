@@ -44,7 +44,7 @@ class Limits:
     pieces: int  # subword pieces of a text
     waiting: int  # texts in the queue
     traces: int  # searches of POST /trace at the same time
-    seconds: float  # for receiving the headers of a request, again for its body, for its answer and for sending it
+    seconds: float  # the limit of each: receive the headers, receive the body, compute the answer, send the answer
     connections: int = 512  # open at the same time; at most half of the files that the process may open
 
 
@@ -143,7 +143,8 @@ def refusal(status: int, message: str, headers: Mapping[str, str] | None = None)
 async def invalid(request: Request, error: Any) -> Response:
     """The answer to an invalid body. It repeats no part of the body except the beginning of an unknown key."""
     kind = request.headers.get("content-type", "")
-    if "json" not in kind:  # FastAPI does not parse such a body, so that no page of another site can send one
+    # FastAPI refuses other types. A page of another site cannot send JSON without asking first, which the server refuses.
+    if "json" not in kind:
         return refusal(415, f"the header Content-Type is {kind[:80]!r}; application/json is expected")
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types

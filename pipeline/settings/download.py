@@ -139,7 +139,7 @@ class DownloadConfig:
         if part.archive is not None and part.archive not in archives:
             raise UserError(unknown(part.archive, list(archives), "archives"))
         alone = name in ("dev", "test") and len(getattr(self, name)) == 1
-        require(part.hold_out is None or alone, name, part.hold_out, "hold_out is for dev and test, as their only part")
+        require(part.hold_out is None or alone, name, part.hold_out, "only dev and test can be held out, each as one part")
 
 
 def shards(address: str) -> list[str]:

@@ -87,7 +87,7 @@ class Constructor(SafeConstructor):
             line, name = first.start_mark.line + 1, shown(key)
             problem = f"the key {name} of line {line} occurs again"
             if content.value in ([], "") and line <= key_node.start_mark.line:
-                problem = f"remove line {line}, where {name} is empty; it occurs again"
+                problem = f"the key {name} is empty in line {line}, which is to be removed, because the key occurs again"
             raise DuplicateKeyError(problem=problem, problem_mark=key_node.start_mark)
         return True
 

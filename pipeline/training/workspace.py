@@ -41,9 +41,9 @@ def sources() -> dict[Path, bytes]:
 def require_unchanged(what: str, settings: tuple[Any, Any], code: Mapping[Path, bytes], undo: str, record: str) -> None:
     """Raise UserError if the settings or the code of a stage have changed since it started.
 
-    DVC hashes both when a stage ends, and would take them for those that the outputs were computed with. `settings` are
-    those at the start and now. `what` names them. `code` is what `sources` returned at the start. `undo` is the remedy for
-    changed settings, `record` for changed code.
+    DVC hashes settings and code when a stage ends, and would record changed ones for outputs of the old ones. `settings`
+    are those at the start and now. `what` names the run or the search. `code` is what `sources` returned at the start.
+    `undo` is the remedy for changed settings, `record` for changed code.
     """
     before, now = settings
     if before != now:
@@ -73,7 +73,7 @@ def lock(run: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"run {run!r} is being trained by another process (it holds {file.name}); wait until it ends, or stop it"
+                f"another process uses {WORK / run} (it holds {file.name}); wait until it ends, or stop it"
             ) from None
         yield
 

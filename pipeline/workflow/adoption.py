@@ -59,7 +59,7 @@ def code_now(stage: PipelineStage) -> dict[str, str]:
 
 @rwlocked(read=["deps", "outs"])
 def obstacles(stage: PipelineStage) -> list[str]:
-    """Return a message for each output that differs from dvc.lock, and for each other input than code that does."""
+    """Return a message for each output, and for each input other than code, that differs from dvc.lock."""
     if (before := entry(stage)) is None:
         return ["dvc.lock has no entry for it"]
     data = [dep for dep in stage.deps if not is_code(dep.def_path) and not isinstance(dep, ParamsDependency)]
