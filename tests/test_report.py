@@ -1143,13 +1143,15 @@ def test_a_claim_predicts_only_the_changes_that_it_is_about(setting, old, new, s
 def test_a_change_stands_only_beside_a_row_with_the_same_direction():
     rows = [row for row in TABLE3 if row.group in tuple("ABCDE")]
 
-    def row_of(setting: str, old: float, new: float) -> object:
-        number = deltas.nearest({**BASE, setting: new}, {**BASE, setting: old}, rows)
+    def row_of(setting: str, old: float, new: float, **others: int) -> object:
+        number = deltas.nearest({**BASE, setting: new, **others}, {**BASE, setting: old}, rows)
         return None if number is None else rows[number].settings[setting]
 
     assert row_of("d_k", 128, 64) == 32 and row_of("d_k", 32, 64) is None
     assert row_of("dropout", 0.15, 0.3) == 0.2 and row_of("dropout", 0.15, 0.1) is None
     assert row_of("dropout", 0.3, 0.2) is None and row_of("dropout", 0.3, 0.0) == 0.0
+    heads = {(4, 16): 32, (4, 8): 16, (2, 1): 1, (4, 1): 1, (16, 2): 1}  # d_k and d_v change with them
+    assert {change: row_of("h", *change, d_k=8, d_v=8) for change in heads} == heads
 
 
 def test_the_difference_is_that_of_the_bleu_of_resampled_sentences(claimed, tmp_path):

@@ -171,8 +171,8 @@ def own(runs: Sequence[Evidence], bases: Sequence[Evidence], bootstrap: Bootstra
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
     """Return the index in `rows` of the row with the nearest change of the same settings, or None.
 
-    The change has the direction of the row's. A row with an equal new value is the nearest one. Otherwise, rows are
-    compared by the factor of the change.
+    The change has the direction of the row's. Rows are compared by the factor of the change. A change to 0 or 1, such as a
+    single head, belongs to the row with the same new value.
     """
     changed = differing(settings, base)
     distances = {}
@@ -187,7 +187,7 @@ def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence
             ours, our_base, paper, paper_base = values
             if (ours - our_base) * (paper - paper_base) <= 0:
                 continue
-            if ours == paper:
+            if ours == paper and ours in (0, 1):
                 distances[number] = 0.0
             elif min(values) > 0:
                 distances[number] = abs(math.log(ours / our_base) - math.log(paper / paper_base))
