@@ -307,6 +307,18 @@ def test_the_penalty_makes_groups_differ(decoder):
     assert [t.ids for t in three[:2]] == [[4], [5]], "the third group is penalised for each of the two others"
 
 
+def test_a_translation_that_the_limit_cut_is_never_above_a_finished_one(decoder):
+    """The first group repeats token 4 up to the limit, with a higher score than the translations that end."""
+    logits = torch.full((2, 4, VOCABULARY, VOCABULARY), -20.0)
+    logits[..., 4], logits[..., EOS] = 2.0, 1.0
+    logits[1, ..., EOS] = -20.0  # here no group ends within the limit
+    batch = TableBatch(logits, [4, 4])
+    ended, cut = decoder("diverse", beam=2, groups=2, diversity=2.0, alpha=0.6).search(batch, 2)
+    assert [t.ids for t in ended] == [[], [4]] and cut[0].ids == [4] * 4
+    assert decoder("beam", beam=2, alpha=0.6).search(batch, 1)[0][0].ids == []
+    assert log_prob(logits[0], [4] * 4, ended=False) / 1.5**0.6 > ended[0].score
+
+
 def test_a_number_of_groups_that_does_not_divide_the_beam_is_refused(decoder):
     with pytest.raises(UserError, match=r"a line\.groups: 4 is not possible; a divisor of beam 6 is expected"):
         decoder("diverse", beam=6, groups=4)

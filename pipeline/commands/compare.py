@@ -5,7 +5,8 @@
 A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two must
 be a run or a decoding. A run translates the test set of its corpus. A decoding translates the set that it names. The
 two sets may have different names if they have the same text. The test is sacreBLEU's paired bootstrap resampling (Koehn
-2004): p is the probability of a difference of at least this size if the systems were equally good.
+2004). It is one-sided: p is the probability that the better system is ahead by at least this difference if the systems
+are equally good. A difference in either direction is significant at 0.05 if p is below 0.025.
 
 Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
@@ -68,7 +69,7 @@ def common_set(params: Mapping, systems: list[str]) -> str:
 
 
 def table(metric: str, systems: list[str], results: list) -> str:
-    rows = [["system", metric, "95% interval", "p"]]
+    rows = [["system", metric, "95% interval", "p, one-sided"]]
     for system, result in zip(systems, results):
         p = "" if result.p_value is None else f"{result.p_value:.4f}"
         rows.append([system, f"{result.score:.2f}", f"{result.mean:.2f} ± {result.ci:.2f}", p])

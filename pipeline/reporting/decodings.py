@@ -20,7 +20,7 @@ UNKNOWN = Facts(*[None] * len(dataclasses.fields(Facts)))
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
 SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"}  # metrics by column title
 FACTS = {
-    "p": Column("p", "number", 4),
+    "p": Column("p, one-sided", "number", 4),
     "log_prob": Column("log-probability", "number"),
     "source_log_prob": Column("source log-probability", "number"),
     "length_ratio": Column("length ratio", "number", 3),
@@ -33,10 +33,10 @@ NOTES = [
     "A decoding is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
     "bootstrap.",
     "p tests the difference in sacreBLEU from the paper's beam search by the same model on the same set (paired bootstrap "
-    "resampling, Koehn 2004). The log-probability is the mean of log p(translation | source) by the model. The source "
-    "log-probability is the mean of log p(source | translation) by the run in `reverse_scores`. Search errors are the "
-    "share of the sentences finished by exact search for which it found a more probable translation. Prefixes are the mean "
-    "number of prefixes that the model scored for a sentence.",
+    "resampling, Koehn 2004; one-sided). The log-probability is the mean of log p(translation | source) by the model. The "
+    "source log-probability is the mean of log p(source | translation) by the run in `reverse_scores`. Search errors are "
+    "the share of the sentences finished by exact search for which it found a more probable translation. Prefixes are the "
+    "mean number of prefixes that the model scored for a sentence.",
 ]
 
 

@@ -91,11 +91,11 @@ def most_different(
 
 def table(found: Sequence[Pair]) -> Table | None:
     """Return a table with one row for each pair, or None if there are no pairs."""
-    columns = [Column("run", "run"), Column("difference, sacreBLEU", "number"), Column("p", "number", 4)]
+    columns = [Column("run", "run"), Column("difference, sacreBLEU", "number"), Column("p, one-sided", "number", 4)]
     columns += [Column("against", "run")]
     rows = [[pair.run, pair.difference, pair.p, pair.base] for pair in found]
     note = (
-        "Test set, averaged checkpoints. p is the probability of such a difference if both were equally good: "
-        "paired bootstrap resampling (Koehn 2004), by sacreBLEU."
+        "Test set, averaged checkpoints. p is the probability that the better run is ahead by at least this difference if "
+        "both are equally good: paired bootstrap resampling (Koehn 2004), by sacreBLEU."
     )
     return Table("paired", "Runs against the base of their study", columns, rows, [note]) if found else None

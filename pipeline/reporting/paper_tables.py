@@ -24,13 +24,16 @@ def on(corpus: str, name: str) -> bool:
 
 
 def of_table2(runs: Sequence[Evidence], corpus: str, row: Table2Row) -> list[Evidence]:
-    """The runs that reproduce a row on a corpus. The big model has a dropout of 0.1 on EN-FR (6.1)."""
+    """The runs that reproduce a row on a corpus. The big model has a dropout of 0.1 on EN-FR (6.1).
+
+    A run has the averaging and the decoding of its model in params.yaml, so a run of another model is in no row.
+    """
     if row.model is None:
         return []
     (settings,) = [other.settings for other in TABLE3 if other.group == row.model]
     if corpus == EN_FR:
         settings = {**settings, "dropout": 0.1}
-    return [run for run in runs if on(run.corpus, corpus) and stated(run) == settings]
+    return [run for run in runs if on(run.corpus, corpus) and run.model == row.model and stated(run) == settings]
 
 
 def table2(runs: Sequence[Evidence]) -> Table:

@@ -95,6 +95,7 @@ BASE = MappingProxyType(
         "neighbourhood": 0,
         "steps": 100_000,
         "batch_tokens": 25_000,
+        "batching": "by_length",
         "label_smoothing": 0.1,
         "r_drop": 0.0,
         "weight_decay": 0.0,

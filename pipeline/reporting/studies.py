@@ -26,7 +26,6 @@ CLAIMS = (  # a setting that a study must vary, those that it may also vary, and
 EXPECTED_TO_FAIL = ({"norm": "post", "schedule": "no_warmup"},)
 COMPARED = (
     *BASE,
-    "batching",
     "seed",
 )  # the settings that `Study.varied` compares; other settings have no column in the table of a study
 

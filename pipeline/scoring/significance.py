@@ -1,4 +1,9 @@
-"""Tests whether the scores of systems on one set differ significantly, by sacreBLEU's paired bootstrap resampling."""
+"""Tests whether the scores of systems on one set differ significantly, by sacreBLEU's paired bootstrap resampling.
+
+Its p-value is one-sided, as that of the Moses script that it replicates: with a difference d and the differences d_i of
+the resamples, it is the share of |d_i| - mean |d_i| above |d|. For systems that are equally good, p is below 0.05 in a
+tenth of the tests.
+"""
 
 import os
 from collections.abc import Mapping, Sequence

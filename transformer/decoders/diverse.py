@@ -39,7 +39,8 @@ class Diverse:
             tokens_BK = torch.cat([group.tokens_BKT[:, :, -1] for group in groups], 1)
             done_B = torch.stack([decided(group, config) for group in groups]).all(0)
             lists = [finished(group, done_B) for group in groups]
-            results |= {number: merged([each[number] for each in lists], n_best) for number in lists[0]}
+            for number in lists[0]:
+                results[number] = merged([each[number] for each in lists], batch.limits[number], n_best)
             left = (~done_B).nonzero()[:, 0]
             origin_BK, tokens_BK, sentences = before[left], tokens_BK[left], len(left)
             for group in groups:
@@ -73,7 +74,12 @@ def extend_groups(groups: list[BeamState], log_probs_BKV: Tensor, config: Decodi
     return torch.cat(origins, 1)
 
 
-def merged(lists: list[list[Translation]], n_best: int) -> list[Translation]:
-    """The best of the groups' translations, each once."""
+def merged(lists: list[list[Translation]], limit: int, n_best: int) -> list[Translation]:
+    """The best of the groups' translations, each once.
+
+    A group without a finished hypothesis gives one of `limit` tokens, whose score lacks EOS. It is used only if no group
+    has a finished hypothesis, as in beam search.
+    """
     every = {tuple(each.ids): each for translations in reversed(lists) for each in translations}
-    return sorted(every.values(), key=lambda each: -each.score)[:n_best]
+    ended = [each for each in every.values() if len(each.ids) < limit]
+    return sorted(ended or every.values(), key=lambda each: -each.score)[:n_best]

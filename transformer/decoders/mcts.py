@@ -3,8 +3,8 @@
 A node of the tree is a hypothesis. Each simulation descends from the root to a node that has no value yet or has ended,
 computes its value if it has none, and adds the value to the running means of the node and of its ancestors below the root.
 After the simulations, the most visited child of the root gives the next token. This child is the root of the next search,
-and its subtree is kept. If the value of a node is the score of its greedy completion, the result is the completion with the
-highest score. If a value head gives the values, the result is the sequence of tokens at the roots.
+and its subtree is kept. If the value of a node is the score of its greedy completion, the result is the best completion
+(see `Search.preference`). If a value head gives the values, the result is the sequence of tokens at the roots.
 
 A generator searches each sentence and yields the nodes to decode. One call of the model decodes one node of every
 unfinished sentence.
@@ -153,7 +153,7 @@ class Search:
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # slots allocated, including the free ones
         self.low, self.high = math.inf, -math.inf  # the lowest and the highest value in this tree
-        self.best: Node | None = None  # the complete translation with the highest value; None if a head gives the values
+        self.best: Node | None = None  # the best complete translation (see `preference`); None if a head gives the values
         self.root = Node(BOS, None, 0, 0.0, ended=limit < 1, depth=0)
 
     def run(self) -> Generator[Request, Decoded, Translation]:
@@ -199,9 +199,18 @@ class Search:
         end = yield from self.completion(node)
         if end.value is None:
             end.value = self.metric(end.ids) if self.metric else self.model_score(end)
-        if self.best is None or self.best.value is None or end.value > self.best.value:
+        if self.best is None or self.preference(end) > self.preference(self.best):
             self.best = end
         return end.value
+
+    def preference(self, end: Node) -> tuple[bool, float]:
+        """What a complete translation is compared by: its value.
+
+        The score of a translation that the limit cut lacks EOS, so it ranks below those with EOS, as in beam search. A
+        metric does not depend on EOS.
+        """
+        assert end.value is not None
+        return self.metric is not None or end.token == EOS, end.value
 
     def completion(self, node: Node) -> Generator[Request, Decoded, Node]:
         """The end of the greedy continuation of `node`. Its nodes are added to the tree, without visits."""
