@@ -98,18 +98,21 @@ def test_a_training_goes_on_without_graphs_that_fail_or_differ(settings, trainin
         torch.testing.assert_close(other_grads, grads)
 
 
-def test_if_memory_runs_out_in_a_capture_no_further_shape_gets_graphs(settings, training_settings):
+@pytest.mark.parametrize("last, shapes", [(3, 2), (99, 1)])
+def test_if_memory_runs_out_again_in_a_repeated_capture_no_further_shape_gets_graphs(
+    settings, training_settings, last, shapes
+):
     model, config, captured = build(settings(dropout=0.1), 90).train(), training_settings(threads=1), []
 
     def limited(function):
         captured.append(function)
-        if len(captured) > 2:
+        if 2 < len(captured) <= last:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
         return again(function)
 
     (plain, _), (graphed, warnings) = gradients(model, config), gradients(model, config, limited)
     expected, found = stepped(model, plain, STEPS), stepped(model, graphed, STEPS)
-    assert len(graphed.graphs.graphs) == 1 and len(captured) == 3 and not warnings
+    assert len(graphed.graphs.graphs) == shapes and len(captured) == 3 + shapes and not warnings
     for (losses, grads), (other_losses, other_grads) in zip(expected, found):
         assert losses == pytest.approx(other_losses, rel=1e-6)
         torch.testing.assert_close(other_grads, grads)

@@ -15,6 +15,14 @@ def test_any_step_may_be_requested():
     assert [prefetch(step) for step in (0, 1, 2, 7, 8, 3, 3, 4)] == [0, 1, 4, 49, 64, 9, 9, 16]
 
 
+def test_the_thread_begins_with_the_given_call():
+    threads = []
+    prefetch = Prefetch(lambda step: threads.append(threading.current_thread()), 2, lambda: threads.append("begun"))
+    prefetch(1)
+    prefetch.close()
+    assert threads[0] == "begun" and "begun" not in threads[1:] and threading.main_thread() not in threads
+
+
 def test_only_the_next_steps_are_made_in_a_thread():
     made, done = [], threading.Event()
 

@@ -1,17 +1,15 @@
 """Gradient accumulation: a batch is computed in parts. The parts become smaller if memory runs out."""
 
-import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import torch
 
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.layout import Batch
-from transformer.memory import enough_memory, out_of_memory
+from transformer.memory import enough_memory, out_of_memory, release_cached
 from transformer.store import TrainingState
 
 Result = TypeVar("Result")
@@ -105,12 +103,8 @@ class Accumulation:
         return None
 
     def lower(self, failed: np.ndarray) -> None:
-        """Lower the limit to half the size of the failed part. Raises UserError if the failed part cannot be divided.
-
-        Call this outside the `except` block. The exception is then freed, and with it the tensors that its frames held. An
-        exception in a thread is part of a reference cycle, which only the garbage collector frees.
-        """
-        gc.collect()
+        """Lower the limit to half the size of the failed part. Raises UserError if the failed part cannot be divided."""
+        release_cached()  # cached blocks of the old sizes would fragment the memory
         limit = self.batches.halved(failed, self.limit)
         if limit is None:
             source, target = (int(side[failed].sum()) for side in (self.batches.source, self.batches.target))
@@ -120,5 +114,3 @@ class Accumulation:
                 "lower training.max_length, or take a smaller model"
             )
         self.state.micro_batch_tokens = limit
-        if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()  # cached blocks of the old sizes would fragment the memory

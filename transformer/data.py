@@ -238,12 +238,12 @@ class Prefetch(Generic[Item]):
     """Calling it with a step returns `make(step)`, and starts `make` for the next `depth` steps in one thread.
 
     Any step may be requested next. An exception of `make` is raised by the call for its step. At exit the process waits
-    until the calls of `make` that have been submitted end.
+    until the calls of `make` that have been submitted end. The thread calls `begin` first.
     """
 
-    def __init__(self, make: Callable[[int], Item], depth: int) -> None:
+    def __init__(self, make: Callable[[int], Item], depth: int, begin: Callable[[], object] = lambda: None) -> None:
         self.make, self.depth = make, depth
-        self.thread = ThreadPoolExecutor(1, "prefetch")
+        self.thread = ThreadPoolExecutor(1, "prefetch", begin)
         self.made: dict[int, Future[Item]] = {}
 
     def __call__(self, step: int) -> Item:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 
 import torch
 
@@ -59,6 +60,11 @@ def device_of(name: str | torch.device) -> torch.device:
         seen = f"torch sees {count} GPU{'s' * (count > 1)}" if count else "torch sees no GPU"
         raise UserError(f"device: {str(name)!r} is not possible here, {seen}; auto or cpu is expected")
     return device
+
+
+def same_gpu(device: torch.device) -> Callable[[], object]:
+    """A function with which another thread takes the caller's GPU. Each thread has a current GPU, at first GPU 0."""
+    return partial(torch.cuda.set_device, torch.cuda.current_device()) if device.type == "cuda" else lambda: None
 
 
 def precision_of(config_precision: str, device: torch.device) -> str:

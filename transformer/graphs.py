@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from transformer.layout import Rows
-from transformer.memory import out_of_memory
+from transformer.memory import out_of_memory, release_cached
 from transformer.model import Transformer
 
 MOST = 256  # shapes with graphs; batches of other shapes are computed without graphs
@@ -112,12 +112,12 @@ class Graphs:
         self.share_gradients()
         kept = [] if self.graphs else [total.clone() for total in self.sums]  # the check of the first graphs changes them
         try:
-            passes = Passes(self, source, target)
+            passes = self.captured(source, target)
             if kept:
                 passes.check()
             self.graphs[shape] = passes
         except (RuntimeError, ArithmeticError) as error:
-            if out_of_memory(error) or (error.__context__ and out_of_memory(error.__context__)):
+            if lacks_memory(error):
                 self.most = len(self.graphs)
                 if not self.graphs:
                     self.give_up("memory does not suffice for them")
@@ -127,13 +127,21 @@ class Graphs:
             if kept:
                 torch._foreach_copy_(self.sums, kept)
 
+    def captured(self, source: Rows, target: Rows) -> "Passes":
+        """The graphs of a shape. A capture cannot use memory that torch keeps, so it is repeated without torch's cache."""
+        try:
+            return Passes(self, source, target)
+        except RuntimeError as error:
+            if not lacks_memory(error):
+                raise
+        release_cached()
+        return Passes(self, source, target)
+
     def give_up(self, reason: str = "unknown error") -> None:
         """Delete all graphs, and with them their memory, and use none any more."""
         self.fault = reason
         self.graphs.clear()
-        gc.collect()
-        if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+        release_cached()
         self.warn(f"training goes on without CUDA graphs: {reason}")
 
     def room(self, *shape: int) -> list[Tensor]:
@@ -154,6 +162,11 @@ class Graphs:
             if parameter.grad is not None:
                 total.add_(parameter.grad)
             parameter.grad = total
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether memory ran out. After a failed capture, the error that ended it is the context of `error`."""
+    return out_of_memory(error) or bool(error.__context__ and out_of_memory(error.__context__))
 
 
 class Passes:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import gc
 from collections.abc import Iterator
 
 import torch
@@ -35,6 +36,19 @@ def keep_freed() -> None:
     if hasattr(libc, "gnu_get_libc_version"):
         libc.mallopt(M_MMAP_MAX, 0)
         libc.mallopt(M_TRIM_THRESHOLD, -1)
+
+
+def release_cached() -> None:
+    """Give the memory that torch keeps on a GPU, but does not use, back to CUDA. Does nothing else on a CPU.
+
+    Call this outside of an `except` block, whose traceback keeps tensors. An exception in a thread is part of a reference
+    cycle, which only the garbage collector frees. CUDA graphs may still run; with expandable segments, torch would take
+    their memory away without waiting for them.
+    """
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
 
 
 @contextlib.contextmanager

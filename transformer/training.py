@@ -15,6 +15,7 @@ from transformer.compilation import compiles
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
+from transformer.device import same_gpu
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
 from transformer.layout import Batch, Pairs, layout_for
@@ -76,7 +77,7 @@ class Trainer:
         graphs = Graphs.on_gpu(self.state.model, self.warn) if self.workers.number == 1 else None
         self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision, graphs)
         self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn, self.own_gradients.release)
-        self.coming = Prefetch(self.prepare, AHEAD)
+        self.coming = Prefetch(self.prepare, AHEAD, same_gpu(self.device))
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
         """Train to the end and return True. If `stop()` is true before the last step, save the state and return False.

@@ -97,7 +97,7 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
             cold = taken(bench, trainer, coming, bench.scale.steps, SECONDS)
             graphs = trainer.own_gradients.graphs
             report_cold(bench, outcome, part, start, cold, coming, len(graphs.graphs) if graphs else 0)
-            if graphs:
+            if graphs and not graphs.fault:
                 make_graphs(trainer, graphs, coming)
             warm = taken(bench, trainer, coming, cold.steps, SECONDS)
             report_warm(outcome, cold, warm, start)
@@ -108,8 +108,11 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
 
 
 def make_graphs(trainer: Trainer, graphs: Graphs, coming: TimedPrefetch) -> None:
-    """Take a step with each shape that occurred once and has no graphs yet, which makes them."""
-    for step in sorted({coming.steps[shape] for shape in graphs.seen - graphs.graphs.keys()}):
+    """Take a step with each shape that occurred once and has no graphs yet, which makes them.
+
+    Shapes of batches that were divided anew, because memory ran out, are not among those of `coming`.
+    """
+    for step in sorted({coming.steps[shape] for shape in coming.steps.keys() & (graphs.seen - graphs.graphs.keys())}):
         trainer.state.step = step
         trainer.advance()
 
