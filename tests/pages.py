@@ -104,7 +104,7 @@ def speed(results: Path, _: str) -> str:
             for label, system in [("Hugging Face `generate`", "Hugging Face generate"), ("CTranslate2", "CTranslate2")]
         ),
     ]
-    return table(["", "`tiny` (decoding: `multi30k-fast-bfloat16`)", "base"], rows)
+    return table(["", "`tiny` (decoding: `claims`)", "base"], rows)
 
 
 def ratios(paths: Sequence[Path], system: str) -> list[str]:
