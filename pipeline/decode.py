@@ -12,8 +12,9 @@ sentences and translations; attention.npz with attention weights of a few test s
 import argparse
 import math
 import time
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from transformer.binarised import BinarisedSet
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
@@ -34,28 +36,12 @@ SAMPLES = 8
 LONGEST_ATTENTION = 24  # pieces; a larger picture is illegible
 
 
-@dataclass
-class EncodedPairs:
-    """Encoded sentence pairs in memory, with the methods that batches need."""
-
-    sources: list[list[int]]
-    targets: list[list[int]]
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def lengths(self, side: str) -> np.ndarray:
-        return np.array([len(ids) for ids in getattr(self, f"{side}s")])
-
-    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ids = [getattr(self, f"{side}s")[number] for number in numbers]
-        return np.array([piece for each in ids for piece in each], np.int64), np.array([len(each) for each in ids])
-
-
 def perplexity(translator: Translator, source: list[str], target: list[str]) -> dict[str, float]:
     """The loss per piece of the references, without label smoothing, and its perplexity. Both are always in float32."""
-    pairs = EncodedPairs(translator.encode(source), translator.encode(target))
-    loss = mean_loss(translator.model, pairs, translator.config.batch_tokens, translator.device)
+    arrays = list[Any]()
+    for ids in map(translator.encode, (source, target)):
+        arrays += [np.array([*chain(*ids)], np.int64), np.cumsum([0, *map(len, ids)])]
+    loss = mean_loss(translator.model, BinarisedSet(*arrays), translator.config.batch_tokens, translator.device)
     return {"loss": round(loss, 6), "perplexity": round(math.exp(loss), 6)}
 
 

@@ -21,7 +21,7 @@ from typing import Literal
 import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.of_sets import filtered_scores, of_set, set_scores
+from pipeline.scoring.of_sets import filtered_scores, of_test_set, set_scores
 from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
 from pipeline.scoring.utilities import Texts, utility
@@ -136,7 +136,7 @@ def main(arguments: argparse.Namespace) -> None:
     times = work(translator, chosen, decoding, used, arguments.out)
     table = score(arguments.out / "translation.txt", chosen, scoring(params))
     write_json(arguments.out / "score.json", table)
-    write_json(arguments.out / "metrics.json", of_set("test", table["set"]))
+    write_json(arguments.out / "metrics.json", of_test_set(table["set"]))
     times |= {"precision": translator.config.precision, **hardware.hardware(device)}
     write_times(arguments.times, arguments.out / "decoding.json", times)
     print(f"{arguments.out}: {table['set']['metrics']['bleu-13a']['score']:.2f} sacreBLEU on {decoding.set}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline.corpora.collecting import collect
 from pipeline.corpora.demonstration.grammar import make
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.transfer import PATIENT, say
+from pipeline.corpora.transfer import say
 from pipeline.settings.download import SETS, DownloadConfig
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, languages, load, require_name
@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
     codes = languages(params, arguments.corpus)
     for code in codes:
         require_name(code, f"params.yaml: corpora.{arguments.corpus}.languages")
-    fetcher = Fetcher(Path("work/downloads"), Path("checksums.json"), machine(params).mirror, PATIENT)
+    fetcher = Fetcher(machine(params).mirror)
     work(config, codes, fetcher, arguments.out, arguments.test)
 
 

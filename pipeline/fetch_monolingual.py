@@ -20,7 +20,7 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import blocks, progress
 from pipeline.corpora.normalising import COUNTS, Filter, Side
 from pipeline.corpora.segments import text
-from pipeline.corpora.transfer import PATIENT, say
+from pipeline.corpora.transfer import say
 from pipeline.settings.back_translations import Monolingual, back_translation
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
@@ -75,7 +75,7 @@ def main(arguments: argparse.Namespace) -> None:
     chosen = back_translation(params, arguments.name)
     language = languages(params, chosen.corpus)[1]
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
-    fetcher = Fetcher(Path("work/downloads"), Path("checksums.json"), machine(params).mirror, PATIENT)
+    fetcher = Fetcher(machine(params).mirror)
     with atomic_folder(arguments.out) as folder:
         raw = folder / f"raw.{language}"
         write_raw(chosen.monolingual, fetcher, raw)

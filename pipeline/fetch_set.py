@@ -7,14 +7,11 @@ there. Writes an evaluation set (pipeline/corpora/evaluation.py). A new or chang
 """
 
 import argparse
-from contextlib import ExitStack
-from pathlib import Path
 
-from pipeline.corpora.collecting import append
+from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.corpora.normalising import write_set
-from pipeline.corpora.transfer import PATIENT
 from pipeline.settings.download import Archive
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
@@ -32,13 +29,11 @@ def main(arguments: argparse.Namespace) -> None:
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
     where = f"params.yaml: corpora.{chosen.corpus}.download"
     archives = entry(params, "corpora", chosen.corpus)["download"].get("archives") or {}
-    fetcher = Fetcher(Path("work/downloads"), Path("checksums.json"), machine(params).mirror, PATIENT)
+    fetcher = Fetcher(machine(params).mirror)
+    known = convert(dict[str, Archive], archives, f"{where}.archives")
     with atomic_folder(arguments.out) as folder:
+        collect({"raw": (chosen.part,)}, known, codes, fetcher, folder)
         raw = [folder / f"raw.{code}" for code in codes]
-        with ExitStack() as stack:
-            source, target = (stack.enter_context(open(path, "wb")) for path in raw)
-            known = convert(dict[str, Archive], archives, f"{where}.archives")
-            append(chosen.part, known, codes, fetcher, (source, target))
         with progress(raw) as bar:
             counts = write_set(folder, chosen.corpus, codes, raw, config, bar)
     print(f"{arguments.out}: {counts['kept']:,} pairs")

@@ -172,7 +172,7 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
         f"{escape_markdown(figure.caption)}\n\n![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n"
         for figure in figures
     ]
-    return "\n".join([intro, *(markdown(table, "##") for table in tables), "## Pictures\n", *pictures])
+    return "\n".join([intro, *(markdown(table) for table in tables), "## Pictures\n", *pictures])
 
 
 def publish(files: dict[str, str], out: Path) -> None:

@@ -91,11 +91,6 @@ def wait(done: Callable[[], object], what: str, patience: float = PATIENCE) -> N
         time.sleep(0.2)
 
 
-def kill(process: psutil.Process) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.kill()
-
-
 class Slurm:
     """The daemons of one controller and two nodes. `work` receives their logs and states."""
 
@@ -168,7 +163,8 @@ class Slurm:
         with contextlib.suppress(psutil.NoSuchProcess):
             tree = [process, *process.children(recursive=True)]
             for each in tree:
-                kill(each)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
             psutil.wait_procs(tree, timeout=PATIENCE)
 
     def run(self, *command: str) -> str:

@@ -25,7 +25,6 @@ from pipeline.commands.compare import common_set
 from pipeline.corpora.demonstration.grammar import generate
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
-from pipeline.corpora.transfer import PATIENT
 from pipeline.costs import speed
 from pipeline.fetch_monolingual import normalise, write_raw
 from pipeline.scoring.reverse import source_log_prob, source_probability
@@ -244,7 +243,7 @@ def fetched(tmp_path, monkeypatch):
     def fetch(content: bytes, skip: int | None = None, first: int | None = None) -> list[bytes]:
         Path("text/more.de.gz").write_bytes(gzip.compress(content))
         chosen = Monolingual("text/more.de.gz", hashlib.sha256(content).hexdigest(), skip, first)
-        write_raw(chosen, Fetcher(Path("downloads"), Path("checksums.json"), None, PATIENT), Path("raw.de"))
+        write_raw(chosen, Fetcher(None), Path("raw.de"))
         return Path("raw.de").read_bytes().splitlines(keepends=True)
 
     return fetch

@@ -48,7 +48,7 @@ def collect(tmp_path):
 
     def run(settings, languages=("en", "de"), mirror=None, name="raw"):
         patience = Patience(attempts=3, timeout=5.0, sleep=lambda _: None)
-        fetcher = Fetcher(tmp_path / "downloads", tmp_path / "checksums.json", mirror, patience)
+        fetcher = Fetcher(mirror, patience, tmp_path / "downloads", tmp_path / "checksums.json")
         config = read(DownloadConfig, settings, "params.yaml: corpora.x.download")
         out = tmp_path / "data" / name
         test = tmp_path / "data" / f"{name}-test"

@@ -43,7 +43,7 @@ def fetcher(tmp_path, slept):
 
     def make(mirror=None, attempts=3, timeout=5.0, clone="clone"):
         patience = Patience(attempts, timeout, slept.append)
-        return Fetcher(tmp_path / clone / "work" / "downloads", tmp_path / "checksums.json", mirror, patience)
+        return Fetcher(mirror, patience, tmp_path / clone / "work" / "downloads", tmp_path / "checksums.json")
 
     return make
 

@@ -191,16 +191,17 @@ def test_a_killed_process_that_is_a_zombie_blocks_no_start(project, child):
 
 
 def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch):
-    path = tmp_path / ".dvc/tmp/rwlock"
+    monkeypatch.chdir(tmp_path)
+    path = lock_files.RWLOCK
     hold(path, child.pid)
     before = path.read_text()
     monkeypatch.setattr(lock_files, "PATIENCE", 0.2)
-    lock_files.clear_rwlock(path)
+    lock_files.clear_rwlock()
     assert path.read_text() == before
     monkeypatch.setattr(lock_files, "PATIENCE", 60)
     killer = threading.Timer(0.3, child.kill)
     killer.start()
-    lock_files.clear_rwlock(path)
+    lock_files.clear_rwlock()
     killer.join()
     assert json.loads(path.read_text()) == {"write": {}, "read": {}}
 

@@ -65,11 +65,11 @@ class Pass:
         return self.tokens / self.seconds
 
 
-def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int, seconds: float) -> Pass:
-    """Train from step 0 for `steps` steps, or until `seconds` are over."""
+def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int) -> Pass:
+    """Train from step 0 for `steps` steps, or until SECONDS are over."""
     state, before, waited, made = trainer.state, dict(trainer.state.sums), coming.waited, programs()
     began, state.step = time.perf_counter(), 0
-    while state.step < steps and time.perf_counter() - began < seconds:
+    while state.step < steps and time.perf_counter() - began < SECONDS:
         trainer.advance()
         if state.step % trainer.config.log_every == 0:
             trainer.log()
@@ -94,12 +94,12 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
         trainer.coming = coming  # type: ignore[assignment]
         start = time.perf_counter() - began
         with closing(trainer):
-            cold = taken(bench, trainer, coming, bench.scale.steps, SECONDS)
+            cold = taken(bench, trainer, coming, bench.scale.steps)
             graphs = trainer.own_gradients.graphs
             report_cold(bench, outcome, part, start, cold, coming, len(graphs.graphs) if graphs else 0)
             if graphs and not graphs.fault:
                 make_graphs(trainer, graphs, coming)
-            warm = taken(bench, trainer, coming, cold.steps, SECONDS)
+            warm = taken(bench, trainer, coming, cold.steps)
             report_warm(outcome, cold, warm, start)
             outcome.require_graphs(graphs)
             if graphs:

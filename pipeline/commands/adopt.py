@@ -106,7 +106,7 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
         for stage, changes in found.items():
             if changes:
                 note(stage, changes)
-        rewrite(repo, found)
+        rewrite(found)
         print(f"dvc.lock: adopted {', '.join(stage.name for stage in found)}")
 
 

@@ -11,8 +11,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.corpora.evaluation import read_lines
-from pipeline.corpora.sets import require_aligned
+from pipeline.corpora.evaluation import read_aligned
 from pipeline.scoring.of_sets import scores
 from pipeline.settings.params import load
 from pipeline.settings.scoring import scoring
@@ -41,8 +40,7 @@ def table(metrics: Mapping[str, Mapping]) -> list[str]:
 
 def main(arguments: argparse.Namespace) -> None:
     settings = scoring(load())
-    source, reference = read_lines(arguments.source), read_lines(arguments.reference)
-    require_aligned(arguments.source, len(source), arguments.reference, len(reference))
+    source, reference = read_aligned(arguments.source, arguments.reference)
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.run)

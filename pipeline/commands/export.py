@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 from torch import Tensor
 
 from pipeline.reporting.model_card import card
@@ -107,8 +108,6 @@ def positions(config: ModelConfig) -> int:
 
 
 def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
-    from safetensors.torch import save
-
     pieces = Vocabulary(vocabulary)
     ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
     with atomic(folder / "model.safetensors") as file:

@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
@@ -40,17 +42,8 @@ from transformer.files import digest, write_json
 
 KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
-BLOCKS = {  # stages that run once for each line of a block of params.yaml, and this block
-    "fetch_set": "sets",
-    "ensemble": "ensembles",
-    "value": "values",
-    "reverse_value": "reverse_values",
-    "decoding": "decodings",
-    "reverse_score": "reverse_scores",
-    "search": "searches",
-}
-OTHERS = ("layer_costs", *BLOCKS, "report")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
+GROUPED = (*DATA, *AUGMENTATION, "train", *SCORES)  # every other stage has a row of its own
 START = 3.0  # seconds that a stage takes to start: DVC and imports
 # Seconds that a stage takes in addition to START, whatever the size of the corpus, measured on two cores. For large
 # checkpoints, `average` takes longer, but still little compared with the training.
@@ -147,7 +140,7 @@ class Planner:
             if f"train@{run}" in self.todo:
                 yield self.training_job(run, one)
             yield from self.job("scores of", SCORES, run, partial(self.scoring_seconds, run, one))
-        for other in sorted(name for name in self.todo if name.partition("@")[0] in OTHERS):
+        for other in sorted(name for name in self.todo if name.partition("@")[0] not in GROUPED):
             of = self.search_seconds if other.startswith("search@") else self.independent_of_corpus
             yield Job(other, here=self.seconds(other, of))
 
@@ -222,11 +215,9 @@ def total(values: list[float | None]) -> float | None:
 
 def selected(params: Mapping[str, Any]) -> set[str]:
     """The names of all stages of a selection, as in dvc.yaml."""
-    by_corpus = {f"{kind}@{name}" for kind in DATA for name in params["corpora_in_use"]}
-    by_run = {f"{kind}@{name}" for kind in ("train", *SCORES) for name in params["runs"]}
-    blocks = BLOCKS | dict.fromkeys(AUGMENTATION, "back_translations")
-    more = {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]}
-    return by_corpus | by_run | more | {"layer_costs", "report"}
+    stages = YAML(typ="safe").load(Path("dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    blocks = {kind: stage["foreach"].strip("${}") for kind, stage in stages.items() if "foreach" in stage}
+    return {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]} | (stages.keys() - blocks.keys())
 
 
 def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -29,24 +29,21 @@ from transformer.config.reading import UserError
 from transformer.files import write_json
 
 POINTS = 100  # at most this many records of each of the two curves
-COPIED = {
-    "values": "values",
-    "reverse_values": "values",
-    "searches": "searches",
-}  # blocks, and their folders in scores/ and results/
+# Blocks, and their folders in scores/ and results/.
+COPIED = {"values": "values", "reverse_values": "values", "searches": "searches"}
 
 
-def thinned(records: list[dict], points: int) -> list[dict]:
-    """Return at most `points` of the records, evenly spread, including the first and the last."""
-    if len(records) <= points:
+def thinned(records: list[dict]) -> list[dict]:
+    """Return at most POINTS of the records, evenly spread, including the first and the last."""
+    if len(records) <= POINTS:
         return records
-    places = {round(number * (len(records) - 1) / (points - 1)) for number in range(points)}
+    places = {round(number * (len(records) - 1) / (POINTS - 1)) for number in range(POINTS)}
     return [record for place, record in enumerate(records) if place in places]
 
 
 def thinned_curve(curve: list[dict]) -> list[dict]:
     """Return both loss curves with at most POINTS records each, in the order of their steps."""
-    kept = [thinned([record for record in curve if key in record], POINTS) for key in ("loss", "dev_loss")]
+    kept = [thinned([record for record in curve if key in record]) for key in ("loss", "dev_loss")]
     return sorted((record for records in kept for record in records), key=lambda record: record["step"])
 
 

@@ -42,10 +42,7 @@ class EvaluationSet:
 
     def lines(self, form: str) -> tuple[list[str], list[str]]:
         """Return the lines of both sides. Raises UserError unless they have the same number of lines."""
-        paths = [self.path(form, side) for side in ("source", "target")]
-        source, target = map(read_lines, paths)
-        require_aligned(paths[0], len(source), paths[1], len(target))
-        return source, target
+        return read_aligned(self.path(form, "source"), self.path(form, "target"))
 
     @property
     def is_filtered(self) -> bool:
@@ -59,3 +56,10 @@ def read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: byte {error.start} is not UTF-8; UTF-8 text is expected") from None
     return lines if lines[-1] else lines[:-1]
+
+
+def read_aligned(first: Path, second: Path) -> tuple[list[str], list[str]]:
+    """Return the lines of two files. Raises UserError unless they have the same number of lines."""
+    lines, others = read_lines(first), read_lines(second)
+    require_aligned(first, len(lines), second, len(others))
+    return lines, others

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.corpora.archives import Unpacked, reading
-from pipeline.corpora.transfer import Patience, Unavailable, record_path, say, transfer
+from pipeline.corpora.transfer import PATIENT, Patience, Unavailable, record_path, say, transfer
 from pipeline.settings.download import TEXT, Sum, file_name, is_url, on_the_web
 from transformer.config.reading import UserError
 from transformer.files import sync_folder, write_json
@@ -25,10 +25,10 @@ from transformer.files import sync_folder, write_json
 
 @dataclass(frozen=True)
 class Fetcher:
-    downloads: Path  # the folder of all downloads
-    checksums: Path  # the file of recorded checksums, which git tracks
     mirror: str | None  # a folder or a URL prefix, tried before the URL itself
-    patience: Patience
+    patience: Patience = PATIENT
+    downloads: Path = Path("work/downloads")  # the folder of all downloads
+    checksums: Path = Path("checksums.json")  # the file of recorded checksums, which git tracks
 
     def fetch(self, address: str, expected: Sum | None) -> Path:
         """Return a file on this machine with the content of `address`. A URL is downloaded only if necessary.

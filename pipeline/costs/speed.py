@@ -25,10 +25,8 @@ from transformer.optimisation import adam
 MODELS = 3  # the largest number of measured models
 SECONDS = 6.0  # of timed steps for all models together; creating the models and warming up takes about as long
 LIMIT = 20.0  # seconds for all models; the larger models are left out if they would take longer
-FIRST = (
-    256,
-    4e10,
-)  # limits for the first batch: tokens of the longer side, operations. Its time determines the size of the second batch
+# Limits for the first batch: tokens of the longer side, operations. Its time determines the size of the second batch.
+FIRST = (256, 4e10)
 PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on 8 P100 (5.2)
 
 

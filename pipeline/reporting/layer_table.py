@@ -97,12 +97,7 @@ def row(layer: Table1Row, machine: Measured | None) -> list[Any]:
     fit = cost.seconds and cost.seconds.measured
     cells: list[Any] = [layer.layer, layer.complexity, fit and law(fit), fit and fit.r_squared]
     cells += [law(cost.bytes.expected), law(cost.bytes.measured), layer.sequential, cost.sequential_operations]
-    return [*cells, layer.path, cost.path_length, label(machine), machine.hardware]
-
-
-def label(machine: Measured) -> str:
-    """The name of the record, or `this one` for the machine that made the report."""
-    return machine.name or "this one"
+    return [*cells, layer.path, cost.path_length, machine.name or "this one", machine.hardware]
 
 
 def law(fit: PowerLaw) -> str:

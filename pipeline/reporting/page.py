@@ -6,20 +6,18 @@ The page also shows times, hardware and commits, which the report's other files 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.headlines import Headline
 from pipeline.reporting.page_style import STYLE
 from pipeline.reporting.page_template import environment
 from pipeline.reporting.pairs import Pair
+from pipeline.reporting.plots import Figure
 from pipeline.reporting.run_tables import scores
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import DASH, Column, Table
 from pipeline.reporting.variations import described, merged
-
-if TYPE_CHECKING:
-    from pipeline.reporting.plots import Figure
 
 SECTIONS = {
     "summary": "At a glance",
@@ -59,7 +57,7 @@ class Content:
     recorded_decodings: Sequence[Table]
     paper: Sequence[Table]
     costs: Sequence[Table]
-    figures: Sequence["Figure"]
+    figures: Sequence[Figure]
 
 
 def page(content: Content) -> str:

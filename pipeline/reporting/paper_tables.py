@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.reporting import variations
 from pipeline.reporting.evidence import Evidence, Score, alike, over_seeds
-from pipeline.reporting.published import BASE, BIG_EN_FR_IN_THE_TEXT, TABLE2, TABLE3, TOOLKITS, Table2Row, Table3Row
+from pipeline.reporting.published import BIG_EN_FR_IN_THE_TEXT, TABLE2, TABLE3, TOOLKITS, Table2Row, Table3Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
 
@@ -86,7 +86,7 @@ def table3(runs: Sequence[Evidence]) -> Table:
         for row in [row for row in TABLE3 if row.group == group]:
             ours: list[Evidence | None] = [run for run in on_corpus if stated(run) == row.settings]
             rows += [table3_row(group, row.settings, run, row) for run in ours or [None]]
-        more = [run for run in not_published if variations.group(stated(run), BASE) == group]
+        more = [run for run in not_published if variations.group(stated(run)) == group]
         rows += [table3_row(f"{group}, ours", stated(run), run) for run in more]
     notes = [
         (
@@ -115,7 +115,7 @@ def table3_row(label: str, settings: Mapping, run: Evidence | None, row: Table3R
         scores = [run.measure(name, "dev", "last") for name in ("bleu-paper", "bleu-13a")]
         parameters = run.at("training", "parameters")
         ours = [run.at("translations", "dev", "last", "perplexity"), *scores, parameters and parameters / 1e6, run.name]
-    cells = [label, *variations.cells(settings, BASE, label == "base")]
+    cells = [label, *variations.cells(settings, label == "base")]
     return [*cells, theirs[0], ours[0], theirs[1], *ours[1:3], theirs[2], *ours[3:]]
 
 

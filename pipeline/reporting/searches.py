@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.evidence import read
 from pipeline.reporting.lines import COLOURS
@@ -172,8 +171,7 @@ def coordinates(search: Tuning) -> Figure:
     names = [*search.varied, METRICS[search.metric]]
     columns = [[trial.settings.get(key) for trial in trials] for key in search.varied]
     columns.append([trial.value for trial in trials])
-    canvas = Canvas(figsize=(max(5.2, 1.3 * len(names)), 3.6), layout="constrained")
-    plot = canvas.add_subplot()
+    canvas, plot = axes(max(5.2, 1.3 * len(names)), 3.6)
     heights = [axis(plot, place, column) for place, column in enumerate(columns)]
     for rank, across in reversed(list(enumerate(zip(*heights)))):
         colour = COLOURS[1] if rank == 0 else COLOURS[0]

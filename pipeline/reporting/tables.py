@@ -140,7 +140,7 @@ class Table:
         return self.grouped and place > 0 and self.rows[place][0] != self.rows[place - 1][0]
 
 
-def markdown(table: Table, heading: str = "#") -> str:
+def markdown(table: Table) -> str:
     """The table under a heading, readable on GitHub and as text."""
 
     def line(cells: Sequence[str]) -> str:
@@ -150,7 +150,7 @@ def markdown(table: Table, heading: str = "#") -> str:
     body = [line([escape_markdown(cell) for cell in row]) for row in table.shown()]
     head = line([escape_markdown(column.label) for column in table.columns])
     notes = [f"\n{escape_markdown(note)}" for note in table.notes]
-    return "\n".join([f"{heading} {table.title}", "", head, line(ruler), *body, *notes]) + "\n"
+    return "\n".join([f"## {table.title}", "", head, line(ruler), *body, *notes]) + "\n"
 
 
 def escape_markdown(text: str) -> str:

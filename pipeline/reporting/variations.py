@@ -20,9 +20,9 @@ def stated(run: Evidence) -> dict[str, Any]:
     return {key: run.settings.get(key) for key in BASE}
 
 
-def group(settings: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
-    """Return the group of Table 3 to which the differences from `reference` belong, or `other`."""
-    changed = {key for key in settings if settings[key] != reference[key]}
+def group(settings: Mapping[str, Any]) -> str:
+    """Return the group of Table 3 to which the differences from BASE belong, or `other`."""
+    changed = {key for key in settings if settings[key] != BASE[key]}
     if not changed:
         return "base"
     if changed <= {"h", "d_k", "d_v"}:
@@ -38,11 +38,11 @@ def columns() -> list[Column]:
     return [*(Column(label, "given") for label in SETTINGS), Column(OTHERS)]
 
 
-def cells(settings: Mapping[str, Any], reference: Mapping[str, Any], is_reference: bool = False) -> list[str]:
-    """The values under `columns`; empty where they are the reference's, unless this is the reference's own row."""
-    hidden = {} if is_reference else reference
+def cells(settings: Mapping[str, Any], is_base: bool) -> list[str]:
+    """The values under `columns`; empty where they are those of BASE, unless this is its own row."""
+    hidden = {} if is_base else BASE
     shown = ["" if settings[key] in (None, hidden.get(key)) else str(settings[key]) for key in SETTINGS.values()]
-    differences = {key: value for key, value in settings.items() if value != reference[key]}
+    differences = {key: value for key, value in settings.items() if value != BASE[key]}
     return [*shown, described({key: differences[key] for key in differences if key not in SETTINGS.values()})]
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.evaluation import EvaluationSet, read_lines
-from pipeline.corpora.sets import require_aligned
+from pipeline.corpora.evaluation import EvaluationSet, read_aligned, read_lines
 from pipeline.settings.score_files import entry
 from pipeline.settings.scoring import ScoringConfig
 from transformer.config.reading import UserError
@@ -16,8 +15,7 @@ from transformer.files import read_json
 
 def aligned(translation: Path, reference: Path) -> tuple[list[str], list[str]]:
     """The segments of both files. Raises UserError unless both have the same number of segments, at least one."""
-    hypotheses, references = read_lines(translation), read_lines(reference)
-    require_aligned(translation, len(hypotheses), reference, len(references))
+    hypotheses, references = read_aligned(translation, reference)
     if not references:
         raise UserError(f"{reference} is empty; there is nothing to score {translation} against")
     return hypotheses, references
@@ -72,10 +70,10 @@ def metrics(table: Mapping[str, Any], translations: Path) -> dict[str, float]:
     """
     description = translations / "translations.json"
     perplexity = entry(read_json(description), "dev.average.perplexity", float, str(description))
-    return {**of_set("test", table["test"]["average"]), "dev_perplexity": perplexity}
+    return {**of_test_set(table["test"]["average"]), "dev_perplexity": perplexity}
 
 
-def of_set(name: str, scored: Mapping[str, Any]) -> dict[str, float]:
-    """The scores of one translation of a set for metrics.json. Each key begins with `name`."""
+def of_test_set(scored: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of one translation of a set for metrics.json."""
     names = {"sacrebleu": "bleu-13a", "bleu_paper": "bleu-paper", "chrf": "chrf"}
-    return {f"{name}_{short}": scored["metrics"][measure]["score"] for short, measure in names.items()}
+    return {f"test_{short}": scored["metrics"][measure]["score"] for short, measure in names.items()}

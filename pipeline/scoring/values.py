@@ -13,8 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline.corpora.evaluation import EvaluationSet, read_lines
-from pipeline.corpora.sets import require_aligned
+from pipeline.corpora.evaluation import EvaluationSet, read_aligned
 from pipeline.scoring.calibration import calibration
 from pipeline.settings.params import languages
 from pipeline.settings.values import ValueRun
@@ -52,9 +51,7 @@ def evenly(lines: Sequence[str], count: int) -> list[str]:
 
 def training_text(folder: Path, pair: tuple[str, str], count: int) -> tuple[list[str], list[str]]:
     """At most `count` sentences of the training text with their references, evenly spaced."""
-    paths = [folder / f"train.{language}" for language in pair]
-    source, target = map(read_lines, paths)
-    require_aligned(paths[0], len(source), paths[1], len(target))
+    source, target = read_aligned(*(folder / f"train.{language}" for language in pair))
     return evenly(source, count), evenly(target, count)
 
 

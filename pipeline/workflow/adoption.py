@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from dvc.dependency import ParamsDependency
-from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from dvc.stage.decorators import rwlocked
 from dvc.stage.serialize import to_lockfile
@@ -103,7 +102,7 @@ def changed_settings(stage: PipelineStage, before: Mapping[str, Any]) -> list[st
     for dep in stage.deps:
         if isinstance(dep, ParamsDependency):
             old, new = before.get("params", {}).get(dep.def_path, {}), dep.read_params()
-            changed += [path for path in old.keys() - new.keys()]
+            changed += old.keys() - new.keys()
             changed += [path for path in new if path not in old or not same_setting(path, old[path], new[path])]
     return sorted(changed)
 
@@ -212,7 +211,7 @@ def differing_lines(old: bytes, new: bytes) -> int:
     return sum(max(b - a, d - c) for tag, a, b, c, d in codes if tag != "equal")
 
 
-def rewrite(repo: Repo, stages: Iterable[PipelineStage]) -> None:
+def rewrite(stages: Iterable[PipelineStage]) -> None:
     """Record in dvc.lock that the current code made the outputs of these stages. The caller must hold DVC's lock."""
     content = parse_yaml_for_update(LOCK.read_text(encoding="utf-8"), str(LOCK))
     for stage in stages:

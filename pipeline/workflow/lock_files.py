@@ -48,52 +48,52 @@ def keep_or_put_back() -> bool:
     return damaged
 
 
-def clear_rwlock(path: Path = RWLOCK) -> None:
+def clear_rwlock() -> None:
     """Remove the entries of killed processes from DVC's list of the processes that read and write each path.
 
     Waits up to PATIENCE seconds for processes that may be ending. DVC itself removes the entries of a process that no
     longer exists. It refuses to start if the list names a process that is ending or a zombie, or if only a part of the
     list was written.
     """
-    remove_damaged(path)
+    remove_damaged()
     deadline = time.monotonic() + PATIENCE
-    while (alive := [pid for pid in holders(path) if not gone(pid)]) and time.monotonic() < deadline:
+    while (alive := [pid for pid in holders() if not gone(pid)]) and time.monotonic() < deadline:
         time.sleep(0.1)
-    if dead := holders(path) - set(alive):
-        remove_entries(dead, path)
+    if dead := holders() - set(alive):
+        remove_entries(dead)
 
 
-def remove_damaged(path: Path) -> None:
+def remove_damaged() -> None:
     """Remove a list of which only a part was written. DVC then creates a new one."""
     for pause in (0.5, 0):
         try:
-            json.loads(path.read_bytes())
+            json.loads(RWLOCK.read_bytes())
         except FileNotFoundError:
             return
         except ValueError:
             time.sleep(pause)  # another process may be writing the list
         else:
             return
-    path.unlink(missing_ok=True)
+    RWLOCK.unlink(missing_ok=True)
 
 
-def rwlock_content(path: Path) -> dict[str, Any]:
+def rwlock_content() -> dict[str, Any]:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(RWLOCK.read_bytes())
     except (FileNotFoundError, ValueError):  # ValueError: another process may be writing the list
         return {}
 
 
-def holders(path: Path) -> set[int]:
+def holders() -> set[int]:
     """Return the ids of the processes in the list."""
-    modes = rwlock_content(path)
+    modes = rwlock_content()
     readers = [info for infos in modes.get("read", {}).values() for info in infos]
     return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
 
 
 def writing() -> dict[str, int]:
     """Return the paths that running DVC processes are writing, each with the id of its process."""
-    write = rwlock_content(RWLOCK).get("write", {})
+    write = rwlock_content().get("write", {})
     return {name: info["pid"] for name, info in write.items() if info and not gone(info["pid"])}
 
 
@@ -105,8 +105,8 @@ def gone(pid: int) -> bool:
         return True
 
 
-def remove_entries(pids: set[int], path: Path) -> None:
-    with _edit_rwlock(str(path.parent), localfs, hardlink=False) as lock:
+def remove_entries(pids: set[int]) -> None:
+    with _edit_rwlock(str(RWLOCK.parent), localfs, hardlink=False) as lock:
         for name, infos in list(lock["read"].items()):
             lock["read"][name] = [info for info in infos if info["pid"] not in pids]
         for mode, held in (("read", bool), ("write", lambda info: info and info["pid"] not in pids)):

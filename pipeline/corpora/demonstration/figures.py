@@ -1,10 +1,10 @@
 """Sentences with figures: English 1,250 and 3.5 are German 1.250 and 3,5."""
 
-from pipeline.corpora.demonstration import adjuncts, frames, lexicon, phrases
-from pipeline.corpora.demonstration.clauses import Clause, Complement, main_clause
+from pipeline.corpora.demonstration import adjuncts, frames, lexicon, phrases, predicates
+from pipeline.corpora.demonstration.clauses import Clause, Complement, finished, main_clause
 from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.frames import BE
-from pipeline.corpora.demonstration.inflection import ACCUSATIVE, DATIVE, GENITIVE, PLURAL, Determiner, Pair
+from pipeline.corpora.demonstration.inflection import DATIVE, GENITIVE, PLURAL, Determiner, Pair
 
 EXTENTS = {  # the upper bound of the number (exclusive), and its unit
     "tower": (200, Pair("metres high", "Meter hoch")),
@@ -51,7 +51,7 @@ def price(dice: Dice) -> Pair:
 
 def figure(dice: Dice) -> Pair:
     draws = [(20, costing), (20, extent), (20, rising), (15, share), (25, crowd), (15, age), (15, distance)]
-    return dice.weigh(draws)(dice)
+    return finished(dice.weigh(draws)(dice))
 
 
 def costing(dice: Dice) -> Pair:
@@ -73,8 +73,8 @@ def extent(dice: Dice) -> Pair:
     noun = nouns[0] if nouns else dice.choose(lexicon.LINES)
     determiner = dice.choose([lexicon.THE, lexicon.THE, lexicon.THIS])
     subject = phrases.noun_phrase(noun, determiner, False, phrases.described(dice, noun))
-    number = Pair(*[str(most // 5 + dice.below(most * 4 // 5))] * 2)
-    complement = Complement(f"{number.english} {unit.english}", last=f"{number.german} {unit.german}")
+    number = most // 5 + dice.below(most * 4 // 5)
+    complement = Complement(f"{number} {unit.english}", last=f"{number} {unit.german}")
     return main_clause(Clause(subject, BE, tense(dice), complement=complement))
 
 
@@ -126,17 +126,12 @@ def crowd_does(dice: Dice, subject: phrases.Nominal) -> Pair:
     """What a crowd did: visited the exhibition in 1998, travelled to Rome."""
     if dice.chance(0.4):
         english, german = adjuncts.to_place(dice, ["town", "country"])
-        clause = Clause(subject, frames.TRAVEL, "past", complement=Complement(english, last=german))
+        verb, complement = frames.TRAVEL, Complement(english, last=german)
     else:
-        seen = crowded(dice)
-        german = seen.german[ACCUSATIVE]
-        complement = (
-            Complement(seen.english, definite=german) if seen.definite else Complement(seen.english, indefinite=german)
-        )
-        clause = Clause(subject, frames.VISIT, "past", complement=complement)
+        verb, complement = frames.VISIT, predicates.accusative(crowded(dice), negated=False)
     front = dice.chance(0.5)
-    time = adjuncts.time(dice, "past")
-    return main_clause(Clause(subject, clause.verb, "past", complement=clause.complement, time=time), "time" * front)
+    clause = Clause(subject, verb, "past", complement=complement, time=adjuncts.time(dice, "past"))
+    return main_clause(clause, "time" * front)
 
 
 def crowded(dice: Dice) -> phrases.Nominal:

@@ -91,11 +91,8 @@ def determined(dice: Dice, noun: Noun, simple: bool, known: bool) -> tuple[Deter
     if dice.chance(0.09) and not simple:
         return dice.choose(lexicon.QUANTITIES if dice.chance(0.6) else lexicon.NUMBERS), True
     determiner = dice.weigh(PLURALS if plural else SINGULARS)
-    return (THE if determiner in excluded(simple, known) else determiner), plural
-
-
-def excluded(simple: bool, known: bool) -> tuple[Determiner, ...]:
-    return (A, EVERY, BARE) if known else (EVERY, BARE) if simple else ()
+    excluded = (A, EVERY, BARE) if known else (EVERY, BARE) if simple else ()
+    return (THE if determiner in excluded else determiner), plural
 
 
 def owned_by(dice: Dice) -> Determiner:

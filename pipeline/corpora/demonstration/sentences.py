@@ -262,10 +262,6 @@ def conditional(dice: Dice) -> Pair:
     return finished(Pair(f"{first.english} {last.english}", f"{first.german}, {last.german}"))
 
 
-def figure(dice: Dice) -> Pair:
-    return finished(figures.figure(dice))
-
-
 SENTENCES = [
     (23, statement),
     (13, thing_statement),
@@ -287,7 +283,7 @@ SENTENCES = [
     (4, referring),
     (3, existing),
     (3, conditional),
-    (6, figure),
+    (6, figures.figure),
 ]
 
 
