@@ -133,7 +133,10 @@ def test_the_report_shows_untrusted_text_as_text(folder):
 
 @pytest.mark.parametrize(
     ("name", "stage", "says"),
-    [("dev", "train", "of dev line 11 has .* pieces"), ("test", "decode", "test average: line 11 is .* pieces long")],
+    [
+        ("dev", "train", "the target of dev line 20 has .* pieces"),
+        ("test", "decode", "test average: line 11 is .* pieces long"),
+    ],
 )
 def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(made, tmp_path, monkeypatch, name, stage, says):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)

@@ -40,8 +40,8 @@ def configure() -> None:
 
     Floats, such as a dropout rate, become constants. By default, they are inputs of the compiled programs, and the host
     computes with these inputs at every call. Sizes that are equal in the first batch may differ later. By default, a layer
-    would then be compiled again. The last batch of an epoch is small. By default, newer versions of
-    torch would compile the layers again for it, because they choose another kind of reduction for large inputs.
+    would then be compiled again. The last batch of an epoch is small. By default, newer versions of torch would compile the
+    layers again for it, because they choose another kind of reduction for large inputs.
     """
     import torch._dynamo  # takes a second, and a process that compiles nothing does not need it
     import torch._inductor.config

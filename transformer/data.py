@@ -132,8 +132,8 @@ class MixedBatches(Batches):
     On a CPU in bfloat16, each new shape costs time, because oneDNN plans its kernels for each shape.
 
     The rows are composed once: first-fit decreasing puts pairs that are drawn at random into rows, and rows that are
-    drawn at random form a batch. Each epoch puts other pairs of the same lengths into these rows. The few
-    pairs that are longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
+    drawn at random form a batch. Each epoch puts other pairs of the same lengths into these rows. The few pairs that are
+    longer than the usual width have batches of their own, in tables as wide as the longest pair needs.
 
     A table holds a whole batch if the batch has at most `micro_batch_tokens` positions. Otherwise the batch is divided into
     parts of equal size, and a table holds one part. A table has at least one row. With several workers, a worker's share

@@ -25,7 +25,7 @@ from pipeline.settings.params import load, require_named
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
-from transformer.config.reading import UserError, unknown
+from transformer.config.reading import UserError
 
 
 def translation(params: Mapping, system: str) -> Path:
@@ -88,8 +88,7 @@ def main(arguments: argparse.Namespace) -> None:
             raise UserError(f"{path} is missing; `make reproduce` writes it")
     test = EvaluationSet.open(Path("data/sets") / name)
     target = test.languages[1]
-    if arguments.metric not in measures(target):
-        raise UserError(unknown(arguments.metric, list(measures(target)), "--metric"))
+    require_named(arguments.metric, list(measures(target)), "a measure of BLEU or chrF")
     segments: dict[str, list[str]] = {}
     for system in systems:
         segments[system], references = aligned(translation(params, system), test.path("raw", "target"))

@@ -1,6 +1,5 @@
 """Reads params.yaml. A corpus or a model lists only its differences from `base`, a run only those from its model."""
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node
 
-from transformer.config.reading import UserError, convert, keys, read, shown, unknown
+from transformer.config.reading import UserError, convert, keys, read, shown, similar, unknown
 
 PARAMS = Path("params.yaml")
 LARGEST = 2**31 - 1  # the largest whole number that torch, sacreBLEU and sentencepiece all accept
@@ -171,9 +170,7 @@ OWNERS = {
 def require_named(name: str, valid: Sequence[str], what: str) -> None:
     """Raise UserError if `name` is none of the `valid` names. The message calls these `what` and names the most similar."""
     if name not in valid:
-        near = difflib.get_close_matches(name, valid, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UserError(f"{shown(name)} is not {what}; {hint}valid names are {', '.join(valid)}")
+        raise UserError(f"{shown(name)} is not {what}; {similar(name, valid)}valid names are {', '.join(valid)}")
 
 
 def require_known(given: Iterable, valid: list[str], params: Mapping, where: str) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.params import PARAMS, load, require_known, text_corpus
+from pipeline.settings.params import PARAMS, load, require_known, require_named, text_corpus
 from pipeline.settings.selection import run_settings
-from transformer.config.reading import UserError, shown, unknown
+from transformer.config.reading import UserError, shown
 
 STUDIES = Path("studies.yaml")
 
@@ -37,8 +37,7 @@ def require_mapping(value: Any, where: str) -> None:
 def study(params: Mapping, name: str) -> dict:
     """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
     where, studies = f"{STUDIES}: {name}", params["studies"]
-    if name not in studies:
-        raise UserError(unknown(name, list(studies), str(STUDIES)).replace(f"{STUDIES}.", f"{STUDIES}: ", 1))
+    require_named(name, list(studies), f"a study of {STUDIES}")
     chosen = studies[name]
     require_mapping(chosen, where)
     require_known(chosen, STUDY, params, where)

@@ -10,7 +10,7 @@ import reprlib
 import sys
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
@@ -78,10 +78,15 @@ def shown(value: Any) -> str:
         return "a number of thousands of digits"
 
 
+def similar(name: Any, valid: Sequence[str]) -> str:
+    """A question that names the most similar of the `valid` names, or an empty text."""
+    near = difflib.get_close_matches(name, valid, n=1) if isinstance(name, str) else []
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
 def unknown(key: Any, valid: list[str], where: str) -> str:
     """The message for a key that is not in `valid`; it names the most similar valid key first."""
-    near = difflib.get_close_matches(key, valid, n=1) if isinstance(key, str) else []
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = similar(key, valid)
     key = key if isinstance(key, str) and key.isprintable() and len(key) < 80 else shown(key)
     return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
 
