@@ -36,9 +36,8 @@ def trainer(folder: Path, steps: int) -> Trainer:
     config = section(params, "models", "base", "training", TrainingConfig)
     config = dataclasses.replace(config, batch_tokens=200, micro_batch_tokens=200, max_length=200, threads=1, warmup=1000)
     config = dataclasses.replace(config, steps=steps, checkpoint_every=100, log_every=100, evaluate_every=500)
-    config = dataclasses.replace(
-        config, patience=10**9
-    )  # so the weights of every checkpoint are written: it may be the last
+    # With patience, any checkpoint may be the last, so the weights of every checkpoint are written.
+    config = dataclasses.replace(config, patience=10**9)
     torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     batches = Batches(LogNormalPairs(VOCABULARY, 5000), config.seed, config.batch_tokens, config.max_length)

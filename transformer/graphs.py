@@ -111,6 +111,7 @@ class Graphs:
     def add(self, shape: tuple[torch.Size, torch.Size], source: Rows, target: Rows) -> None:
         self.share_gradients()
         kept = [] if self.graphs else [total.clone() for total in self.sums]  # the check of the first graphs changes them
+        reason = ""
         try:
             passes = self.captured(source, target)
             if kept:
@@ -119,13 +120,14 @@ class Graphs:
         except (RuntimeError, ArithmeticError) as error:
             if lacks_memory(error):
                 self.most = len(self.graphs)
-                if not self.graphs:
-                    self.give_up("memory does not suffice for them")
+                reason = "" if self.graphs else "memory does not suffice for them"
             else:
-                self.give_up(*str(error.__context__ or error).splitlines()[:1])
+                reason = next(filter(None, str(error.__context__ or error).splitlines()), "unknown error")
         finally:
             if kept:
                 torch._foreach_copy_(self.sums, kept)
+        if reason:
+            self.give_up(reason)
 
     def captured(self, source: Rows, target: Rows) -> "Passes":
         """The graphs of a shape. A capture cannot use memory that torch keeps, so it is repeated without torch's cache."""
@@ -137,7 +139,7 @@ class Graphs:
         release_cached()
         return Passes(self, source, target)
 
-    def give_up(self, reason: str = "unknown error") -> None:
+    def give_up(self, reason: str) -> None:
         """Delete all graphs, and with them their memory, and use none any more."""
         self.fault = reason
         self.graphs.clear()
