@@ -24,6 +24,13 @@ FILES = (
 )
 
 
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Start Python in `folder`, where it can import the project's modules."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    start = [sys.executable, *arguments]
+    return subprocess.run(start, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
 class Project:
     forked = False  # tests/conftest.py makes it true
 

@@ -3,11 +3,8 @@
 import copy
 import functools
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
 from tests.imports import ROOT
+from tests.projects import python
 from transformer.config.reading import UserError
 
 # A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.
@@ -347,19 +345,6 @@ def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name)
             refusal({**params, block: {**params[block], name: next(iter(params[block].values()))}})
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 # Less than 1 KB of text with hundreds of millions of values behind aliases
 ALIASES = "\n".join(
     ["a0: &a0 {k: v}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)), "all: *a8"]
@@ -388,7 +373,7 @@ ALIASES = "\n".join(
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
-    done = command(tmp_path, "-m", "pipeline.commands.check")
+    done = python(tmp_path, "-m", "pipeline.commands.check")
     assert done.returncode == 1
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
@@ -440,7 +425,7 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
         "score": ("--translations", "t", "--dev", "d", "--test", "e", "--out", "o", "--metrics", "m"),
         "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s", "--times", "t"),
     }
-    done = command(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
+    done = python(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
     assert done.returncode == 1
     assert "params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -449,7 +434,7 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
 
 def test_the_check_needs_nothing_heavy():
     script = "import sys, pipeline.settings.check; print([m for m in sys.modules if '.' not in m])"
-    modules = json.loads(command(ROOT, "-c", script).stdout.replace("'", '"'))
+    modules = json.loads(python(ROOT, "-c", script).stdout.replace("'", '"'))
     assert not {"torch", "mlflow", "matplotlib", "pyarrow", "sacremoses", "sacrebleu", "sentencepiece"} & set(modules)
 
 
@@ -509,10 +494,10 @@ def test_wrong_studies_are_named_by_the_check_of_the_user_and_not_by_that_of_a_s
     (tmp_path / "params.yaml").write_text(text + of_params, encoding="utf-8")
     (tmp_path / "studies.yaml").write_text(of_studies)
     monkeypatch.delenv("DVC_STAGE", raising=False)
-    done = command(tmp_path, "-m", "pipeline.commands.check")
+    done = python(tmp_path, "-m", "pipeline.commands.check")
     assert done.returncode == 1 and f"check: {said}" in done.stderr and done.stderr.count("\n") == 1
     monkeypatch.setenv("DVC_STAGE", "train@demo-tiny")
-    assert command(tmp_path, "-m", "pipeline.commands.check").returncode == 0
+    assert python(tmp_path, "-m", "pipeline.commands.check").returncode == 0
 
 
 @pytest.mark.slow
@@ -546,14 +531,14 @@ def test_blocks_written_otherwise_are_found(text, runs, corpora):
 def test_the_command_lists_and_selects(tmp_path, text):
     for name in ("params.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, tmp_path)
-    listed = command(tmp_path, "-m", "pipeline.commands.study").stdout
+    listed = python(tmp_path, "-m", "pipeline.commands.study").stdout
     assert "# selected\ndemo:\n  runs:\n    demo-tiny:" in listed
     assert "  wmt14-en-de-h32: {corpus: wmt14-en-de, model: base, h: 32, d_k: 16, d_v: 16}\n" in listed
-    refused = command(tmp_path, "-m", "pipeline.commands.study", "papr")
+    refused = python(tmp_path, "-m", "pipeline.commands.study", "papr")
     assert refused.returncode == 1
     assert "did you mean 'paper'?" in refused.stderr
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == text
-    assert command(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
+    assert python(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
 
 
@@ -562,11 +547,11 @@ def test_a_linked_params_yaml_stays_a_link_and_one_in_another_encoding_is_refuse
     shared = Path(shutil.copy(ROOT / "params.yaml", tmp_path / "shared"))
     shutil.copy(ROOT / "studies.yaml", tmp_path)
     (tmp_path / "params.yaml").symlink_to(shared)
-    assert command(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
+    assert python(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
     assert (tmp_path / "params.yaml").is_symlink()
     assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
     shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
-    refused = command(tmp_path, "-m", "pipeline.commands.study", "demo")
+    refused = python(tmp_path, "-m", "pipeline.commands.study", "demo")
     assert refused.returncode == 1
     assert "params.yaml cannot be read" in refused.stderr and refused.stderr.count("\n") == 1
 

@@ -11,8 +11,6 @@ import json
 import lzma
 import os
 import pathlib
-import subprocess
-import sys
 import unicodedata
 import urllib.parse
 from collections import Counter
@@ -37,6 +35,7 @@ from pipeline.download import work
 from pipeline.settings.download import DownloadConfig, shards
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
+from tests.projects import python
 from transformer.config.reading import UserError, read
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -580,12 +579,6 @@ def test_a_set_and_monolingual_text_have_the_languages_and_the_punctuation_of_th
     assert json.loads(report.read_text())["language"] == "de"
 
 
-def command(folder, *arguments):
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    line = [sys.executable, "-m", "pipeline.download", *arguments]
-    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
 def test_own_text_is_two_files_in_text_and_four_lines(tmp_path):
     files = {"source": "text/mine.en", "target": "text/mine.de"}
     (tmp_path / "text").mkdir()
@@ -593,10 +586,10 @@ def test_own_text_is_two_files_in_text_and_four_lines(tmp_path):
     project(tmp_path, {"mine": {"languages": ["en", "de"], "download": own, "normalise": {}, "vocabulary": {}}})
     for name in files.values():
         (tmp_path / name).write_bytes(lines(*range(20)))
-    run = command(tmp_path, "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
+    run = python(tmp_path, "-m", "pipeline.download", "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
     assert run.returncode == 0 and "data/mine/raw/train.{en,de}: 15 pairs" in run.stderr
     (tmp_path / "text/mine.de").write_bytes(lines(*range(19)))
-    run = command(tmp_path, "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
+    run = python(tmp_path, "-m", "pipeline.download", "mine", "--out", "data/mine/raw", "--test", "data/mine/test")
     assert (run.returncode, run.stderr.splitlines()[-1]) == (
         1,
         "download: text/mine.en has 20 lines and text/mine.de has 19; they must match line by line",

@@ -89,12 +89,14 @@ def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> No
     curve += [{"step": step, "dev_loss": 8 - step / 300, "dev_perplexity": 4.0} for step in range(100, 701, 100)]
     (scores / run / "training.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
     write_translations(scores / run / "translations", model.N, model.h)
-    write_all_times(scores, run)
+    write_all_times(scores, run, precision="float32" if training.precision == "auto" else training.precision)
     write_json(scores / "corpora" / corpus / "binarise.json", {"languages": languages(params, corpus)})
 
 
-def write_all_times(scores: Path, run: str, seconds: float = 5025.2, commit: str = COMMIT) -> None:
-    made_on = {"hardware": "Tesla P100-SXM2-16GB", "gpus": 8, "precision": "float32", "commit": commit}
+def write_all_times(
+    scores: Path, run: str, seconds: float = 5025.2, commit: str = COMMIT, precision: str = "float32"
+) -> None:
+    made_on = {"hardware": "Tesla P100-SXM2-16GB", "gpus": 8, "precision": precision, "commit": commit}
     training = {"seconds": seconds, "tokens_per_second": 1234.5, "energy_joules": 7.2e6, **made_on}
     folder = scores.parent / "times" / run
     write_times(folder / "training.json", scores / run / "training.json", training)
@@ -468,14 +470,15 @@ def test_the_mean_over_seeds(project, tmp_path):
     assert (row["seeds"], row["sacreBLEU 13a"]) == (3, pytest.approx(41.5))
     runs = known(params, tmp_path)
     *_, last = rows_of(paper_tables.toolkits(runs))
-    assert (last["BLEU"].score, last["source"]) == (pytest.approx(47.5), "mean of 3 seeds (46.00 to 49.50)")
+    mean = "mean of 3 seeds (46.00 to 49.50), in bfloat16 and float32"
+    assert (last["BLEU"].score, last["source"]) == (pytest.approx(47.5), mean)
     fewer = [dataclasses.replace(runs[0], scores={}), *runs[1:]]
     assert evidence.over_seeds(runs, "bleu-13a").seeds == 3
     assert evidence.over_seeds(fewer, "bleu-13a") is None, "two of three seeds would be another mean"
     (headline,) = (
         each for each in headlines(params, studies(params, runs), comparison([])) if each.study == "multi30k-published"
     )
-    assert (headline.figure, headline.note[:32]) == ("47.5", "Mean of 3 seeds (46.00 to 49.50)")
+    assert (headline.figure, headline.note.partition(". ")[0]) == ("47.5", mean.capitalize())
     path = tmp_path / "scores/multi30k-published-seed3/training.json"
     write_json(path, read_json(path) | {"data_sum": "d1" * 32})
     (row,) = rows_of(run_tables.seeds(known(params, tmp_path)))
@@ -498,6 +501,25 @@ def test_the_headline_is_the_mean_of_the_seeds_of_the_best_run(project, tmp_path
         write_scores(params, name, tmp_path / "scores", bleu)
     first, *_ = headlines(params, studies(params, known(params, tmp_path)), comparison([]))
     assert (first.figure, first.note) == ("41.0", "Highest of 2: a, mean of 2 seeds (40.00 to 42.00).")
+
+
+def test_runs_with_equal_seeds_and_different_precisions_have_means_of_their_own(project, tmp_path):
+    run = {"corpus": "demo", "model": "tiny"}
+    params = project(
+        {
+            "a": {**run, "precision": "bfloat16"},
+            "b": {**run, "precision": "float32"},
+            "a-seed2": {**run, "precision": "bfloat16", "seed": 2},
+            "b-seed2": {**run, "precision": "float32", "seed": 2},
+        }
+    )
+    for bleu, name in zip((40.0, 50.0, 42.0, 52.0), params["runs"]):
+        write_scores(params, name, tmp_path / "scores", bleu)
+    rows = rows_of(run_tables.seeds(known(params, tmp_path)))
+    assert [(row["runs"], row["sacreBLEU 13a"]) for row in rows] == [
+        ("a, a-seed2", pytest.approx(41.0)),
+        ("b, b-seed2", pytest.approx(51.0)),
+    ]
 
 
 def test_only_a_run_with_the_settings_of_its_model_stands_beside_other_implementations(project, tmp_path):

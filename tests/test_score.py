@@ -20,6 +20,7 @@ from pipeline.scoring.of_sets import aligned, places
 from pipeline.scoring.significance import paired
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
+from tests.projects import python
 from transformer.config.reading import UserError
 
 ROOT = Path(__file__).parent.parent
@@ -62,12 +63,6 @@ def params_file(folder: Path, **changed) -> None:
         YAML(typ="safe").dump(params, file)
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    full = [sys.executable, "-m", *arguments]
-    return subprocess.run(full, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
 STAGE = (
     "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test "
     "--out scores/one/score.json --metrics scores/one/metrics.json"
@@ -77,7 +72,7 @@ STAGE = (
 def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
     project(tmp_path)
     params_file(tmp_path)
-    result = command(tmp_path, *STAGE.split())
+    result = python(tmp_path, "-m", *STAGE.split())
     assert (result.returncode, result.stderr) == (0, "")
     written = json.loads((tmp_path / "scores/one/score.json").read_text(encoding="utf-8"))
     assert {name: list(of_set) for name, of_set in written.items()} == {"dev": ["last", "average"], "test": ["average"]}
@@ -92,7 +87,7 @@ def test_different_line_counts_are_refused_with_both_files_and_counts(tmp_path):
     translations, _ = project(tmp_path)
     params_file(tmp_path)
     write(translations / "dev.average.txt", HYPOTHESES[:-1])
-    result = command(tmp_path, *STAGE.split())
+    result = python(tmp_path, "-m", *STAGE.split())
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
     for part in ("dev.average.txt has 29 lines", "data/sets/demo-dev/raw.de has 30"):
@@ -181,7 +176,7 @@ def test_comparison_gives_what_sacrebleus_command_gives(tmp_path):
     project(tmp_path)
     project(tmp_path, degraded(3), "two")
     params_file(tmp_path, bootstrap=200, seed=5)
-    ours = command(tmp_path, "pipeline.commands.compare", "one", "two")
+    ours = python(tmp_path, "-m", "pipeline.commands.compare", "one", "two")
     assert (ours.returncode, ours.stderr) == (0, "")
     files = [f"scores/{run}/translations/test.average.txt" for run in ("one", "two")]
     arguments = ["data/sets/demo-test/raw.de", "-i", *files, "-m", "bleu", "--paired-bs", "--paired-bs-n", "200"]
@@ -230,7 +225,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
     project(tmp_path)
     params_file(tmp_path)
     write(tmp_path / "other.txt", degraded(2))
-    result = command(tmp_path, "pipeline.commands.compare", "one", "other.txt", "--metric", "bleu-paper-normalised")
+    result = python(tmp_path, "-m", "pipeline.commands.compare", "one", "other.txt", "--metric", "bleu-paper-normalised")
     assert (result.returncode, result.stderr) == (0, "")
     assert "compound:split|ref:normalised" in result.stdout
     assert result.stdout.splitlines()[2].split()[:2] == ["one", "70.86"]

@@ -103,8 +103,8 @@ class Evidence:
         return f"{self.run}.recorded" if self.recorded else self.run
 
     def is_model_of(self, model: str, corpus: str) -> bool:
-        """Whether this is a run of the model on the corpus without settings of its own, except the seed."""
-        return (self.model, self.corpus) == (model, corpus) and self.differences.keys() <= {"seed"}
+        """Whether this is a run of the model on the corpus without settings of its own, except the seed and precision."""
+        return (self.model, self.corpus) == (model, corpus) and self.differences.keys() <= {"seed", "precision"}
 
     def at(self, part: str, *keys: str) -> Any:
         """Return the value under these nested keys of a part, or None."""
@@ -116,26 +116,36 @@ class Evidence:
 
 
 def alike(runs: Iterable[Evidence]) -> list[list[Evidence]]:
-    """Group runs that differ only in the seed. Of runs with equal seeds, such as a run and its record, keep the first."""
-    groups: dict[str, dict[Any, Evidence]] = {}
+    """Group runs that differ only in the seed, or in the seed and the precision.
+
+    Of runs with equal seeds and precisions, such as a run and its record, keep the first. Runs with equal seeds and
+    different precisions are in different groups.
+    """
+    of_settings: dict[str, list[dict[Any, Evidence]]] = {}
     for run in runs:
-        settings = sorted((key, value) for key, value in run.settings.items() if key != "seed")
-        identity = repr((run.corpus, run.at("training", "data_sum"), settings))
-        groups.setdefault(identity, {}).setdefault(run.settings.get("seed"), run)
-    return [list(group.values()) for group in groups.values()]
+        settings = sorted((key, value) for key, value in run.settings.items() if key not in ("seed", "precision"))
+        groups = of_settings.setdefault(repr((run.corpus, run.at("training", "data_sum"), settings)), [])
+        seed, precision = run.settings.get("seed"), run.settings.get("precision")
+        fitting = (each for each in groups if seed not in each or each[seed].settings.get("precision") == precision)
+        if (group := next(fitting, None)) is None:
+            groups.append(group := {})
+        group.setdefault(seed, run)
+    return [list(group.values()) for groups in of_settings.values() for group in groups]
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean score of runs that differ only in the seed, and the range of their scores. It is not a 95% interval."""
+    """The mean score of runs of `alike`, and the range of their scores. It is not a 95% interval."""
 
     score: float
     low: float
     high: float
     seeds: int
+    precisions: tuple[str, ...] = ()  # those that the trainings used
 
     def __str__(self) -> str:
-        return f"mean of {self.seeds} seeds ({self.low:.2f} to {self.high:.2f})"
+        mixed = f", in {' and '.join(self.precisions)}" if len(self.precisions) > 1 else ""
+        return f"mean of {self.seeds} seeds ({self.low:.2f} to {self.high:.2f}){mixed}"
 
 
 def over_seeds(runs: Sequence[Evidence], *measure: str) -> Mean | None:
@@ -146,7 +156,8 @@ def over_seeds(runs: Sequence[Evidence], *measure: str) -> Mean | None:
     scores = [score.score for run in runs if (score := run.measure(*measure))]
     if len(scores) < max(2, len(runs)):
         return None
-    return Mean(sum(scores) / len(scores), min(scores), max(scores), len(scores))
+    precisions = sorted({run.at("timing", "precision") for run in runs} - {None})
+    return Mean(sum(scores) / len(scores), min(scores), max(scores), len(scores), tuple(precisions))
 
 
 def read(path: Path) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pipeline.reporting.deltas import Comparison
 from pipeline.reporting.evidence import Evidence, alike, over_seeds
+from pipeline.reporting.lines import common_name
 from pipeline.reporting.published import TOOLKITS
 from pipeline.reporting.studies import Study, catalogue
 from pipeline.reporting.tables import Column, Table, interval
@@ -101,7 +102,7 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
     seeds = next((group for group in groups if first in group), [first])  # not in a group: the record of a selected run
     highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
     if mean := over_seeds(seeds, metric):
-        of = f"{highest}{min((run.run for run in seeds), key=len)}, {mean}" if highest else str(mean).capitalize()
+        of = f"{highest}{common_name(seeds)}, {mean}" if highest else str(mean).capitalize()
         return f"{mean.score:.1f}", says, f"{of}.{note}"
     bounds = interval(score, 1)
     return f"{score.score:.1f}", says, f"{highest}{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"

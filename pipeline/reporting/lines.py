@@ -122,6 +122,11 @@ def shared(names: Sequence[str]) -> list[str]:
     return [column[0] for column in takewhile(lambda column: len(set(column)) == 1, words)]
 
 
+def common_name(runs: Sequence[Evidence]) -> str:
+    """Return the words that the names of the runs share, or the first name if they share none."""
+    return "-".join(shared([run.run for run in runs])) or runs[0].run
+
+
 def short(names: Sequence[str]) -> list[str]:
     """Return the names without their common first words. A name without other words becomes `base`."""
     start = len(shared(names)) if len(names) > 1 else 0

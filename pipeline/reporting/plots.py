@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.image import imsave
 
 from pipeline.reporting.evidence import Evidence, alike
-from pipeline.reporting.lines import COLOURS, INK, Line, draw, looks, shared, short
+from pipeline.reporting.lines import COLOURS, INK, Line, common_name, draw, looks, short
 from pipeline.reporting.studies import Study, expected_to_fail
 from transformer.layers import sinusoids
 
@@ -126,8 +126,7 @@ def dev_losses(study: Study) -> Figure:
     firsts = [seeds[0] for seeds in groups]
     canvas, plot = axes(height=3.3 + 0.1 * len(groups))
     lines = []
-    words = [shared([run.run for run in seeds]) or [seeds[0].run] for seeds in groups]
-    for seeds, look, name in zip(groups, looks(study, firsts), short(list(map("-".join, words)))):
+    for seeds, look, name in zip(groups, looks(study, firsts), short([common_name(seeds) for seeds in groups])):
         label = f"{name}, {len(seeds)} seeds" if len(seeds) > 1 else name
         lines += [Line(label if run is seeds[-1] else "", *values(run, "dev_loss"), *look) for run in seeds]
     draw(plot, lines)
