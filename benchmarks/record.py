@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -42,9 +43,7 @@ def tables(lines: list[str]) -> list[Table]:
 
 def main(arguments: argparse.Namespace) -> None:
     if arguments.benchmark.endswith(".json"):
-        for name in (arguments.benchmark, *arguments.arguments):
-            take(Path(name))
-        return
+        return take_all(Path(name) for name in (arguments.benchmark, *arguments.arguments))
     if not (path := FOLDER / f"{arguments.benchmark}.py").is_file():
         raise UserError(f"{path}: no such benchmark")
     words, lines = ["-m", f"{PACKAGE}.{arguments.benchmark}", *arguments.arguments], []
@@ -61,6 +60,18 @@ def main(arguments: argparse.Namespace) -> None:
     path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
     hardware_of = f"{here['hardware']}, {here['cores']} cores, {here['instructions']}"
     write_record(path, f"python {shlex.join(words)}", hardware_of, shown, commit(), tables(lines))
+
+
+def take_all(paths: Iterable[Path]) -> None:
+    """Copy files of benchmarks.gpu. Raises UserError with all refusals after the other files have been copied."""
+    refused = []
+    for path in paths:
+        try:
+            take(path)
+        except UserError as error:
+            refused.append(str(error))
+    if refused:
+        raise UserError("; ".join(refused))
 
 
 def take(path: Path) -> None:

@@ -221,6 +221,7 @@ def test_every_key_of_base_must_be_there(params):
         ("hardware.K80", 10**400, "a number is expected"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
         ("corpora.demo.languages", ["en"], "a list"),
+        ("corpora.demo.languages", ["fr", "de"], "[en, de] or [de, en] is expected"),
         ("corpora.demo.languages", ENDLESS, "a list"),
         ("runs.demo-tiny.corpus", ENDLESS, "a name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "letters, digits"),

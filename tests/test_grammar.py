@@ -24,7 +24,7 @@ from pipeline.corpora.demonstration.clauses import (
 )
 from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.events import relative_clause
-from pipeline.corpora.demonstration.grammar import generate
+from pipeline.corpora.demonstration.grammar import generate, make
 from pipeline.corpora.demonstration.inflection import (
     ACCUSATIVE,
     DATIVE,
@@ -508,6 +508,17 @@ def test_more_training_data_leaves_dev_and_test_alone():
 def test_the_same_bytes_for_a_seed():
     text = "".join(f"{name}\t{english}\t{german}\n" for name, english, german in generate(SMALL))
     assert hashlib.sha256(text.encode()).hexdigest() == "dbc76bd37a8c41486bdf9cfc3df9c7dc91642b5de0768a9e9bc76d7de0c01179"
+
+
+def test_the_order_of_the_languages_does_not_change_the_files(tmp_path):
+    for languages in (("en", "de"), ("de", "en")):
+        folder = tmp_path / languages[0]
+        folder.mkdir()
+        assert make(SMALL, languages, folder) == {"test": 50, "dev": 20, "train": 300}
+    pairs = [(english, german) for name, english, german in generate(SMALL) if name == "dev"]
+    for languages in ("en", "de"):
+        read_back = [(tmp_path / languages / f"dev.{language}").read_text().splitlines() for language in ("en", "de")]
+        assert list(zip(*read_back)) == pairs
 
 
 @pytest.mark.parametrize(

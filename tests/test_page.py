@@ -243,11 +243,12 @@ def test_a_wrong_request_is_one_line(server, path, body, status, named):
     assert re.search(named, answer["error"]) and "\n" not in answer["error"] and len(answer["error"]) < 200
 
 
-def test_a_body_that_is_not_declared_as_json_is_415(server):
-    request = urllib.request.Request(f"{server.url}translate", b'{"text": "one"}')  # with the header of a form
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/json", "application/jsonp"])
+def test_a_body_that_is_not_declared_as_json_is_415(server, kind):
+    request = urllib.request.Request(f"{server.url}translate", b'{"text": "one"}', {"Content-Type": kind})
     with pytest.raises(urllib.error.HTTPError) as raised:
         urllib.request.urlopen(request, timeout=60)
-    expected = "the header Content-Type is 'application/x-www-form-urlencoded'; application/json is expected"
+    expected = f"the header Content-Type is '{kind}'; application/json is expected"
     assert (raised.value.code, json.load(raised.value)["error"]) == (415, expected)
 
 

@@ -47,7 +47,7 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path) -> None:
         done = subprocess.run(register, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         assert f"is registered as models:/numbers/{version} in {store}" in done.stdout
 
-    from mlflow import MlflowClient  # takes a second, which `make quick` does not need
+    from mlflow import MlflowClient, pyfunc  # takes a second, which `make quick` does not need
 
     stored = Path(MlflowClient(store).get_model_version_download_uri("numbers", "2").removeprefix("file://"))
     if str(stored).startswith("models:"):
@@ -56,6 +56,8 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path) -> None:
     assert packages == {"mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors", "sacremoses"}
     assert [path.name for path in (stored / "code").iterdir()] == ["transformer"]
     example = json.loads((stored / "serving_input_example.json").read_text())
+    loaded = pyfunc.load_model(str(stored))
+    assert len(loaded.predict(loaded.input_example)) == 1
 
     port = free_port()
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", "models:/numbers/2", "--env-manager", "local"]

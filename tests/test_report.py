@@ -551,6 +551,16 @@ def recorded(params: dict, run: str, folder: Path) -> Path:
     return path
 
 
+def test_a_run_is_not_recorded_before_it_is_built_or_without_its_times(project, tmp_path):
+    params = project("demo")
+    with pytest.raises(UserError, match=r"cannot be recorded without .*training.json.*; build demo-tiny first"):
+        recorded(params, "demo-tiny", tmp_path)
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    (tmp_path / "times/demo-tiny/training.json").unlink()
+    with pytest.raises(UserError, match=r"times/demo-tiny/training.json: .* record demo-tiny on the machine that built it"):
+        recorded(params, "demo-tiny", tmp_path)
+
+
 def test_a_run_that_params_yaml_has_changed_since_its_training_is_not_recorded(project, tmp_path):
     params = project("demo")
     write_scores(params, "demo-tiny", tmp_path / "scores")
@@ -1478,7 +1488,7 @@ def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path
 def test_a_recorded_decoding_names_its_model_and_its_set(params, tmp_path):
     write_decoding(tmp_path / "scores", "beam-1", 30.0, beam=1)
     output = tmp_path / "scores/decodings/beam-1/decoding.json"
-    with pytest.raises(UserError, match="beam-1 cannot be recorded without its timing"):
+    with pytest.raises(UserError, match=r"without .*times/decodings/beam-1.json: .* on the machine that built it"):
         record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times", {})
     write_times(tmp_path / "times/decodings/beam-1.json", output, {"seconds": 2.0})
     content = record.decoding_record("beam-1", tmp_path / "scores", tmp_path / "times", {})

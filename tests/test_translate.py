@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pipeline.commands import translate
 from pipeline.commands.translate import blocks
 from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
+from pipeline.workflow.models import folder_of
 from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from transformer.checkpoint import WEIGHTS
@@ -56,10 +58,28 @@ def refused(result: tuple[int | None, bytes, str], message: str, lines: int) -> 
     assert out == f"{TRANSLATION}\n".encode() * lines
 
 
-def test_a_closed_standard_input_is_named(folder, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", None)  # as Python does where it is closed
-    with pytest.raises(UserError, match="standard input is closed"):
+@pytest.mark.parametrize(("stream", "name"), [("stdin", "input"), ("stdout", "output")])
+def test_a_closed_standard_stream_is_named(folder, monkeypatch, stream, name):
+    monkeypatch.setattr(sys, stream, None)  # as Python does where it is closed
+    with pytest.raises(UserError, match=f"standard {name} is closed"):
         translate.main(translate.parser().parse_args([str(folder)]))
+
+
+@pytest.mark.slow
+def test_a_file_is_translated_if_standard_error_is_closed(folder, tmp_path):
+    (tmp_path / "text").write_text("one\n", encoding="utf-8")
+    line = f"{sys.executable} -m pipeline.commands.translate {folder} < {tmp_path}/text 2>&-"
+    assert subprocess.check_output(["bash", "-c", line], cwd=ROOT).count(b"\n") == 1
+
+
+def test_a_folder_of_other_weights_does_not_hide_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, name)
+    Path("demo-tiny").mkdir()
+    Path("demo-tiny/model.safetensors").touch()  # as in an export for Marian
+    with pytest.raises(UserError, match="models/demo-tiny/average is missing"):
+        folder_of("demo-tiny")
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
@@ -292,6 +312,11 @@ def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translat
     assert row[1] == f"{BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f}"
     assert row[-1].startswith("nrefs:1|bs:1000|seed:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert lines[0].endswith(f"{len(LINES)} pairs") and len([line for line in lines if "|version:" in line]) == 8
+    done = subprocess.run([*command, "--output", str(tmp_path)], check=False, **options)
+    assert done.stderr == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"
+    (tmp_path / "link").symlink_to("kept")
+    subprocess.run([*command, "--output", str(tmp_path / "link")], check=True, **options)
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "kept").stat().st_size
     (tmp_path / "reference").write_text("one\n")
     done = subprocess.run(command, check=False, **options)
     assert done.returncode == 1 and done.stderr.count("\n") == 1

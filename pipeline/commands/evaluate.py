@@ -39,7 +39,9 @@ def table(metrics: Mapping[str, Mapping]) -> list[str]:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    settings = scoring(load())
+    settings, output = scoring(load()), arguments.output and arguments.output.resolve()  # a link stays a link
+    if output and output.exists() and not output.is_file():
+        raise UserError(f"--output: {arguments.output} is not a regular file; the path of a file is expected")
     source, reference = read_aligned(arguments.source, arguments.reference)
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
@@ -49,10 +51,10 @@ def main(arguments: argparse.Namespace) -> None:
             f"{arguments.run}: the model folder has no text.json, so its languages are unknown; run the stage average again"
         )
     lines = translations(translator, source, str(arguments.source))
-    if arguments.output:
-        write_lines(arguments.output, lines)
     scored = scores(lines, reference, translator.text_config.languages[1], settings)
     print(f"{arguments.run} on {arguments.source}: {scored['pairs']:,} pairs", *table(scored["metrics"]), sep="\n")
+    if output:
+        write_lines(output, lines)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ licence of the corpus.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -59,13 +59,20 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
     if not translation.exists():
         missing.append(translation)
     if missing:
-        raise UserError(f"{run} cannot be recorded without {', '.join(map(str, missing))}; build the run first")
+        raise not_built(run, missing, times)
     require_same_run(params, known, scores)
     dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
     counts = differences.recorded(differences.statistics(translation, dev))
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
     head["bpe_dropout"] = known.settings["bpe_dropout"]  # a setting of the corpus
     return {**head, **known.parts, "curve": thinned_curve(known.curve), "statistics": counts}
+
+
+def not_built(name: str, missing: Sequence[Path], times: Path) -> UserError:
+    without = f"{name} cannot be recorded without {', '.join(map(str, missing))}"
+    if all(times in path.parents for path in missing):
+        return UserError(f"{without}: DVC does not hold the times of a stage; record {name} on the machine that built it")
+    return UserError(f"{without}; build {name} first")
 
 
 def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -> None:
@@ -86,11 +93,12 @@ def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -
 def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Facts]) -> dict[str, Any]:
     """The content of results/decodings/NAME.json: the decoding, its model, its set, its scores, its times and its facts."""
     folder = scores / "decodings" / name
-    parts = {part: evidence.read(folder / file) for part, file in decodings.FILES.items()}
-    parts["timing"] = read_times(times / "decodings" / f"{name}.json", folder / decodings.FILES["decoding"])
-    missing = [part for part, value in parts.items() if value is None]
-    if missing:
-        raise UserError(f"{name} cannot be recorded without its {', '.join(missing)}; build the decoding first")
+    files = {part: folder / file for part, file in decodings.FILES.items()}
+    parts = {part: evidence.read(path) for part, path in files.items()}
+    files["timing"] = times / "decodings" / f"{name}.json"
+    parts["timing"] = read_times(files["timing"], files["decoding"])
+    if missing := [files[part] for part, value in parts.items() if value is None]:
+        raise not_built(name, missing, times)
     head = {"name": name, "model": parts["decoding"]["model"], "set": parts["decoding"]["set"]}
     return {**head, **parts, **({"facts": asdict(facts[name])} if name in facts else {})}
 

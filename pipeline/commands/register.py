@@ -41,6 +41,7 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
     """
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     import mlflow
+    import pandas as pd
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, Schema
 
@@ -56,7 +57,7 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
             model_config=settings,
             code_paths=[str(ROOT / "transformer")],
             signature=ModelSignature(inputs=Schema([ColSpec("string", "text")]), outputs=outputs),
-            input_example={"text": [example]},
+            input_example=pd.DataFrame({"text": [example]}),
             pip_requirements=requirements(),
             registered_model_name=name,
             await_registration_for=0,

@@ -162,8 +162,10 @@ def work(translator: Translator, arguments: argparse.Namespace) -> None:
 def main(arguments: argparse.Namespace) -> int | None:
     if arguments.split and (arguments.n_best or arguments.scores or arguments.alignment):
         raise UserError("--split joins translations; it is not possible with --n-best, --scores or --alignment")
-    if sys.stdin is None:  # a service manager can close it
-        raise UserError("standard input is closed; text is expected")
+    if sys.stdin is None or sys.stdout is None:  # a service manager can close them
+        raise UserError(f"standard {'input' if sys.stdin is None else 'output'} is closed; an open one is expected")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     translator = translator_of(arguments.run)
     if translator.text_config is None:
         print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
@@ -144,7 +145,7 @@ async def invalid(request: Request, error: Any) -> Response:
     """The answer to an invalid body. It repeats no part of the body except the beginning of an unknown key."""
     kind = request.headers.get("content-type", "")
     # FastAPI refuses other types. A page of another site cannot send JSON without asking first, which the server refuses.
-    if "json" not in kind:
+    if not re.fullmatch(r"application/(.+\+)?json", kind.partition(";")[0].strip().lower()):
         return refusal(415, f"the header Content-Type is {kind[:80]!r}; application/json is expected")
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types

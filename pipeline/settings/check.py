@@ -129,7 +129,9 @@ def check_corpus(params: Mapping, name: str) -> None:
     exactly(corpus, ["languages", "download", *OF_CORPUS], where)
     for code in languages(params, name):
         require_name(code, f"{where}.languages")
-    read(DownloadConfig, corpus["download"], f"{where}.download")
+    download = read(DownloadConfig, corpus["download"], f"{where}.download")
+    if download.generate and {*corpus["languages"]} != {"en", "de"}:
+        raise UserError(f"{where}.languages: generate makes English and German; [en, de] or [de, en] is expected")
     for key, cls in OF_CORPUS.items():
         section(params, "corpora", name, key, cls)
 

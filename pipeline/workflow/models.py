@@ -8,7 +8,7 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.hardware import device_type
-from transformer.checkpoint import WEIGHTS
+from transformer.checkpoint import SETTINGS, WEIGHTS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.translator import Translator
@@ -17,7 +17,7 @@ NAMED = "a run of params.yaml, or a model folder such as models/RUN/average"
 
 
 def is_folder(name: str) -> bool:
-    return (Path(name) / WEIGHTS).is_file()
+    return all((Path(name) / file).is_file() for file in (WEIGHTS, SETTINGS))  # an export for Marian has no SETTINGS
 
 
 def folder_of(name: str) -> Path:

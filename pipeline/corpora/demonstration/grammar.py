@@ -13,7 +13,6 @@ from typing import IO
 from pipeline.corpora.demonstration.dice import Dice
 from pipeline.corpora.demonstration.sentences import sentence
 from pipeline.settings.download import GeneratorConfig
-from transformer.config.reading import UserError
 
 WORDS = range(4, 29)  # the length of a sentence in words, in both languages
 
@@ -36,16 +35,15 @@ def generate(config: GeneratorConfig) -> Iterator[tuple[str, str, str]]:
 
 def make(config: GeneratorConfig, languages: tuple[str, str], folder: Path) -> dict[str, int]:
     """Write the corpus to files, one per set and language. Returns the number of pairs in each set."""
-    if languages != ("en", "de"):
-        raise UserError(f"generate makes English and German; languages is {list(languages)}, but [en, de] is expected")
     pairs: dict[str, int] = {}
     with ExitStack() as stack:
         files: dict[str, list[IO[str]]] = {}
-        for name, *sides in generate(config):
+        for name, english, german in generate(config):
             if name not in files:
                 paths = [folder / f"{name}.{language}" for language in languages]
                 files[name] = [stack.enter_context(open(p, "w", encoding="utf-8", newline="\n")) for p in paths]
-            for file, side in zip(files[name], sides, strict=True):
-                file.write(side + "\n")
+            sides = {"en": english, "de": german}
+            for file, language in zip(files[name], languages):
+                file.write(sides[language] + "\n")
             pairs[name] = pairs.get(name, 0) + 1
     return pairs
