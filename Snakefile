@@ -1,9 +1,9 @@
 """Snakemake schedules the stages of dvc.yaml. DVC decides which stages are stale, runs them and caches their outputs.
 
 Each rule runs one stage. Its only output is a stamp file, so Snakemake never deletes or touches data files, nor compares
-their times. When a workflow starts, this file removes the stamps of the stages that DVC finds stale and gives all other
-stamps the same old time. Snakemake therefore notices every change that DVC notices: by another tool, a pull, a checkout or
-an edit. Targets are names of stages: `snakemake --cores all train@demo-tiny`.
+their times. When a workflow starts, this file removes the stamps of the stages that DVC finds stale and of those after
+them, and gives all other stamps the same old time. Snakemake therefore notices every change that DVC notices: by another
+tool, a pull, a checkout or an edit. Targets are names of stages: `snakemake --cores all train@demo-tiny`.
 """
 
 import fcntl
@@ -22,6 +22,7 @@ from pipeline.workflow.screen import LOGS, take_over
 if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
     take_over(logger, lambda: show_results())  # before the imports below, which take a second
 
+import networkx
 from dvc.dependency import param
 from snakemake.scheduling.job_scheduler import JobScheduler
 
@@ -53,14 +54,20 @@ def only_one():
     return file
 
 
-def set_stamps(stages, stale):
-    """Remove the stamps of the stale stages. Give the stamps of all other stages the time OLD."""
-    for stage in stages:
-        if stage in stale:
-            (STAMPS / stage).unlink(missing_ok=True)
+def set_stamps(graph, stale):
+    """Remove the stamps of the stale stages and of all stages that depend on them. Give all others the time OLD.
+
+    With the stamp of a target present, Snakemake would not notice that a stamp before it is missing.
+    """
+    changed = [stage for stage in graph if stage.addressing in stale]
+    removed = {after for stage in changed for after in (stage, *networkx.ancestors(graph, stage))}
+    for stage in graph:
+        path = STAMPS / stage.addressing
+        if stage in removed:
+            path.unlink(missing_ok=True)
         else:
-            (STAMPS / stage).touch()
-            os.utime(STAMPS / stage, (OLD, OLD))
+            path.touch()
+            os.utime(path, (OLD, OLD))
 
 
 handled_in_a_thread(JobScheduler)
@@ -80,7 +87,7 @@ try:
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
             stale = repo.status()
-            set_stamps({stage.addressing for stage in graph}, stale)
+            set_stamps(graph, stale)
             long_trainings = costly(graph, stale)
     hardware = machine(params)
 except (UserError, OSError) as error:

@@ -233,6 +233,22 @@ def test_an_edit_then_dvc_leaves_snakemake_nothing_and_an_earlier_commit_comes_b
     assert project.stale() == set()
 
 
+def test_a_named_target_is_stale_if_a_stage_before_it_is(project):
+    project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
+    assert project.planned("score@demo-tiny") == ["decode@demo-tiny", "score@demo-tiny"]
+    assert project.planned("report") == ["decode@demo-tiny", "report", "score@demo-tiny"]
+    assert project.planned("train@demo-tiny") == []
+
+
+def test_a_stale_run_is_not_recorded(project):
+    project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
+    printed = project.run("python", "-m", "pipeline.commands.record", "demo-tiny", status=1)
+    assert "record: demo-tiny cannot be recorded: decode@demo-tiny is stale: " in printed
+    assert not (project.root / "results/demo-tiny.json").exists()
+    printed = project.run("python", "-m", "pipeline.commands.compare", "demo-tiny", "dvc.yaml", status=1)
+    assert "compare: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
+
+
 def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project):
     project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
     assert project.planned() == ["decode@demo-tiny", "report", "score@demo-tiny"]

@@ -13,9 +13,11 @@ scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes
 """
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.of_sets import aligned
@@ -83,6 +85,9 @@ def main(arguments: argparse.Namespace) -> None:
     name, settings = common_set(params, systems), scoring(params)
     if not settings.bootstrap:
         raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
+    for system in systems:
+        if not Path(system).is_file() and (stale := not_done(system)):
+            print(f"compare: {stale[0]}; its last translations are compared", file=sys.stderr)
     for path in (Path("data/sets") / name, *(translation(params, system) for system in systems)):
         if not path.exists():
             raise UserError(f"{path} is missing; `make reproduce` writes it")

@@ -13,6 +13,7 @@ README.md is the model card: data and licence, settings, scores with signatures,
 import argparse
 import importlib.util
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,11 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from pipeline.commands.status import State, not_done
 from pipeline.reporting.model_card import card
+from pipeline.settings.params import PARAMS, load
 from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, folder_of
+from pipeline.workflow.models import NAMED, folder_of, label_of
 from transformer.checkpoint import load_model
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -204,15 +207,25 @@ def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
 FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2}
 
 
+def stale_stages(folder: Path) -> list[State]:
+    """Return the stages that are not up to date of the run of params.yaml whose model is in `folder`."""
+    run = label_of(str(folder))
+    here = PARAMS.exists() and folder.resolve() == Path("models", run, "average").resolve()
+    return not_done(run) if here and run in load()["runs"] else []
+
+
 def main(arguments: argparse.Namespace) -> None:
     source = folder_of(arguments.run)
     model, description = load_model(source / "model.safetensors", torch.device("cpu"))
     require_exportable(model.config, source)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
+    if stale := stale_stages(source):
+        print(f"export: {stale[0]}, so the model card has no scores", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / "vocabulary.model", folder)
-        (folder / "README.md").write_text(card(source, description, arguments.format), encoding="utf-8")
+        text = card(source, description, arguments.format, bool(stale))
+        (folder / "README.md").write_text(text, encoding="utf-8")
     print(f"{source} exported as {arguments.format} to {arguments.out}")
 
 

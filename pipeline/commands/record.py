@@ -2,7 +2,8 @@
 
     python -m pipeline.commands.record NAME   (make record RUN=...)
 
-Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist.
+Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist,
+and the stages of the entry must be up to date.
 Writes their contents to results/RUN.json or, below results/, to decodings/NAME.json, values/NAME.json or
 searches/NAME.json. The loss curves of a run are written with fewer points. For a decoding, the file also holds facts such
 as its length ratio and p-value, which are computed from the evaluation sets. For a run, it also holds the BLEU statistics
@@ -16,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import decoder_facts, decodings, differences, evidence
 from pipeline.reporting.decoder_facts import Facts
@@ -117,6 +119,8 @@ def main(arguments: argparse.Namespace) -> None:
     blocks = ("runs", "decodings", *COPIED)
     valid = [each for block in blocks for each in params[block]]
     require_named(name, valid, "a run, a decoding, a value or a search of params.yaml")
+    if stale := not_done(name):  # its scores may be those of an earlier training or of other settings
+        raise UserError(f"{name} cannot be recorded: {stale[0]}; `snakemake --cores all` brings it up to date")
     if name in params["decodings"]:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)

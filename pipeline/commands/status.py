@@ -36,6 +36,9 @@ class State:
     kind: str
     why: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.stage} is {self.kind}{': ' if self.kind == 'stale' else ' '}{self.why}".rstrip()
+
 
 def states() -> list[State]:
     """Return the states of all stages, in the order in which they run. Raises UserError if DVC cannot read the project.
@@ -60,6 +63,11 @@ def states() -> list[State]:
             before = [found[other.name] for other in graph.successors(one)]
             found[one.name] = state_of(one, before, written)
     return list(found.values())
+
+
+def not_done(name: str) -> list[State]:
+    """Return the states of the stages of a run, a decoding or another entry of params.yaml that are not up to date."""
+    return [state for state in states() if state.stage.partition("@")[2] == name and state.kind != "done"]
 
 
 def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str, int]) -> State:

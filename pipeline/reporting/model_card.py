@@ -1,8 +1,8 @@
 """The model card of an exported model: its data, its settings, its scores and how to use it.
 
 The scores of a model folder models/RUN/average are in the score files of the run or in its record in results/. They are
-shown only if the averaged steps and the settings of the model are equal. Training settings and data are not compared,
-because the weights do not name them.
+shown only if the averaged steps and the settings of the model are equal, and if the stages of a run of params.yaml are up
+to date. Training settings and data are not compared, because the weights do not name them.
 """
 
 import json
@@ -79,9 +79,12 @@ def data_of(corpus: str) -> tuple[str, str | None]:
     return MULTI30K if corpus.startswith("multi30k") else (f"the corpus `{corpus}`", None)
 
 
-def card(folder: Path, description: Mapping[str, Any], kind: str) -> str:
-    """Return the card of the model in `folder` as Markdown. `kind` is the format of the exported model."""
-    known = known_of(folder, description)
+def card(folder: Path, description: Mapping[str, Any], kind: str, stale: bool = False) -> str:
+    """Return the card of the model in `folder` as Markdown. `kind` is the format of the exported model.
+
+    If the run of the model is `stale`, its score files may be those of other weights, and the card has no scores.
+    """
+    known = None if stale else known_of(folder, description)
     path = folder / TEXT
     text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None
     parts = [head(text, known), use(kind, text), data(known), settings(folder, known, description), scores(known)]
