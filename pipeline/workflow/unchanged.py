@@ -1,0 +1,57 @@
+"""Stops a stage whose settings in params.yaml changed while it ran.
+
+DVC hashes the settings of a stage when it ends, so it would record changed ones for outputs of the old ones. The stages
+that can take long use this. A training and a search have checks of their own, which keep their work.
+"""
+
+import functools
+import os
+import re
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline.settings.params import load
+from pipeline.settings.score_files import within
+from transformer.config.reading import UserError
+
+STAGES = Path("dvc.yaml")
+
+
+def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that dvc.yaml lists for a stage such as `decode@demo-tiny`, by their paths in params.yaml.
+
+    A setting that does not exist, such as that of a run that was removed, is None.
+    """
+    kind, _, key = stage.partition("@")
+    definition = YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"][kind]
+    block = params[definition["foreach"].strip("${}")] if key else {}
+    known = {"key": key, "item": within(block, key) if isinstance(block, Mapping) else key}
+    paths = [
+        re.sub(r"\$\{([\w.]+)\}", lambda found: str(within(known, *found[1].split("."))), path)
+        for path in definition.get("do", definition).get("params", [])
+    ]
+    return {path: within(params, *path.split(".")) for path in paths}
+
+
+def unchanged(main: Callable[[Namespace], int | None]) -> Callable[[Namespace], int | None]:
+    """Return `main` with a check at its end. It raises UserError if DVC runs the stage and its settings have changed."""
+
+    @functools.wraps(main)
+    def checked(arguments: Namespace) -> int | None:
+        stage = os.environ.get("DVC_STAGE")
+        if not stage:
+            return main(arguments)
+        before, status = settings_of(stage, load()), main(arguments)
+        now = settings_of(stage, load())
+        if changed := [path for path in before if now.get(path) != before[path]]:
+            raise UserError(
+                f"params.yaml: {', '.join(changed)} changed while {stage} ran; its outputs are not recorded, and the same "
+                "command runs it again"
+            )
+        return status
+
+    return checked
