@@ -309,14 +309,14 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
     [
         ("save_every_minutes: 10 ", "save_every_minutes: 5 ", set()),
         ("    nfc: true ", "    nfc: false ", {"normalise"}),
-        ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise"}),
+        ("    character_coverage: 0.9999", "    character_coverage: 0.9998", {"learn_bpe", "binarise", "report"}),
         ("    norm: post ", "    norm: pre ", {"train"}),
         ("    log_every: 100", "    log_every: 50", {"train"}),
         ("averaging:\n    checkpoints: 5 ", "averaging:\n    checkpoints: 4 ", {"average"}),
         ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score", "report"}),
         ("  P100: 9.5", "  P100: 9.6", {"report"}),
         ("  kernel: 3 ", "  kernel: 5 ", {"layer_costs"}),
-        ("generate: {seed: 1,", "generate: {seed: 2,", {"download"}),
+        ("generate: {seed: 1,", "generate: {seed: 2,", {"download", "report"}),
         ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "report"}),
         # settings that the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),
@@ -325,7 +325,7 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         (
             "\ncorpora:\n",
             "\ncorpora:\n  new: {languages: [a, b], download: {}, normalise: {}, vocabulary: {}}\n",
-            set(),
+            {"report"},
         ),
     ],
 )
