@@ -21,7 +21,7 @@ from pipeline.workflow import stage
 from pipeline.workflow.models import folder_of
 from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
-from transformer.checkpoint import WEIGHTS
+from transformer.checkpoint import SETTINGS, WEIGHTS
 from transformer.config.reading import UserError
 
 COMMAND = [sys.executable, "-m", "pipeline.commands.translate"]
@@ -155,7 +155,8 @@ def test_a_model_that_is_not_there(shell, tmp_path, monkeypatch):
     refused(shell(b"", model="none"), "'none' is not a run of params.yaml (demo-tiny) and not a model folder", 0)
     refused(shell(b"", model="demo-tiny"), "demo-tiny has no model yet; `make reproduce` trains it", 0)
     (Path("models/none/average") / WEIGHTS).parent.mkdir(parents=True)
-    (Path("models/none/average") / WEIGHTS).touch()
+    for name in (WEIGHTS, SETTINGS):
+        (Path("models/none/average") / name).touch()
     refused(shell(b"", model="none"), "and not a model folder; its model is models/none/average", 0)
 
 

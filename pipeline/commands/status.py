@@ -66,7 +66,12 @@ def states() -> list[State]:
 
 
 def not_done(name: str) -> list[State]:
-    """Return the states of the stages of a run, a decoding or another entry of params.yaml that are not up to date."""
+    """Return the states of the stages of a run, a decoding or another entry of params.yaml that are not up to date.
+
+    Without a project of DVC, there are none.
+    """
+    if not Path(".dvc").exists():
+        return []
     return [state for state in states() if state.stage.partition("@")[2] == name and state.kind != "done"]
 
 
