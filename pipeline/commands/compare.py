@@ -85,9 +85,8 @@ def main(arguments: argparse.Namespace) -> None:
     name, settings = common_set(params, systems), scoring(params)
     if not settings.bootstrap:
         raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
-    for system in systems:
-        if not Path(system).is_file() and (stale := not_done(system)):
-            print(f"compare: {stale[0]}; its last translations are compared", file=sys.stderr)
+    for stale in not_done(*(system for system in systems if not Path(system).is_file())).values():
+        print(f"compare: {stale}; its last translations are compared", file=sys.stderr)
     for path in (Path("data/sets") / name, *(translation(params, system) for system in systems)):
         if not path.exists():
             raise UserError(f"{path} is missing; `make reproduce` writes it")

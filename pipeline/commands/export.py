@@ -207,11 +207,11 @@ def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
 FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2}
 
 
-def stale_stages(folder: Path) -> list[State]:
-    """Return the stages that are not up to date of the run of params.yaml whose model is in `folder`."""
+def stale_stage(folder: Path) -> State | None:
+    """Return the first stage that is not up to date of the run of params.yaml whose model is in `folder`, or None."""
     run = label_of(str(folder))
     here = PARAMS.exists() and folder.resolve() == Path("models", run, "average").resolve()
-    return not_done(run) if here and run in load()["runs"] else []
+    return not_done(run).get(run) if here and run in load()["runs"] else None
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -220,8 +220,8 @@ def main(arguments: argparse.Namespace) -> None:
     require_exportable(model.config, source)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
-    if stale := stale_stages(source):
-        print(f"export: {stale[0]}, so the model card has no scores", file=sys.stderr)
+    if stale := stale_stage(source):
+        print(f"export: {stale}, so the model card has no scores", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / "vocabulary.model", folder)
         text = card(source, description, arguments.format, bool(stale))

@@ -119,8 +119,8 @@ def main(arguments: argparse.Namespace) -> None:
     blocks = ("runs", "decodings", *COPIED)
     valid = [each for block in blocks for each in params[block]]
     require_named(name, valid, "a run, a decoding, a value or a search of params.yaml")
-    if stale := not_done(name):  # its scores may be those of an earlier training or of other settings
-        raise UserError(f"{name} cannot be recorded: {stale[0]}; `snakemake --cores all` brings it up to date")
+    if stale := not_done(name).get(name):  # its scores may be those of an earlier training or of other settings
+        raise UserError(f"{name} cannot be recorded: {stale}; `snakemake --cores all` brings it up to date")
     if name in params["decodings"]:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)

@@ -65,14 +65,17 @@ def states() -> list[State]:
     return list(found.values())
 
 
-def not_done(name: str) -> list[State]:
-    """Return the states of the stages of a run, a decoding or another entry of params.yaml that are not up to date.
+def not_done(*names: str) -> dict[str, State]:
+    """Return the first stage that is not up to date of each run, decoding or other entry of params.yaml, by its name.
 
-    Without a project of DVC, there are none.
+    An entry whose stages are all up to date is left out. Without a project of DVC, there are no stages.
     """
-    if not Path(".dvc").exists():
-        return []
-    return [state for state in states() if state.stage.partition("@")[2] == name and state.kind != "done"]
+    found: dict[str, State] = {}
+    for state in states() if Path(".dvc").exists() else []:
+        name = state.stage.partition("@")[2]
+        if name in names and state.kind != "done":
+            found.setdefault(name, state)
+    return found
 
 
 def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str, int]) -> State:

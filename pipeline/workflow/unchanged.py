@@ -9,16 +9,14 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
+from pipeline.workflow.devices import STAGES
 from transformer.config.reading import UserError
-
-STAGES = Path("dvc.yaml")
 
 
 def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
