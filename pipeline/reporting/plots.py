@@ -120,7 +120,7 @@ def loss(run: Evidence) -> Figure:
 
 
 def dev_losses(study: Study) -> Figure:
-    """The dev losses of a study's runs. Runs that differ only in the seed share a label and a look (see `looks`)."""
+    """The dev losses of a study's runs. Runs of `alike` share a label and a look (see `looks`)."""
     runs = [run for run in study.runs if run.curve]
     groups = alike(runs)
     firsts = [seeds[0] for seeds in groups]

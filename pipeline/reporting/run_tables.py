@@ -160,7 +160,7 @@ def study_notes(study: Study) -> list[str]:
 
 
 def seeds(runs: Iterable[Evidence]) -> Table | None:
-    """Return a table of means over runs that differ only in the seed, or None if there are no such runs."""
+    """Return a table of means over runs of `alike`, or None if there are no such runs."""
     names = [name for name in MEASURES if name != "chrf"]
     rows = []
     for same in alike(run for run in runs if run.scores):
@@ -170,7 +170,7 @@ def seeds(runs: Iterable[Evidence]) -> Table | None:
             rows.append([same[0].corpus, same[0].model, ", ".join(run.name for run in same), len(same), *means])
     columns = [Column("corpus"), Column("model"), Column("runs"), Column("seeds", "count")]
     columns += [Column(MEASURES[name], "number") for name in names]
-    note = "Means of BLEU on the test set over runs that differ only in the seed."
+    note = "Means of BLEU on the test set over runs that differ only in the seed, or in the seed and the precision."
     return Table("seeds", "Means over seeds", columns, rows, [note]) if rows else None
 
 
