@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
-from pipeline.commands import study
+from pipeline.commands import plan, study
 from pipeline.commands.compare import common_set
 from pipeline.corpora.demonstration.grammar import generate
 from pipeline.corpora.fetching import Fetcher
@@ -219,6 +219,18 @@ def test_a_study_selects_its_back_translations_and_another_study_removes_them(pa
     assert after["back_translations"] == params["studies"]["multi30k-back-translation"]["back_translations"]
     assert after["corpora_in_use"] == ["multi30k-half", "multi30k-half-reverse", "multi30k"]
     assert study.select(chosen, "demo") == text
+
+
+def test_a_plan_has_a_reverse_score_if_a_run_behind_a_decoding_changes(params):
+    before = with_runs(params, entry(), {"plain": {}})
+    assert plan.same_stage("reverse_score@own", before, copy.deepcopy(before))
+    for run in ("forward", "reverse"):
+        now = copy.deepcopy(before)
+        now["runs"][run]["seed"] = 2
+        assert not plan.same_stage("reverse_score@own", before, now)
+    now = copy.deepcopy(before)
+    now["decodings"] |= {"more": now["decodings"]["plain"]}
+    assert not plan.same_stage("reverse_score@own", before, now)
 
 
 def test_the_study_of_multi30k_divides_its_pairs(params):

@@ -516,10 +516,17 @@ def test_every_study_can_be_selected(text):
             "    other: {corpus: demo, model: tiny}\n"
         ),
         "runs:\n\n  demo-tiny: {corpus: demo,\n    model: tiny}\n",
+        "runs: {\n  demo-tiny: {corpus: demo, model: tiny}\n}\n",
     ],
 )
 @pytest.mark.parametrize(
-    "corpora", ["corpora_in_use: [demo]\n", "corpora_in_use:\n  - demo\n", "corpora_in_use:\n- demo\n"]
+    "corpora",
+    [
+        "corpora_in_use: [demo]\n",
+        "corpora_in_use:\n  - demo\n",
+        "corpora_in_use:\n- demo\n",
+        "corpora_in_use: [\n  demo\n]\n",
+    ],
 )
 def test_blocks_written_otherwise_are_found(text, runs, corpora):
     plain = "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n"

@@ -15,6 +15,7 @@ from dvc.repo import Repo
 from tests import pages
 from tests.imports import ROOT, STAGES, closure, imports, with_code
 from tests.stubs import StubProject
+from transformer.files import write_json
 
 # The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
 LAYERS = [
@@ -247,6 +248,14 @@ def test_a_stale_run_is_not_recorded(project):
     assert not (project.root / "results/demo-tiny.json").exists()
     printed = project.run("python", "-m", "pipeline.commands.compare", "demo-tiny", "dvc.yaml", status=1)
     assert "compare: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
+
+
+def test_the_result_of_a_stale_search_is_printed_with_a_note(project):
+    line = "{trial: {corpus: demo, model: tiny, trials: 1, steps: 2, metric: dev_loss, space: {dropout: [0.0, 0.1]}}}"
+    project.edit("params.yaml", "\nsearches: {}", f"\nsearches: {line}")
+    write_json(project.root / "scores/searches/trial.json", {"best": {"run": {"corpus": "demo", "model": "tiny"}}})
+    printed = project.run("python", "-m", "pipeline.commands.best", "trial")
+    assert "best: search@trial is stale: never run; scores/searches/trial.json may be of other settings" in printed
 
 
 def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project):

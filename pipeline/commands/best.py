@@ -8,9 +8,11 @@ Reads scores/searches/NAME.json or, without it, the record results/searches/NAME
 
 import argparse
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
+from pipeline.commands.status import not_done
 from pipeline.commands.study import BLOCK, with_blocks
 from pipeline.settings import params
 from pipeline.settings.check import check
@@ -55,6 +57,9 @@ def with_run(text: str, name: str, run: dict[str, Any]) -> str:
 
 def main(arguments: argparse.Namespace) -> None:
     run, added = best_run(arguments.name), f"{arguments.name}-best"
+    made_here = FOLDERS[0] / f"{arguments.name}.json"
+    for stale in not_done(arguments.name).values() if made_here.is_file() else []:
+        print(f"best: {stale}; {made_here} may be of other settings", file=sys.stderr)
     print(line(added, run))
     if arguments.select:
         path = params.PARAMS

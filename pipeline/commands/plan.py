@@ -226,7 +226,10 @@ def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
     if kind in DATA or kind == "layer_costs":
         return True
     whole = {"report": STUDY, "reverse_score": ["decodings"]}.get(kind, [])  # blocks that the stage reads as a whole
-    return all(before[block] == now[block] for block in whole) and definition(before, key) == definition(now, key)
+    names = [key, *now["decodings"]] if kind == "reverse_score" else [key]
+    return all(before[block] == now[block] for block in whole) and all(
+        definition(before, name) == definition(now, name) for name in names
+    )
 
 
 def definition(params: Mapping[str, Any], name: str) -> dict[tuple[str, str], Any]:

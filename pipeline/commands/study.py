@@ -21,9 +21,9 @@ from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
-# A block is the line of its key and the indented lines or list items that follow. Blank lines and comments between
-# these lines are part of the block; those after its last line are not.
-BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- )[^\s#][^\n]*(?:\n|\Z))*"
+# A block is the line of its key and the indented lines, list items or closing brackets that follow. Blank lines and
+# comments between these lines are part of the block; those after its last line are not.
+BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- |(?=[\]}}]))[^\s#][^\n]*(?:\n|\Z))*"
 
 
 def select(text: str, name: str, studies: Path = STUDIES) -> str:
