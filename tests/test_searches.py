@@ -623,3 +623,45 @@ def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(tmp_path, mo
         mirror_search(opened, tmp_path / "live.json", set(), False)  # the search begins again, with other code
     first = client.get_run(runs["small: trial 0"].info.run_id)
     assert first.data.tags["state"] == "complete", "a trial of the earlier search is left as it is"
+
+
+@pytest.mark.slow
+def test_a_search_with_other_settings_of_its_model_is_another_run_of_mlflow(tmp_path, monkeypatch):
+    from mlflow import MlflowClient
+
+    from pipeline.tracking import store
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    failed = {"state": "pruned", "why": "the loss is no longer a number at step 5", "value": None, "dev_losses": []}
+    write_result(tmp_path / "one")
+    write_result(tmp_path / "other", trials=[{**trial, **failed} for trial in result()["trials"]], best=None)
+    with store.opened() as opened:
+        for place in ("one", "other"):
+            mirror_search(opened, tmp_path / place / "small.json", set(), True, place)
+        mirror_search(opened, tmp_path / "other/small.json", set(), True)  # as `pipeline.commands.track` does
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (experiment,) = [one for one in client.search_experiments() if one.name != "Default"]
+    runs = client.search_runs([experiment.experiment_id])
+    of_place = {run.data.tags["place"]: run.info.run_id for run in runs if "place" in run.data.tags}
+    for place, states in (("one", ["complete", "complete", "pruned", "complete"]), ("other", ["pruned"] * 4)):
+        trials = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == of_place[place]]
+        assert [run.data.tags["state"] for run in sorted(trials, key=lambda run: run.info.run_name)] == states
+    assert len(runs) == 10
+
+
+@pytest.mark.slow
+def test_a_search_with_more_trials_runs_again_in_mlflow(tmp_path, monkeypatch):
+    from mlflow import MlflowClient
+
+    from pipeline.tracking import store
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    write_result(tmp_path / "done")
+    write_result(tmp_path / "more", search={**SEARCH, "trials": 6})
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    for folder, last, status in (("done", True, "FINISHED"), ("more", False, "RUNNING"), ("more", True, "KILLED")):
+        with store.opened() as opened:
+            mirror_search(opened, tmp_path / folder / "small.json", set(), last, "place")
+        (experiment,) = [one for one in client.search_experiments() if one.name != "Default"]
+        (parent,) = client.search_runs([experiment.experiment_id], "tags.place = 'place'")
+        assert parent.info.status == status

@@ -18,7 +18,7 @@ from pipeline.tracking import follower, store
 from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, read_curve
 from pipeline.workflow.times import write_times
 
-SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0}}
+SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
 DESCRIPTION = {"model": "tiny", "settings": SETTINGS, "data_sum": "0a1b"}
 PARAMS = """
 runs:
@@ -196,6 +196,15 @@ def test_a_changed_score_becomes_the_latest(project: Path) -> None:
     client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
     (decoding,) = client.search_runs(["1"], "params.`decoding.beam` = '4'")
     assert decoding.data.metrics["score/test.average.bleu-13a"] == 60.5
+
+
+@pytest.mark.parametrize(("losses", "status"), [((3.0, 2.0, 2.0, 2.5), "FINISHED"), ((3.0, 2.5, 2.5, 2.0), "KILLED")])
+def test_a_training_that_patience_ended_is_finished(project: Path, losses: tuple, status: str) -> None:
+    write_log(project / "training.jsonl", [{"step": 5 * n, "dev_loss": loss} for n, loss in enumerate(losses, 1)])
+    patient = {**SETTINGS, "training": {**SETTINGS["training"], "patience": 2}}
+    with store.opened() as opened:
+        mirror_live(opened, "tiny", {**DESCRIPTION, "settings": patient}, project / "training.jsonl", True)
+    assert content()[0]["status"] == status
 
 
 def test_a_resumed_training_continues_its_run_without_repeated_points(project: Path) -> None:

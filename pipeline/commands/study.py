@@ -16,8 +16,9 @@ from ruamel.yaml import YAML
 
 from pipeline.settings import params
 from pipeline.settings.check import check
-from pipeline.settings.studies import STUDIES, STUDY, study, with_studies
+from pipeline.settings.studies import STUDIES, study, with_studies
 from pipeline.workflow import stage
+from pipeline.workflow.text import in_columns
 from transformer.config.reading import UserError
 from transformer.files import atomic
 
@@ -55,13 +56,13 @@ def block(key: str, value: Mapping | list) -> str:
 
 
 def listing(settings: Mapping) -> str:
-    """Return the studies with their blocks. The selected study is marked."""
-    shown = []
-    for name in settings["studies"]:
+    """Return a line for each study: its name, the number of its runs and its description. The selected study is marked."""
+    rows = [["study", "runs", "", ""]]
+    for name, entries in settings["studies"].items():
         chosen = study(settings, name)
-        mark = "# selected\n" if all(settings.get(key) == value for key, value in chosen.items()) else ""
-        shown.append(mark + block(name, {key: dict(chosen[key]) for key in STUDY if chosen[key]}))
-    return "\n".join(shown).rstrip("\n")
+        mark = "selected" if all(settings.get(key) == value for key, value in chosen.items()) else ""
+        rows.append([name, str(len(chosen["runs"])), mark, entries.get("desc", "")])
+    return "\n".join([*in_columns(rows), f"{STUDIES} has the runs and the other entries of each study."])
 
 
 def main(arguments: argparse.Namespace) -> None:

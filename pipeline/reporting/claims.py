@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.reporting.deltas import FAILED, Comparison, differing, note
+from pipeline.reporting.deltas import FAILED, Comparison, Own, differing, note
 from pipeline.reporting.evidence import Mean, Score
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
@@ -66,6 +66,16 @@ CLAIMS = (
 
 
 OF_TRAINING = ("schedule", "attention")  # the claims about these settings are about whether a training succeeds
+HOLDS, EQUAL, THE_TRAINING_FAILED = "holds", "no difference found", "the training failed"  # some of the results
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a run of ours found about a claim. `result` is None if the difference in BLEU has no interval."""
+
+    claim: Claim
+    own: Own
+    result: str | None
 
 
 def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
@@ -76,26 +86,35 @@ def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
     return about[0] if about else None
 
 
-def table(compared: Comparison) -> Table | None:
-    """Return a table with one line for each run of the compared study that tests a claim. Return None if no run does."""
-    if compared.study is None:
-        return None
-    columns = [Column("claim"), Column("difference, BLEU", "score"), Column("found"), Column("our change")]
-    columns += [Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
-    rows, others = [], ""
+def findings(compared: Comparison) -> list[Finding]:
+    """Return one finding for each run of the compared study that tests a claim."""
+    found = []
     for own in compared.ours:
         new, old = stated(own.run), stated(own.base)
         claim = claim_about(new, old)
         predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
         if claim and predicted is not None:
             failed = own.failed and claim.setting not in OF_TRAINING
-            result = "the training failed" if failed else verdict(predicted, own.bleu, compared.seeds)
-            rows.append([claim.text, own.bleu, result, own.change, own.perplexity, claim.source, own.run.name])
-            if own.base not in compared.study.bases:
-                others += f" {own.run.name} is compared with {own.base.name}."
+            result = THE_TRAINING_FAILED if failed else verdict(predicted, own.bleu, compared.seeds)
+            found.append(Finding(claim, own, result))
+    return found
+
+
+def table(compared: Comparison) -> Table | None:
+    """Return a table with one line for each finding. Return None if there is none."""
+    if compared.study is None:
+        return None
+    columns = [Column("claim"), Column("difference, BLEU", "score"), Column("found"), Column("our change")]
+    columns += [Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
+    rows, others = [], ""
+    for found in findings(compared):
+        claim, own = found.claim, found.own
+        rows.append([claim.text, own.bleu, found.result, own.change, own.perplexity, claim.source, own.run.name])
+        if own.base not in compared.study.bases:
+            others += f" {own.run.name} is compared with {own.base.name}."
     says = (
-        "A claim is decided if the interval does not contain 0 and the difference is larger than the spread of the base, "
-        "the largest distance of one of its seeds from their mean. "
+        "The spread of the base is the largest distance of one of its seeds from their mean. A claim is decided if the "
+        "interval does not contain 0 and the difference is larger than this spread. "
         f"A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
         "setting. The claims on the schedule and on scaling are about whether a training succeeds, so a failed training "
         "decides them."
@@ -111,7 +130,7 @@ def verdict(predicted: int, difference: Score, seeds: Mean | None) -> str | None
     spread = max(seeds.high - seeds.score, seeds.score - seeds.low) if seeds else 0.0
     differs = not difference.low <= 0 <= difference.high and abs(difference.score) > spread
     if not predicted:
-        return "differs" if differs else "no difference found"
+        return "differs" if differs else EQUAL
     if not differs:
         return "not decided"
-    return "holds" if difference.score * predicted > 0 else "contradicted"
+    return HOLDS if difference.score * predicted > 0 else "contradicted"

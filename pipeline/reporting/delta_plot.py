@@ -116,5 +116,6 @@ def legend(compared: Comparison, name: str) -> str:
         band = f"The band is the range of the base's {compared.seeds.seeds} seeds."
     scale = "" if on(compared.study.corpus, EN_DE) else "The paper's axis and ours have different scales and a common zero."
     ours = f"Blue: {compared.study.name}, on {compared.study.corpus}; {compared.sample()}."
-    said = "Last checkpoints on the dev sets. Grey: the paper, on WMT14.", ours, lines, band, scale, compared.study.caveat()
+    caveat = compared.study.caveat() if name == "perplexity" else ""
+    said = "Last checkpoints on the dev sets. Grey: the paper, on WMT14.", ours, lines, band, scale, caveat
     return " ".join(filter(None, said))

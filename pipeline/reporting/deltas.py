@@ -77,17 +77,6 @@ class Comparison:
     def has_intervals(self) -> bool:
         return any(own.bleu.low is not None for own in self.ours)
 
-    @property
-    def agreeing(self) -> tuple[int, int]:
-        """The number of our changes that move BLEU in the paper's direction, and the number of changes compared.
-
-        Changes that leave the paper's BLEU as it is are not compared, because they have no direction. Neither are our
-        failed trainings, which say nothing about their setting.
-        """
-        pairs = [(delta, own) for delta in self.deltas for own in delta.ours if delta.bleu and not own.failed]
-        signs = [delta.bleu * own.bleu.score > 0 for delta, own in pairs]
-        return sum(signs), len(signs)
-
     def sample(self) -> str:
         """Return a text that names the number of seeds and the base."""
         base = self.seeds or (self.study and self.study.base.name)

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeline.reporting import claims
 from pipeline.reporting.deltas import Comparison
-from pipeline.reporting.evidence import Evidence, alike, over_seeds
+from pipeline.reporting.evidence import Evidence, alike, over_seeds, text_entry
 from pipeline.reporting.lines import common_name
 from pipeline.reporting.published import TOOLKITS
 from pipeline.reporting.studies import Study, catalogue
@@ -40,43 +41,34 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
     for study in studies:
         if any(run.scores for run in study.runs):
             runs = {run.run for run in study.runs} | set(known.get(study.name, ()))  # also its runs on other corpora
-            found[study.name] = headline(study, len(trained & runs), len(runs), compared)
+            found[study.name] = headline(params, study, len(trained & runs), len(runs), compared)
     missing = {name: runs for name, runs in known.items() if name not in found and not set(runs) <= trained}
     whole = [name for name, runs in missing.items() if not any(set(runs) < set(others) for others in missing.values())]
     whole.sort(key=lambda name: -len(missing[name]))
-    return [*found.values(), *(not_done(name, len(trained & set(missing[name])), len(missing[name])) for name in whole)]
+    return [
+        *found.values(),
+        *(not_done(params, name, len(trained & set(missing[name])), len(missing[name])) for name in whole),
+    ]
 
 
-TOPICS = {  # the topics of studies of params.yaml; a study that is not listed is shown by its name
-    "paper": "Tables 2 and 3 of the paper, on WMT14",
-    "multi30k-claims": "published claims on Multi30k: Table 3 on a small scale, warm-up, pre-norm, scaling, regularisation",
-    "multi30k-back-translation": "back-translation, with half of Multi30k's pairs",
-    "multi30k-records": "three seeds of each entry of docs/records.md",
-    "multi30k-decoding": "all decoders on one model",
-    "multi30k-published": "the published setting of Multi30k",
-    "multi30k-ours": "other settings on the text of the published score of Multi30k",
-    "multi30k-search": "a search for settings, and its best trial beside the default",
-    "europarl": "base on Europarl, a part of WMT14, English to French",
-}
-
-
-def not_done(name: str, trained: int, runs: int) -> Headline:
-    says = f"training{'s' * (runs > 1)} done ({TOPICS.get(name, name)})"
+def not_done(params: Mapping[str, Any], name: str, trained: int, runs: int) -> Headline:
+    says = f"training{'s' * (runs > 1)} done ({params['studies'][name].get('desc', name)})"
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 
-def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Headline:
+def headline(params: Mapping[str, Any], study: Study, trained: int, runs: int, compared: Comparison) -> Headline:
     scored = [run for run in study.best_first() if run.scores]
     figure, says, note = best(scored, study.corpus)
+    if "generate" in (text_entry(params, study.corpus) or {}).get("download", {}):
+        says += ", whose sentences a grammar generates"
     seeds = "One seed per run. " if all(len(same) == 1 for same in alike(scored)) else ""
-    agreeing, changes = compared.agreeing
-    if compared.study and study.name == compared.study.name and changes:
-        figure, says = (
-            f"{agreeing} of {changes}",
-            "changes of the model move BLEU in the direction of the paper's Table 3",
-        )
-        left_out = "Failed trainings, and changes without an effect on BLEU in the paper, are not counted."
-        note = f"Models on {study.corpus}; {compared.sample()}. {left_out} {study.caveat()}".strip()
+    decided = of_table3(compared)
+    if compared.study and study.name == compared.study.name and any(found.result for found in decided):
+        others = [found for found in decided if found.result not in (claims.HOLDS, claims.EQUAL)]
+        figure = f"{len(decided) - len(others)} of {len(decided)}"
+        says = "changes of Table 3 have the effect on BLEU that the paper claims"
+        rest = [f"{found.own.change}: {found.result or 'no interval'}." for found in others]
+        note = " ".join([*rest, f"Models on {study.corpus}; {compared.sample()}. Failed trainings are not counted."])
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)
         note = f"{seeds}Published: {study.claim()}"
@@ -85,6 +77,13 @@ def headline(study: Study, trained: int, runs: int, compared: Comparison) -> Hea
         figure, note = f"{low[1]:.1f} to {high[1]:.1f}", seeds.strip()
         says = f"BLEU on the same test set, from {low[0]} to {high[0]}"
     return Headline(study.name, trained, runs, figure, says, note, origin="recorded" if study.recorded else "selected")
+
+
+def of_table3(compared: Comparison) -> list[claims.Finding]:
+    """The findings about changes of Table 3, without failed trainings, which say nothing about their setting."""
+    of_rows = [own for delta in compared.deltas for own in delta.ours]
+    found = claims.findings(compared)
+    return [each for each in found if each.own in of_rows and each.result != claims.THE_TRAINING_FAILED]
 
 
 def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
@@ -109,16 +108,16 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
 
 
 def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:
-    """Return the `figure` and `says` of a headline that states the lowest and the highest dev perplexity, or None.
+    """Return the `figure` and `says` of a headline that states the dev perplexities, or None if none is known.
 
     Studies of a published claim use it, because their BLEU says little about the claim.
     """
     of_run = {run.run: run.at("translations", "dev", "last", "perplexity") for run in scored}
-    known = {run: value for run, value in of_run.items() if value}
+    known = sorted((value, run) for run, value in of_run.items() if value)
     if not known:
         return None
-    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-    return f"{known[low]:,.1f} to {known[high]:,.1f}", f"dev perplexity of the last checkpoint, from {low} to {high}"
+    each = ", ".join(f"{run} {value:,.1f}" for value, run in known)
+    return f"{known[0][0]:,.1f} to {known[-1][0]:,.1f}", f"dev perplexity of the last checkpoint: {each}"
 
 
 def table(found: Sequence[Headline]) -> Table:

@@ -76,7 +76,7 @@ def page(content: Content) -> str:
         .get_template("page")
         .render(
             style=STYLE,
-            lede=lede(content.runs),
+            lede=lede(content.runs, content.headlines),
             contents=[(key, title) for key, title in SECTIONS.items() if present[key]],
             content=content,
             paper=[merged(table) if table.name == "table3" else table for table in content.paper],
@@ -88,11 +88,13 @@ def page(content: Content) -> str:
     )
 
 
-def lede(runs: Sequence[Evidence]) -> str:
+def lede(runs: Sequence[Evidence], headlines: Sequence[Headline]) -> str:
+    """The first sentences of the page: what has been trained. The last one is about the trainings of the paper."""
     own, recorded = ([run for run in runs if run.recorded == kept] for kept in (False, True))
+    of_paper = [f" {each.figure} {each.says}." for each in headlines if (each.study, each.origin) == ("paper", "not done")]
     return (
         f"{count(len(own), 'run')} of params.yaml, {sum(bool(run.scores) for run in own)} of them scored; "
-        f"{len(recorded)} recorded earlier."
+        f"{len(recorded)} recorded earlier.{''.join(of_paper)}"
     )
 
 

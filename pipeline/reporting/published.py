@@ -187,7 +187,7 @@ TOOLKITS = (
         "multi30k test 2016 en-de",
         "lower-cased, tokenised",
         41.02,
-        "Wu et al. 2021, Good for Misconceived Reasons, ACL; the README of its repository, LividWo/Revisit-MMT; one seed",
+        "Z. Wu et al. 2021, Good for Misconceived Reasons, ACL; README of LividWo/Revisit-MMT; one seed",
         "multi30k-published",
         "multi30k-lc-tok",
         "bleu-tokenised",

@@ -125,7 +125,7 @@ def listed(value: Any) -> list:
 def grouped(
     params: Mapping[str, Any], runs: Sequence[Evidence], together: bool
 ) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-    """Return (name, corpus, runs) of each study. Repeatedly takes the study with the most runs that no study has yet.
+    """Return (name, corpus, runs) of each study. A run of several studies is in the one with the most runs.
 
     Runs that are in no study of params.yaml form the study `selection`, one for each pair of dev and test sets. With
     `together`, it also has the other runs with these sets. A study with several dev and test sets is divided: the part of

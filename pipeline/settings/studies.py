@@ -10,7 +10,7 @@ from transformer.config.reading import UserError, shown
 
 STUDIES = Path("studies.yaml")
 
-# The keys of a study. All but `runs` are optional.
+# The blocks of params.yaml that a study has. All but `runs` are optional. A study may also have a description, `desc`.
 STUDY = ["runs", "sets", "ensembles", "values", "reverse_values", "decodings", "reverse_scores"]
 STUDY += ["back_translations", "searches"]
 
@@ -26,6 +26,8 @@ def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
     for name, value in studies.items():
         require_mapping(value, f"{path}: {name}")
         require_mapping(value.get("runs", {}), f"{path}: {name}.runs")
+        if not isinstance(value.get("desc", ""), str):
+            raise UserError(f"{path}: {name}.desc: {shown(value['desc'])} is not a text")
     return {**params, "studies": studies}
 
 
@@ -40,7 +42,7 @@ def study(params: Mapping, name: str) -> dict:
     require_named(name, list(studies), f"a study of {STUDIES}")
     chosen = studies[name]
     require_mapping(chosen, where)
-    require_known(chosen, STUDY, params, where)
+    require_known(chosen, [*STUDY, "desc"], params, where)
     blocks = {key: chosen.get(key, {}) for key in STUDY}
     for key, block in blocks.items():
         require_mapping(block, f"{where}.{key}")

@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def main(action: str, run: str, path: str, description: str = "") -> None:
         threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
         if action == "follow":
             return follow(run, Path(path), json.loads(description), ended)
-        return until(ended, mirror_search, Path(path), set())
+        return until(ended, partial(mirror_search, place=Path(path).parent.name), Path(path), set())
     signal.alarm(PATIENCE + 1)
     if error := attempt(mirror_run, run, Path(path), Sources.read()):
         warn(error)

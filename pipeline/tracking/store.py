@@ -45,6 +45,7 @@ class Entry:
     tags: Mapping[str, str]
     metrics: Mapping[str, float]  # values without a step
     curve: Curve
+    reopens: bool = False  # whether its status replaces FINISHED
     started: int | None = None  # milliseconds since 1970, as MLflow counts
     ended: int | None = None
 
@@ -71,7 +72,7 @@ class Store:
         for start in range(0, max(len(params), len(tags)), TAGS_AT_ONCE):
             part = slice(start, start + TAGS_AT_ONCE)
             self.client.log_batch(run_id, params=params[part], tags=tags[part])
-        if run.info.status not in (entry.status, "FINISHED"):
+        if run.info.status != entry.status and (entry.reopens or run.info.status != "FINISHED"):
             if entry.status == "RUNNING":
                 self.client.update_run(run_id, entry.status)
             else:

@@ -68,9 +68,16 @@ class Sources:
 def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
     """Mirror the training that `training` describes, up to the end of its log. An empty log creates no run."""
     if curve := read_curve(log):
-        finished = max(step for _, step in curve) >= training["settings"]["training"]["steps"]
+        config = training["settings"]["training"]
+        finished = max(step for _, step in curve) >= config["steps"] or impatient(curve, config["patience"])
         status = "RUNNING" if not last else "FINISHED" if finished else "KILLED"
         store.write(training_entry(run, training, curve, status))
+
+
+def impatient(curve: Curve, patience: int) -> bool:
+    """Return whether the last `patience` dev losses have no new best, so that the next checkpoint ends the training."""
+    losses = [loss for (name, _), loss in sorted(curve.items()) if name == "dev_loss"]
+    return 0 < patience < len(losses) and min(losses[:-patience]) <= min(losses[-patience:])
 
 
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
@@ -124,8 +131,11 @@ def decoding_entry(run: str, parent: str, decoding: dict, timing: dict, scores: 
     return Entry(name, identity, "FINISHED", dict(leaves(settings)), tags, metrics, curve={})
 
 
-def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> None:
+def mirror_search(store: Store, path: Path, written: set[int], last: bool, place: str | None = None) -> None:
     """Mirror the search.json at `path` in MLflow.
+
+    `place` is the name of the folder of a running search. A search with other settings, data or code has another folder
+    and is another run of MLflow. Without `place`, the latest search of this name and these settings is meant.
 
     Trials whose numbers are in `written` are skipped. The numbers of all trials that have ended are added to `written`.
     `last` means that no further call follows. An unfinished search or trial then gets the status KILLED.
@@ -140,12 +150,13 @@ def mirror_search(store: Store, path: Path, written: set[int], last: bool) -> No
     settings = {key: value for key, value in content["search"].items() if key != "trials"}
     parent = Entry(
         name,
-        {"run": name, "key": digest([settings, content["data_sum"]])},
+        {"run": name, "key": digest([settings, content["data_sum"]]), **({"place": place} if place else {})},
         "FINISHED" if finished else "KILLED" if last else "RUNNING",
         dict(leaves(settings)),
         {},
         {"search/trials": float(len(ended)), **({"search/best": best[0]} if best else {})},
         curve={},
+        reopens=True,  # after an increase of `trials`
     )
     parent_id = store.write(parent)
     for trial in trials:

@@ -73,7 +73,7 @@ def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[
 
     `before` maps names to previous results. If it is given, a column shows how the scores have changed.
     """
-    rows = [["run", "BLEU (95%)", "dev perplexity", "training"]]
+    rows = [["run", "test sacreBLEU (95%)", "dev perplexity", "training"]]
     rows += [result.columns() for result in found[:SHOWN]]
     if before is not None:
         rows[0].append("since the last time")
