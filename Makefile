@@ -52,7 +52,7 @@ environment: $(INSTALLED)  ## install the tested versions of all packages into .
 reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and write reports/ and the tables in docs/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
-	@test -e reports/index.html || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
+	@python -m pipeline.workflow.results || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
 	@python -m tests.pages
 
 report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine

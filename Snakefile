@@ -9,10 +9,17 @@ tool, a pull, a checkout or an edit. Targets are names of stages: `snakemake --c
 import fcntl
 import functools
 import os
+import signal
 import sys
 from pathlib import Path
 
 from snakemake.logging import logger
+
+def interrupted(*_):
+    sys.exit("snakemake: interrupted; no stage was started")
+
+
+at_interrupt = signal.signal(signal.SIGINT, interrupted)  # Python's own handler would print a traceback
 
 sys.path.insert(0, workflow.basedir)  # import the modules of this checkout, even if another one is installed
 
@@ -90,6 +97,7 @@ try:
             set_stamps(graph, stale)
             long_trainings = costly(graph, stale)
     hardware = machine(params)
+    signal.signal(signal.SIGINT, at_interrupt)
 except (UserError, OSError) as error:
     remedy = "" if Path(".git").exists() else "; clone the project with git, or run `git init` in this folder"
     sys.exit(f"snakemake: {' '.join(str(error).split())}{remedy}")
@@ -164,4 +172,8 @@ for stage in graph:
             stage=stage.addressing,
             job=slurm.JOB if SUBMITTED else "",
         shell:
-            "{params.job}{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"
+            # DVC waits for its lock, but not for an output that another DVC command reads or writes. Wait up to 10 minutes.
+            "for try in $(seq 120); do "
+            "{params.job}{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 "
+            "&& touch {output:q} && exit 0; "
+            "grep -q 'it is being blocked by' {log:q} || exit 1; sleep 5; done; exit 1"

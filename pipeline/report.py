@@ -53,9 +53,9 @@ from pipeline.settings.scoring import scoring
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
-from transformer.files import atomic
+from transformer.files import atomic, digest
 
-PAGE = "index.html"
+PAGE, SHOWN_BY_PAGE = "index.html", ("runs.csv", "scores.csv")  # as in pipeline/workflow/results.py
 IN_LATEX = ("table1", "table2", "table3")
 PICTURES = 3  # at most, in README.md
 SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
@@ -131,8 +131,7 @@ def figures_of(known: Known, found: Sequence[Study], compared: Comparison) -> li
 
 def report(params: Mapping, known: Known) -> dict[str, str]:
     """The text of each file of the report, by its path in the report's folder."""
-    content = content_of(params, known)
-    files = {PAGE: page(content)}
+    content, files = content_of(params, known), {}
     every = [*content.selected, *content.compared, *content.searches]
     every += [*content.recorded, *content.paper, *content.costs, content.deltas, *content.claims]
     every += [decodings.table(params, known.decoded)] if known.decoded else []
@@ -147,6 +146,7 @@ def report(params: Mapping, known: Known) -> dict[str, str]:
         files[f"{table.name}.csv"] = comma_separated(table)
         if table.name in IN_LATEX:
             files[f"{table.name}.tex"] = latex(table)
+    files[PAGE] = page(content, digest([files[name] for name in SHOWN_BY_PAGE]))
     return files | {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
 
 

@@ -196,7 +196,7 @@ def main(arguments: argparse.Namespace) -> int:
     params, name, started = load(), arguments.name, outcome.now()
     chosen, options = search(params, name), machine(params)
     commit, code = hardware.commit(), workspace.sources()
-    digests = describe(arguments.data)["sum"], workspace.code_digest(train.CODE)
+    digests = describe(arguments.data)["sum"], workspace.code_digest(code, train.CODE)
     key = key_of(params, name, chosen, *digests)
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)

@@ -150,6 +150,8 @@ def follow(training: Trainer, stop: Interruption) -> bool:
 
     with bar:
         done = training.run(tick, stop)
+        if done:
+            bar.total = state.step  # `patience` may end a training early; an incomplete bar leaves its file
     if not done:
         reason = stop.reason or "another worker"
         print(f"stopped by {reason} at step {state.step}; the same command resumes it", file=sys.stderr)
@@ -179,7 +181,7 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
     binarised = describe(arguments.data)
     settings, key = key_of(model, config, binarised)
     with workspace.lock(run):
-        place, earlier_code = workspace.claim(run, key, workspace.code_digest(CODE))
+        place, earlier_code = workspace.claim(run, key, workspace.code_digest(code, CODE))
         training = trainer(model, config, arguments, place, options, group)
         group.wait()
         description = {"model": params["runs"][run]["model"], "settings": settings, "data_sum": binarised["sum"]}

@@ -50,6 +50,7 @@ from pipeline.reporting.tables import Column, Table, comma_separated, duration, 
 from pipeline.settings.params import languages
 from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.settings.selection import run_settings
+from pipeline.workflow import results
 from pipeline.workflow.times import write_times
 from tests import browser
 from tests.imports import ROOT
@@ -755,6 +756,19 @@ def test_every_record_in_git_is_on_the_page(params):
     assert [path.stem for path in folder.rglob("*.json") if path.stem not in text] == []
     drawn = [run.name for run in runs if not expected_to_fail(run)]
     assert [name for name in drawn if f"Loss of {name}" not in files["index.html"]] == []
+
+
+def test_the_page_of_other_results_is_not_announced(project, tmp_path, monkeypatch):
+    params = project("demo")
+    monkeypatch.chdir(tmp_path)
+    for bleu, current in ((61.5, True), (62.5, False)):
+        write_scores(params, "demo-tiny", tmp_path / "scores", bleu)
+        files = report.report(params, Known(known(params, tmp_path)))
+        if current:
+            report.publish(files, tmp_path / "reports")
+        else:  # as after a change of branch: git brings the tables, and the page stays
+            (tmp_path / "reports/scores.csv").write_text(files["scores.csv"])
+        assert results.page_is_current() == current
 
 
 def show(params: dict, folder: Path) -> None:

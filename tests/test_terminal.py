@@ -264,6 +264,10 @@ def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
     assert [each.seconds for each in results.results(selected)] == [30.0]
     write_json(Path("scores/a/training.json"), {"dev_loss": 2.0})
     assert [each.seconds for each in results.results(selected)] == [None]
+    write_times(Path("work/times/a/training.json"), Path("scores/a/training.json"), {"seconds": 20.0})
+    assert [each.seconds for each in results.results(selected)] == [20.0]
+    write_json(Path("scores/a/training.json"), {"dev_loss": 1.0})  # by `dvc checkout`, for example
+    assert [each.seconds for each in results.results(selected)] == [30.0]
 
 
 # `make plan`

@@ -205,15 +205,19 @@ def test_the_time_limit_is_in_minutes(monkeypatch):
     assert stop() and not never() and stop.reason == "the time limit of 2 minutes"
 
 
+def digest_of(modules: list[Path]) -> str:
+    return workspace.code_digest({module: module.read_bytes() for module in modules}, map(str, modules))
+
+
 def test_the_digest_of_the_code_notices_an_edit_of_each_of_two_modules_of_the_same_name(tmp_path):
     modules = [tmp_path / "transformer/training.py", tmp_path / "transformer/config/training.py"]
     (tmp_path / "transformer/config").mkdir(parents=True)
     for module in modules:
         module.write_text("A = 1\n")
-    digests = {workspace.code_digest([str(module) for module in modules])}
+    digests = {digest_of(modules)}
     for module in modules:
         module.write_text("A = 2\n")
-        digests.add(workspace.code_digest([str(module) for module in modules]))
+        digests.add(digest_of(modules))
     assert len(digests) == 3
 
 

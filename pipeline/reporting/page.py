@@ -60,8 +60,8 @@ class Content:
     figures: Sequence[Figure]
 
 
-def page(content: Content) -> str:
-    """Return the page as HTML."""
+def page(content: Content, digest: str = "") -> str:
+    """Return the page as HTML. `digest` identifies the results that it shows."""
     figures: dict[str, list[Figure]] = {
         key: [] for key in ("deltas", "studies", "searches", "layers", "schedules", "search", "attention", "runs")
     }
@@ -79,6 +79,7 @@ def page(content: Content) -> str:
             lede=lede(content.runs, content.headlines),
             contents=[(key, title) for key, title in SECTIONS.items() if present[key]],
             content=content,
+            digest=digest,
             paper=[merged(table) if table.name == "table3" else table for table in content.paper],
             slugs={run.name: run.slug for run in content.runs},
             figures=figures,

@@ -167,6 +167,7 @@ PAGE = """
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="results" content="{{ digest }}">
 <title>Attention Is All You Need, reproduced</title>
 <link rel="icon" href="data:,">
 <style>{{ style | safe }}</style>

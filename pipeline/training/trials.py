@@ -82,7 +82,9 @@ class Trials:
         counted.add_trials(completed)
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         found = optuna.importance.get_param_importances(counted, evaluator=evaluator)
-        return {name: round(value, 6) for name, value in found.items() if math.isfinite(value)}
+        finite = {name: round(value, 6) for name, value in found.items() if math.isfinite(value)}
+        # Optuna orders equal values by the hashes of their names, which differ from process to process.
+        return dict(sorted(finite.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 @contextmanager

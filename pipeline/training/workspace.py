@@ -8,7 +8,7 @@ import fcntl
 import hashlib
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ WORK = Path("work")
 STATE = "state.safetensors"  # as in transformer/store.py
 
 
-def code_digest(modules: list[str]) -> str:
-    """Return a digest of these source files. It includes folder names, as two folders may have files of the same name."""
-    places = {name_of(Path(path)): Path(path) for path in sorted(modules)}
-    return digest({name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in places.items()})
+def code_digest(code: Mapping[Path, bytes], modules: Iterable[str]) -> str:
+    """Return a digest of these modules in `code`. It has folder names, as two folders may have files of the same name."""
+    paths = map(Path, sorted(modules))
+    return digest({name_of(path): hashlib.sha256(code[path]).hexdigest() for path in paths})
 
 
 def name_of(path: Path) -> str:

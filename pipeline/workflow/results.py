@@ -1,6 +1,8 @@
 """The results that a workflow prints at its end: scores, training times, and the changes of the scores.
 
 The changes are relative to the last workflow that printed results.
+
+    python -m pipeline.workflow.results     exits with 1 if reports/index.html does not show the results of reports/
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,10 +14,10 @@ from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import duration, read_times
-from transformer.files import write_json
+from transformer.files import digest, write_json
 
 KEPT = Path("work/results.json")  # the results that were shown last
-PAGE = Path("reports/index.html")
+PAGE, SHOWN_BY_PAGE = Path("reports/index.html"), ("runs.csv", "scores.csv")
 SHOWN = 10  # runs and decodings in the table; the page shows all
 
 
@@ -86,6 +88,23 @@ def show() -> None:
     """Print the results and the path of the page. Keep the results for the next comparison."""
     found = list(results(load()))
     print("", *table(found, content(KEPT) or {}), sep="\n")
-    if PAGE.is_file():
+    if page_is_current():
         print(f"\nThe report: open {PAGE} in a browser.")
+    elif PAGE.is_file():
+        print(f"\n{PAGE} shows other results; `make report` writes it again.")
     write_json(KEPT, {result.name: asdict(result) for result in found})
+
+
+def page_is_current() -> bool:
+    """Return whether the page shows the results of the tables beside it.
+
+    Git and DVC ignore the page, so after a change of branch it may show the results of the other branch.
+    """
+    tables = [PAGE.with_name(name) for name in SHOWN_BY_PAGE]
+    if not all(path.is_file() for path in (PAGE, *tables)):
+        return False
+    return digest([path.read_bytes().decode() for path in tables]) in PAGE.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    raise SystemExit(not page_is_current())

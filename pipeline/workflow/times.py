@@ -1,30 +1,47 @@
 """The times of a stage and the hardware it ran on, in files that neither DVC nor git tracks: work/times/.
 
 Outputs that DVC tracks do not contain times, so equal results have equal outputs. A times file records the sha256 of
-the output that it belongs to, so its times are not shown for another output.
+the output that it belongs to, so its times are not shown for another output. The times of earlier outputs are kept,
+because DVC can restore these outputs, for example after a change of branch.
 """
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.settings.score_files import mapping
+from transformer.config.reading import UserError
 from transformer.files import read_json, sha256, write_json
 
 DURATIONS = Path("work/times/stages.json")  # seconds that each stage took the last time that Snakemake ran it
 
 
 def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
-    """Write the times of the stage that made the file `output`."""
-    write_json(path, {**times, "output_sha256": sha256(output)})
+    """Write the times of the stage that made the file `output`. The times of another output are moved to another file."""
+    made = sha256(output)
+    with contextlib.suppress(UserError):  # a damaged file has no times to keep
+        if path.exists() and (earlier := str(mapping(read_json(path), str(path)).get("output_sha256"))) != made:
+            path.replace(kept(path, earlier))
+    write_json(path, {**times, "output_sha256": made})
 
 
 def read_times(path: Path, output: Path) -> dict[str, Any] | None:
     """Return the times of the stage that made the file `output`, or None if there are none for its content."""
-    if not path.exists() or not output.exists():
-        return None
-    times = dict(mapping(read_json(path), str(path)))
-    return times if times.pop("output_sha256", None) == sha256(output) else None
+    found = times_file(path, output)
+    return {key: value for key, value in read_json(found).items() if key != "output_sha256"} if found else None
+
+
+def times_file(path: Path, output: Path) -> Path | None:
+    """Return the file with the times of `output`: `path`, a file of earlier times beside it, or None."""
+    made = sha256(output) if output.exists() else ""
+    files = [file for file in (path, kept(path, made)) if made and file.exists()]
+    return next((file for file in files if mapping(read_json(file), str(file)).get("output_sha256") == made), None)
+
+
+def kept(path: Path, output_sha256: str) -> Path:
+    """Return the file for the times of an earlier output."""
+    return path.with_name(f"{path.stem}-{output_sha256[:16]}.json")
 
 
 def duration(seconds: float) -> str:
