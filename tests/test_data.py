@@ -71,6 +71,14 @@ def test_a_batch_depends_only_on_step_and_seed(kind):
     assert any(other.batch(step).tolist() != seen[step] for step in steps)
 
 
+def test_a_mixed_batch_of_few_tokens_does_not_exceed_the_limit():
+    pairs = Pairs(longest=17)
+    batches = MixedBatches(pairs, 1, 17, 17)
+    sums = [batches.sums(batches.batch(step)) for step in range(len(batches))]
+    assert sum(each["source_tokens"] for each in sums) == pairs.lengths("source").sum() + len(pairs)
+    assert max(max(each["source_tokens"], each["target_tokens"]) for each in sums) == 17
+
+
 @pytest.mark.parametrize("kind, full", [(Batches, 0.9), (MixedBatches, 0.8)])
 def test_no_batch_exceeds_the_token_limit_and_most_are_nearly_full(kind, full):
     batches = kind(Pairs(5000), 1, 300, 100)

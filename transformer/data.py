@@ -143,7 +143,8 @@ class MixedBatches(Batches):
     def measure(self, source: np.ndarray, target: np.ndarray, tokens: int) -> None:
         longest = np.maximum(source, target)
         most = np.quantile(longest, USUAL, method="higher")
-        self.width, self.widest = (rounded_up(int(length), WIDTH_STEP) for length in (most, longest.max()))
+        widths = (max(int(length), min(rounded_up(int(length), WIDTH_STEP), tokens)) for length in (most, longest.max()))
+        self.width, self.widest = widths
         self.rows = {width: max(1, tokens // width) for width in (self.width, self.widest)}
 
     def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
