@@ -23,7 +23,6 @@ from pipeline.settings.params import languages, load, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
-from pipeline.workflow.unchanged import unchanged
 from transformer.config.decoders import Choice
 from transformer.config.reading import UserError
 from transformer.decoders.registry import decoder_of
@@ -49,7 +48,6 @@ def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], 
     return {"translated": len(lines), "pieces": pieces, "kept": len(sources), "dropped": dict(select.dropped)}
 
 
-@unchanged
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     chosen, choice = back_translation(params, arguments.name), decoder(params, arguments.name)

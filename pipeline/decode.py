@@ -24,7 +24,6 @@ from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
-from pipeline.workflow.unchanged import unchanged
 from transformer.binarised import BinarisedSet
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.steps import Translation
@@ -99,7 +98,6 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
     return {"seconds": seconds, "pieces_per_second": speeds}
 
 
-@unchanged
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     run = entry(params, "runs", arguments.run)

@@ -33,7 +33,6 @@ from pipeline.settings.scoring import ScoringConfig, scoring
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
-from pipeline.workflow.unchanged import unchanged
 from transformer import value
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.forced import log_probabilities
@@ -127,7 +126,6 @@ def score(translation: Path, chosen: EvaluationSet, settings: ScoringConfig) -> 
     return table
 
 
-@unchanged
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     decoding = decoding_run(params, name)

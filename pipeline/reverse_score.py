@@ -17,14 +17,12 @@ from pipeline.settings.params import entry, load
 from pipeline.settings.reverse_scores import reverse_score
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
-from pipeline.workflow.unchanged import unchanged
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read
 from transformer.files import write_json
 from transformer.translator import Translator
 
 
-@unchanged
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
     settings = reverse_score(params, name)

@@ -16,10 +16,8 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.values import value_run
 from pipeline.workflow import hardware, stage
-from pipeline.workflow.unchanged import unchanged
 
 
-@unchanged
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     run = value_run(params, arguments.name)

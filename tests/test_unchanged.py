@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,10 @@ from dvc.dependency.param import ParamsDependency
 from dvc.repo import Repo
 
 from pipeline.settings.params import load
-from pipeline.workflow.unchanged import settings_of, unchanged
+from pipeline.workflow import stage
+from pipeline.workflow.unchanged import settings_of
 from tests.imports import ROOT
 from tests.projects import python
-from transformer.config.reading import UserError
 
 LINE = "demo-beam: {model: demo-tiny/average, set: demo-test, beam: 1}"
 
@@ -50,21 +51,22 @@ def test_the_settings_of_every_stage_are_those_that_dvc_records(folder, study):
         ("  demo-tiny: {corpus: demo, model: tiny}\n", "  demo-tiny: {corpus: demo, model: tiny}\n  new: {}\n", None),
     ],
 )
-def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, monkeypatch, old, new, path):
+def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, monkeypatch, capsys, old, new, path):
     monkeypatch.setenv("DVC_STAGE", "decoding@demo-beam")
     text = Path("params.yaml").read_text(encoding="utf-8").replace("decodings: {}", f"decodings:\n  {LINE}", 1)
     assert text.count(old) == 1
     Path("params.yaml").write_text(text, encoding="utf-8")
 
-    @unchanged
-    def main(_: argparse.Namespace) -> int:
+    def main(_: argparse.Namespace) -> None:
         Path("params.yaml").write_text(text.replace(old, new), encoding="utf-8")
-        return 0
 
-    if path:
-        with pytest.raises(UserError, match=f"params.yaml: {path} changed while decoding@demo-beam ran"):
-            main(argparse.Namespace())
-    else:
-        assert main(argparse.Namespace()) == 0
+    monkeypatch.setattr(sys, "argv", ["decoding"])
+    with pytest.raises(SystemExit) as ended:
+        stage.run(main, argparse.ArgumentParser("decoding"))
+    told = f"decoding: params.yaml: {path} changed while decoding@demo-beam ran" if path else ""
+    assert bool(ended.value.code) == bool(path) and capsys.readouterr().err.startswith(told)
     monkeypatch.delenv("DVC_STAGE")
-    assert main(argparse.Namespace()) == 0
+    Path("params.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        stage.run(main, argparse.ArgumentParser("decoding"))
+    assert ended.value.code is None

@@ -1,14 +1,10 @@
 """Stops a stage whose settings in params.yaml changed while it ran.
 
-DVC hashes the settings of a stage when it ends, so it would record changed ones for outputs of the old ones. The stages
-that can take long use this. A training and a search have checks of their own, which keep their work.
+DVC hashes the settings of a stage when it ends, so it would record changed ones for outputs of the old ones.
 """
 
-import functools
-import os
 import re
-from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -35,21 +31,11 @@ def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {path: within(params, *path.split(".")) for path in paths}
 
 
-def unchanged(main: Callable[[Namespace], int | None]) -> Callable[[Namespace], int | None]:
-    """Return `main` with a check at its end. It raises UserError if DVC runs the stage and its settings have changed."""
-
-    @functools.wraps(main)
-    def checked(arguments: Namespace) -> int | None:
-        stage = os.environ.get("DVC_STAGE")
-        if not stage:
-            return main(arguments)
-        before, status = settings_of(stage, load()), main(arguments)
-        now = settings_of(stage, load())
-        if changed := [path for path in before if now.get(path) != before[path]]:
-            raise UserError(
-                f"params.yaml: {', '.join(changed)} changed while {stage} ran; its outputs are not recorded, and the same "
-                "command runs it again"
-            )
-        return status
-
-    return checked
+def require_unchanged(before: Mapping[str, Any], stage: str) -> None:
+    """Raise UserError if the settings of a stage are no longer those that `settings_of` returned `before`."""
+    now = settings_of(stage, load())
+    if changed := [path for path in before if now.get(path) != before[path]]:
+        raise UserError(
+            f"params.yaml: {', '.join(changed)} changed while {stage} ran; its outputs are not recorded, and the same "
+            "command runs it again"
+        )
