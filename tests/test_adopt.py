@@ -196,6 +196,12 @@ def removed_setting(project):
     path.write_text(path.read_text().replace("        - base.training\n", "", 1))  # the first one is of the stage train
 
 
+def removed_data(project):
+    text = (project.root / "dvc.yaml").read_text()
+    start, line = text.index("\n  train:\n"), "        - data/${item.corpus}/vocabulary.model\n"
+    (project.root / "dvc.yaml").write_text(text[:start] + text[start:].replace(line, "", 1))
+
+
 def changed_command(project):
     project.edit("dvc.yaml", "--out models/${key}/checkpoints --scores", "--out  models/${key}/checkpoints --scores")
 
@@ -209,6 +215,7 @@ def changed_command(project):
         (changed_setting, "base.training has changed"),
         (changed_run, "runs.demo-tiny has changed"),
         (removed_setting, "base.training has changed"),
+        (removed_data, "data/demo/vocabulary.model is no longer a dependency"),
         (changed_command, "its command has changed"),
     ],
 )
@@ -272,6 +279,9 @@ def test_data_that_only_lost_a_set_that_no_training_reads_is_the_same_data(proje
     (folder / "made").rename(project.root / "made")
     assert "data/demo/binarised is modified" in refused(project, TRAIN, WORD), "no set is left"
     (folder / "made").write_bytes(before)
+    (folder / "binarised.json").rename(project.root / "binarised.json")
+    assert "data/demo/binarised is modified" in refused(project, TRAIN, WORD), "a training needs the description"
+    (project.root / "binarised.json").rename(folder / "binarised.json")
     adopt(project, TRAIN)
     assert "up to date" in project.run("dvc", "status", TRAIN)
 

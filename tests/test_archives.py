@@ -278,9 +278,9 @@ def parquet(path, pairs, languages=("de", "en"), text=STRING):
 
 
 def test_parquet_gives_pairs_by_language(tmp_path):
-    path = parquet(tmp_path / "a.parquet", [{"de": "für\nzwei ", "en": "for"}, {"de": "", "en": "\u2028x"}])
+    path = parquet(tmp_path / "a.parquet", [{"de": "für\r\nzwei\ndrei ", "en": "for"}, {"de": "", "en": "\u2028x"}])
     assert list(parquet_pairs(path, ("en", "de"))) == [
-        (b"for\n", "für zwei\n".encode()),
+        (b"for\n", "für zwei drei\n".encode()),
         ("\u2028x\n".encode(), b"\n"),
     ]
 

@@ -328,10 +328,15 @@ def words(tmp_path_factory) -> WordTable:
     return WordTable(Vocabulary(path), 1)
 
 
+def segmented(lines: list[str], vocabulary: Vocabulary, segmentation: int) -> list[list[int]]:
+    """The ids of the lines, spelt with more and more single characters."""
+    return [ids.tolist() for ids in vocabulary.sample([line.encode() for line in lines], segmentation / 3, 1)]
+
+
 def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations: int = 1) -> BinarisedSet:
     arrays = []
     for side in SIDES:
-        ids = vocabulary.encode(lines[side] * segmentations)
+        ids = [ids for number in range(segmentations) for ids in segmented(lines[side], vocabulary, number)]
         arrays += [np.concatenate(ids).astype(np.uint16), np.cumsum([0, *map(len, ids)])]
     return BinarisedSet(*arrays, segmentations)
 
@@ -366,15 +371,18 @@ def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, wo
     train, dev = mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3)
     vocabulary = words.vocabulary
     assert dev["source"] == vocabulary.encode(REAL["source"])
-    spellings = set()
-    for start in range(0, 32, 8):
+    spellings, real = set(), set()
+    for number, start in enumerate(range(0, 32, 8)):
         source, target = (train[side][start : start + 8] for side in SIDES)
         assert [ids[0] == UNK for ids in source] == [False] * 5 + [True] * 3
         assert vocabulary.decode([ids[1:] for ids in source[5:]]) == MADE["source"]
         assert vocabulary.decode(target[5:]) == MADE["target"]
-        assert source[:5] == vocabulary.encode([REAL["source"][place] for place in (0, 0, 1, 2, 3)])
+        for side, ids in zip(SIDES, (source, target)):
+            own = segmented(REAL[side], vocabulary, number)
+            assert ids[:5] == [own[place] for place in (0, 0, 1, 2, 3)]
         spellings.add(str(source[5:]))
-    assert len(train["source"]) == 32 and len(spellings) > 1
+        real.add(str(source[:5]))
+    assert len(train["source"]) == 32 and len(spellings) > 1 and len(real) > 1
     assert mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3) == [train, dev]
 
 

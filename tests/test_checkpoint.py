@@ -159,6 +159,9 @@ def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is
     trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", *lines[2:]]))
     with pytest.raises(UserError, match=r"training\.jsonl, line 2, is not a record"):
         build(tmp_path, training_settings(log_every=2), settings())
+    trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", b"\xff\n", *lines[2:]]))
+    with pytest.raises(UserError, match=r"training\.jsonl, line 2, is not a record"):
+        build(tmp_path, training_settings(log_every=2), settings())
 
 
 def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_path):
@@ -173,6 +176,34 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
         assert [file.name for file in path.iterdir()] == ["made"] and (other / "mine").exists()
         assert sorted(file.name for file in tmp_path.iterdir()) == ["other", "out"]
         remove(path)
+
+
+def test_a_folder_takes_the_place_of_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / "out").symlink_to(tmp_path / "gone")
+    with atomic_folder(tmp_path / "out") as folder:
+        (folder / "made").touch()
+    assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("out"), Path("out/made")]
+
+
+def test_the_name_of_a_file_is_no_pattern(tmp_path):
+    names = [".[ab].4194304.partial", ".a.4194304.partial"]  # above Linux's largest process id
+    for name in names:
+        (tmp_path / name).touch()
+    with atomic(tmp_path / "[ab]") as file:
+        file.write(b"content")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [names[1], "[ab]"]
+
+
+def test_what_a_process_of_another_user_is_writing_stays(tmp_path, monkeypatch):
+    (tmp_path / ".file.4711.partial").touch()
+
+    def refused(process, signal):
+        raise PermissionError  # kill(2): the process exists and belongs to another user
+
+    monkeypatch.setattr(os, "kill", refused)
+    with atomic(tmp_path / "file") as file:
+        file.write(b"content")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".file.4711.partial", "file"]
 
 
 def test_what_an_earlier_process_with_our_id_left_is_in_nobody_s_way(tmp_path):

@@ -80,6 +80,26 @@ def test_a_reader_that_stops_reading_is_no_error(command, tmp_path):
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+def test_a_reader_that_is_gone_before_a_short_output_is_no_error(tmp_path):
+    """Python would write the buffered output at the end of the process, when no `except` is left."""
+    code = "import argparse; from pipeline.workflow import stage; "
+    code += "stage.run(lambda _: print('done'), argparse.ArgumentParser(prog='made'), checked=False)"
+    shell = f"'{sys.executable}' -c \"{code}\" | head -c 0; exit ${{PIPESTATUS[0]}}"
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}  # without PYTHONUNBUFFERED
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_short_output_that_a_full_disk_does_not_take_is_one_line():
+    """Python would write the buffered output at the end of the process, when no `except` is left."""
+    code = "stage.run(lambda _: print('done'), argparse.ArgumentParser(prog='made'), checked=False)"
+    command = [sys.executable, "-c", f"import argparse; from pipeline.workflow import stage; {code}"]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}  # without PYTHONUNBUFFERED
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "made: [Errno 28] No space left on device\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["pipeline.commands.compare", "benchmarks.text"])
 def test_a_process_of_its_own_prints_the_same_line(command, tmp_path):

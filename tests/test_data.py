@@ -149,6 +149,9 @@ def test_half_a_table_has_half_its_rows_however_empty_it_is():
         assert shapes == [(6, 32), (3, 32), (1, 32)]
     single = Batches(Pairs(), 1, 400, 100)
     assert single.halved(np.array([3]), 400) is None and single.halved(np.arange(9), 400) < 200
+    pairs = Pairs(2)
+    pairs.sides = [[[5]] * 2, [[5] * 19] * 2]
+    assert Batches(pairs, 1, 400, 100).halved(np.arange(2), 400) == 20, "half of the longer side, with EOS"
 
 
 def test_mixed_batches_have_pairs_of_all_lengths():

@@ -27,7 +27,7 @@ from transformer.decoders.exact import Walk, depth_first
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
 from transformer.decoders.registry import decoder_of
-from transformer.decoders.sampling import truncated
+from transformer.decoders.sampling import draw, truncated
 from transformer.decoders.steps import Batch, Translation, TreeStep, mean_of
 from transformer.decoding import Job, model_in, search
 
@@ -253,6 +253,13 @@ def test_truncations_keep_what_they_should(decoder):
     assert len(kept(top_p=0.5)) == 2, "the fewest tokens whose total probability is at least top_p"
     log_probs = torch.zeros(1, 1, 6)
     assert len(kept(top_k=2)) == 2 == len(kept(top_k=2, top_p=0.9)), "of equal probabilities"
+
+
+def test_no_random_number_draws_a_token_that_was_left_out():
+    """The largest number that numpy draws. Its product with the sum of these probabilities rounds to the sum."""
+    probs, largest = torch.tensor([[[0.25, 0.375, 0.0]]], dtype=torch.float64), torch.tensor([[1 - 2.0**-53]])
+    assert probs.sum() * largest.double() == probs.sum()
+    assert draw(probs, largest.double()).tolist() == [[1]]
 
 
 def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):

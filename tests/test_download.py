@@ -432,6 +432,7 @@ def test_nothing_held_out_stays_in_train(tmp_path_factory, pairs, sizes):
         written[name] = list(zip(*both, strict=True))
     held = [words(source) for name in ("dev", "test") for source, _ in written[name]]
     assert (len(written["dev"]), len(written["test"]), len(written["train"])) == (*sizes, left)
+    assert all(side.strip(" ") for name in ("dev", "test") for pair in written[name] for side in pair)
     assert len(set(held)) == len(held) and not set(held) & {words(source) for source, _ in written["train"]}
     assert written["train"] == [pair for pair in pairs if words(pair[0]) not in held]
     assert not Counter(written["dev"] + written["test"]) - Counter(pairs)

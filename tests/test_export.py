@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from pipeline.commands.export import FORMATS, require_exportable
+from pipeline.commands.export import FORMATS, marian_config, require_exportable
 from pipeline.settings.params import section
 from tests import in_process
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
@@ -153,6 +153,13 @@ def test_the_files_for_marian_are_consistent(folder, exported):
     assert {path.name for path in out.glob("*.spm")} == {"source.spm", "target.spm"}
     with pytest.raises(in_process.Refused, match="exists already"):
         in_process.run(["pipeline.commands.export", str(folder), str(out), "--format", "marian"])
+
+
+def test_each_dropout_of_a_model_is_exported_under_its_own_name(settings):
+    """These settings matter only for further training."""
+    config = marian_config(settings(dropout=0.1, attention_dropout=0.2, relu_dropout=0.3), 90)
+    keys = ("dropout", "attention_dropout", "activation_dropout")
+    assert [config[key] for key in keys] == [0.1, 0.2, 0.3]
 
 
 @pytest.mark.parametrize(

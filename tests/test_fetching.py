@@ -5,11 +5,15 @@ import email.utils
 import gzip
 import hashlib
 import json
+import os
 import random
 import re
+import shutil
 import socket
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from local_site import Fault, serving
@@ -189,9 +193,10 @@ def test_404_is_refused_at_once_naming_the_address_and_the_mirror(site, fetcher,
 
 
 def test_503_then_success_waits_as_long_as_the_server_asks(site, fetcher, slept):
-    site.faults[NAME] = [Fault(status=503), Fault(status=429, headers={"Retry-After": "7"})]
-    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
-    assert slept == [1.0, 7.0]
+    asked = [Fault(status=429, headers={"Retry-After": seconds}) for seconds in ("7", "0")]
+    site.faults[NAME] = [Fault(status=503), *asked]
+    assert fetcher(attempts=4).fetch(site.url(NAME), SUM).read_bytes() == BODY
+    assert slept == [1.0, 7.0, 0.0]
 
 
 def test_503_for_ever_is_given_up_with_longer_and_longer_waits(site, fetcher, slept):
@@ -432,6 +437,31 @@ def test_a_full_disk_is_seen_before_the_download(site, fetcher):
     site.faults["/huge.tar"] = [Fault(tells_length=False, headers={"Content-Length": str(1 << 60)})]
     with pytest.raises(UserError, match="bytes remain"):
         fetcher().fetch(site.url("/huge.tar"), None)
+
+
+def test_a_disk_with_room_for_the_rest_is_large_enough(site, fetcher, monkeypatch):
+    site.files[NAME], free = BODY, iter([len(BODY), len(BODY) - 100_000])
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=next(free)))
+    site.faults[NAME] = [Fault(after=150_000)]  # more than 100,000 bytes arrive
+    assert fetcher().fetch(site.url(NAME), SUM).read_bytes() == BODY
+
+
+def test_a_body_in_chunks_needs_no_length_and_is_never_cut_unseen(site, fetcher):
+    """RFC 9112, 7.1: the chunk of length 0 ends the body."""
+    fault = Fault(tells_length=False, headers={"Transfer-Encoding": "chunked"})
+    site.files[NAME], site.faults[NAME] = b"5\r\nwhole\r\n", [fault] * 3
+    with pytest.raises(UserError, match="gave up after 3 attempts"):
+        fetcher().fetch(site.url(NAME), None)
+    site.files[NAME], site.faults[NAME] = b"5\r\nwhole\r\n0\r\n\r\n", [fault]
+    assert fetcher(clone="other").fetch(site.url(NAME), None).read_bytes() == b"whole"
+
+
+def test_the_name_of_a_download_reaches_the_disk(site, fetcher, monkeypatch):
+    synced, replace = [], os.replace
+    monkeypatch.setattr(os, "replace", lambda old, new: replace(old, new) or synced.append(Path(new).name))
+    monkeypatch.setattr("pipeline.corpora.fetching.sync_folder", lambda folder: synced.append(folder))
+    path = fetcher().fetch(site.url(NAME), SUM)
+    assert synced[-2:] == [path.name, path.parent]
 
 
 def test_a_path_is_held_to_its_sum_and_used_where_it_lies(fetcher, tmp_path):

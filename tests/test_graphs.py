@@ -98,6 +98,17 @@ def test_a_training_goes_on_without_graphs_that_fail_or_differ(settings, trainin
         torch.testing.assert_close(other_grads, grads)
 
 
+def test_graphs_whose_gradients_are_no_numbers_are_not_used(settings, training_settings):
+    def spoils(function):
+        return lambda: torch._foreach_mul_(graphed.graphs.sums, float("nan"))
+
+    model = build(settings(), 90).train()
+    graphed, warnings = gradients(model, training_settings(threads=1), spoils)
+    found = stepped(model, graphed, STEPS[:2])
+    assert len(warnings) == 1 and "results differ" in warnings[0]
+    assert all(gradient.isfinite().all() for _, grads in found for gradient in grads)
+
+
 @pytest.mark.parametrize("last, shapes", [(3, 2), (99, 1)])
 def test_if_memory_runs_out_again_in_a_repeated_capture_no_further_shape_gets_graphs(
     settings, training_settings, last, shapes

@@ -229,6 +229,23 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
     assert json.loads(path.read_text()) == {"write": {}, "read": {}}
 
 
+def test_a_list_that_another_process_is_writing_is_not_removed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path, whole = lock_files.RWLOCK, '{"write": {}, "read": {}}'
+    path.parent.mkdir(parents=True)
+    with open(path, "w") as file:
+        file.write(whole[:9])
+        file.flush()
+        writer = threading.Timer(0.1, lambda: print(whole[9:], file=file, flush=True))
+        writer.start()
+        lock_files.remove_damaged()
+        writer.join()
+    assert json.loads(path.read_text()) == json.loads(whole)
+    path.write_text(whole[:9])
+    lock_files.remove_damaged()
+    assert not path.exists()
+
+
 def test_a_signal_to_snakemake_waits_for_no_lock_of_the_code_that_it_interrupts():
     """Without the thread, Snakemake never ended if SIGTERM arrived while it recorded a finished job."""
     handled_in_a_thread(JobScheduler)

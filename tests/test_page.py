@@ -1,5 +1,6 @@
 """The server and its page, tested with HTTP requests and in a browser."""
 
+import asyncio
 import dataclasses
 import http.client
 import json
@@ -15,6 +16,8 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,7 +25,7 @@ import uvicorn
 
 from pipeline.serving.application import Limits, application
 from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
-from pipeline.serving.running import address, configured, listening
+from pipeline.serving.running import BoundedConnection, address, configured, listening
 from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
@@ -174,6 +177,18 @@ def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
         slow.go.set()
         assert [other.result()[1]["translations"][0]["text"] for other in others] == texts
         assert first.result()[0] == 200 and slow.batches == [["first"], texts[:4], texts[4:]]
+
+
+def test_texts_with_other_numbers_of_hypotheses_are_another_batch(slow):
+    batcher = Batcher(slow, 10)
+    futures = batcher.submit(["a"], [1], 1)
+    wait_for(lambda: slow.batches)
+    for text, n_best in (("b", 1), ("c", 2), ("d", 2), ("e", 1)):
+        futures += batcher.submit([text], [1], n_best)
+    slow.go.set()
+    assert [future.result(60)[0].text for future in futures] == ["a", "b", "c", "d", "e"]
+    assert slow.batches == [["a"], ["b"], ["c", "d"], ["e"]]
+    batcher.stop()
 
 
 def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
@@ -368,6 +383,24 @@ def test_a_connection_whose_client_does_not_read_is_closed():
     ):
         assert connection.recv(15) == b"HTTP/1.1 200 OK" and not healthy()
         wait_for(healthy)
+
+
+def test_a_client_that_reads_on_in_time_keeps_its_connection():
+    aborted = []
+
+    async def paused(seconds):
+        connection = object.__new__(BoundedConnection)
+        connection.loop, connection.seconds, connection.due = asyncio.get_running_loop(), 0.2, {}
+        connection.transport, connection.flow = SimpleNamespace(abort=lambda: aborted.append(seconds)), Mock()
+        connection.pause_writing()
+        await asyncio.sleep(seconds)
+        connection.resume_writing()
+        await asyncio.sleep(0.5)
+
+    asyncio.run(paused(0.0))
+    assert aborted == []
+    asyncio.run(paused(0.5))
+    assert aborted == [0.5]
 
 
 def test_a_client_that_reads_slowly_frees_its_search(translator):

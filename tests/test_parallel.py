@@ -355,6 +355,41 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     process.communicate()
 
 
+def leave(rank: int, folder: Path, port: int) -> None:
+    """The first of two workers has more to do than the second."""
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    with workers.joined("cpu"):
+        if rank == 0:
+            time.sleep(1)
+            (folder / "saved").touch()
+    assert (folder / "saved").exists()
+
+
+@pytest.mark.slow
+def test_no_worker_exits_before_the_first_has_saved_the_state(tmp_path):
+    """srun kills the others as soon as one exits with the status of a stopped training."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    start_processes(leave, (tmp_path, port), nprocs=2, start_method="forkserver")
+
+
+def test_a_worker_that_does_not_end_after_another_has_failed_is_killed(tmp_path, monkeypatch):
+    """As one that waits for a GPU."""
+    code = "import os, pathlib, sys, time; rank = os.environ['RANK']; pathlib.Path(rank).write_text(str(os.getpid()))"
+    code += "; time.sleep(600 if rank == '0' else 0.5); sys.exit(3)"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-c", code])
+    monkeypatch.setattr(workers, "GRACE", 0.1)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        assert workers.start(2) == 3
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "0").read_text()), 0)
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
 def test_shares_partition_a_batch_evenly(number):
     sizes = np.random.default_rng(0).integers(2, 50, 100)

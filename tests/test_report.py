@@ -1159,6 +1159,15 @@ def test_a_claim_is_decided_by_the_interval_and_the_seeds(claimed, tmp_path):
     assert "pre-fast" not in [row["run"] for row in rows_of(claims.table(compared))]
 
 
+@pytest.mark.parametrize(("low", "high"), [(29.4, 30.2), (29.8, 30.6)])
+def test_a_difference_within_the_spread_of_the_seeds_decides_nothing(low, high):
+    """The seeds lie up to 0.6 from their mean, below or above it."""
+    seeds = evidence.Mean(30.0, low, high, 3)
+    for difference, found in ((-0.5, "not decided"), (-0.7, "holds")):
+        score = evidence.Score(difference, difference - 0.3, difference + 0.3, "")
+        assert claims.verdict(-1, score, seeds) == found and claims.verdict(-1, score, None) == "holds"
+
+
 @pytest.mark.parametrize(
     ("setting", "old", "new", "sign"),
     [

@@ -13,7 +13,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import sacrebleu
@@ -28,7 +30,7 @@ from pipeline.report import Known
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
 from pipeline.reporting.tables import markdown
-from pipeline.search import key_of, settings_of
+from pipeline.search import Searcher, key_of, settings_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
@@ -41,6 +43,7 @@ from tests.spoilt import MISSING, places, spoilt
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
 from transformer.store import step_files
+from transformer.training import Diverged
 from transformer.translator import Translator
 
 SPACE: dict[str, Any] = {
@@ -282,6 +285,22 @@ def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(pa
         else:
             trial.complete(50 - loss)
     assert hopeless == [False] * STARTUP + [True, False]
+
+
+def test_a_resumed_trial_that_diverges_is_pruned_and_one_with_a_damaged_state_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "state.safetensors").touch()
+    why = []
+    trial, training = SimpleNamespace(settings={}, prune=why.append), Mock()
+    searcher = Searcher("small", *[Mock()] * 4, tmp_path, Mock(), Mock())
+    monkeypatch.setattr("pipeline.search.trial_settings", lambda *_: (None, None))
+    monkeypatch.setattr("pipeline.train.trainer", lambda *_: training)
+    training.run.side_effect = Diverged("the loss has exploded; take a smaller lr_scale")
+    monkeypatch.setattr(Searcher, "follow", lambda self, trial, training, folder: training.run())
+    assert searcher.attempt(trial, tmp_path) and why == ["the loss has exploded"]
+    assert training.close.called
+    monkeypatch.setattr("pipeline.train.trainer", Mock(side_effect=UserError("the state is damaged")))
+    with pytest.raises(UserError, match="the state is damaged"):
+        searcher.attempt(trial, tmp_path)
 
 
 # The stage

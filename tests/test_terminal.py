@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from test_training import build, files, run
 
 from pipeline.commands import plan
+from pipeline.commands.status import State, state_of
 from pipeline.costs import expected
 from pipeline.costs import speed as speed_module
 from pipeline.costs.expected import Corpus, Training
@@ -128,9 +130,13 @@ def bar_of_a_stage(tmp_path, monkeypatch):
 def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_it_is_stopped(bar_of_a_stage, capfd):
     with Progress(total=1200, initial=400, unit="step") as bar:
         bar.set_postfix_str("loss 2.310, 21,604 tokens/s")
+        time.sleep(0.1)
         bar.update(20)
+        least = bar.format_dict["elapsed"]
         bar.refresh()
         assert str(place_of(STAGE)).startswith("step 420 of 1,200, loss 2.310, 21,604 tokens/s, ")
+        pace = 780 / 20  # 20 steps took the time since this start
+        assert pace * least <= place_of(STAGE).left <= pace * bar.format_dict["elapsed"]
         Progress.write("a line")
     assert str(place_of(STAGE)).startswith("step 420 of 1,200")
     with Progress(total=2, unit="sentence") as bar:
@@ -207,12 +213,24 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
             "left": 65.0,
         }
         (project.root / "work/progress").mkdir(parents=True, exist_ok=True)
-        (project.root / "work/progress/score@demo-tiny.json").write_text(json.dumps({**place, "note": ""}))
+        path = project.root / "work/progress/score@demo-tiny.json"
+        path.write_text(json.dumps({**place, "note": ""}))
         assert "running  score@demo-tiny: test, sentence 3 of 10, 1 min 5 s left" in status(project)
+        path.write_text(json.dumps({**place, "when": 0.0, "note": ""}))
+        assert "running  score@demo-tiny" in status(project), "the place is that of an earlier start"
     assert not [line for line in status(project) if line.startswith("running")], "the killed processes are gone"
     (project.root / "dvc.lock").write_text("schema: '2.0'\nstages:\n  report", encoding="utf-8")
     printed = project.run("python", "-m", "pipeline.commands.status", status=1)
     assert printed.startswith("status: dvc.lock is incomplete or ") and printed.count("\n") == 1
+
+
+def test_of_the_stages_that_one_waits_for_two_are_named():
+    kinds = {"a": "stale", "b": "done", "c": "waiting", "d": "stale", "e": "stale"}
+    before = [State(name, kind) for name, kind in kinds.items()]
+    report = SimpleNamespace(name="report", outs=[])
+    assert state_of(report, before, {}) == State("report", "waiting", "for a, c and 2 more")
+    assert state_of(report, before[:4], {}).why == "for a, c and 1 more"
+    assert state_of(report, before[:3], {}).why == "for a, c"
 
 
 def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_best_first(project):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import BOS, EOS
+from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import translate
 from transformer.layout import pad
 from transformer.model import Transformer
@@ -112,6 +112,15 @@ def test_a_prefix_that_ends_is_the_translation(model, sources, decoding_settings
     total = logits.log_softmax(-1)[range(3), [7, 8, EOS]].sum().item()
     assert last.translation.score == pytest.approx(total / ((5 + 3) / 6) ** settings.alpha, abs=1e-5)
     assert [candidate.fate for candidate in last.candidates if candidate.token == EOS] == ["finished"]
+
+
+def test_no_translation_ends_within_a_forced_prefix(model, sources, decoding_settings):
+    """With all pieces among the candidates, EOS is one at each step."""
+    settings, prefix = config(decoding_settings, beam=PIECES), [7, 8, 9]
+    for step, _ in zip(Trace(model, sources[0], settings, prefix).steps(), prefix):
+        (ending,) = [candidate for candidate in step.candidates if candidate.token == EOS]
+        assert ending.fate == "dropped"
+        assert not {PAD, BOS} & {candidate.token for candidate in step.candidates}, "which are not possible"
 
 
 def test_a_prefix_without_room_for_a_token_is_refused(model, decoding_settings):

@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from transformer import compilation, gradients, loss, perplexity, store
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.device import autocast, precision_of
-from transformer.dropout import dropout
+from transformer.dropout import SOURCE, dropout
 from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
@@ -449,6 +451,49 @@ def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
     assert alive == [False]
 
 
+def test_a_step_is_not_repeated_before_every_share_has_ended(tmp_path, monkeypatch, settings, training_settings):
+    """A share that still ran would draw from the generator that the repeated step seeds."""
+    trainer = build(tmp_path, training_settings(threads=2), settings())
+    first, ended, seen = trainer.own_gradients.generators[0], threading.Event(), []
+    whole, divide = gradients.batch_loss, trainer.accumulation.divide
+
+    def batch_loss(model, batch, *options):
+        if not seen and SOURCE.generator is first:
+            raise torch.OutOfMemoryError
+        if not seen:
+            time.sleep(0.5)
+            ended.set()
+        return whole(model, batch, *options)
+
+    monkeypatch.setattr(gradients, "batch_loss", batch_loss)
+    trainer.accumulation.warn = print
+    _, parts = trainer.prepare(0)
+    trainer.accumulation.divide = lambda numbers: seen.append(ended.is_set()) or divide(numbers)
+    trainer.gradients(parts, 150)
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("module", [gradients, perplexity])
+def test_if_memory_can_be_freed_the_parts_stay_as_large(tmp_path, monkeypatch, settings, training_settings, module):
+    """On a GPU, CUDA graphs are given up first."""
+    config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
+    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
+    run(undisturbed)
+    said, freed = [], []
+
+    def release():
+        patch.undo()  # there is enough memory from now on
+        freed.append(True)
+        return True
+
+    short.accumulation.warn, short.accumulation.release = said.append, release
+    with monkeypatch.context() as patch:
+        short_of_memory(patch, 60, torch.OutOfMemoryError, module)
+        run(short)
+    assert freed == [True] and not said and short.state.micro_batch_tokens == 200
+    assert list(undisturbed.store.records()) == list(short.store.records())
+
+
 @pytest.mark.slow
 def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
     """Memory is short in the first two steps only. The parts stay small afterwards, although memory would suffice."""
@@ -655,6 +700,8 @@ def test_dev_loss_is_the_mean_over_all_pieces(settings):
         pieces += len(labels)
     assert mean_loss(model.train(), pairs, 50, CPU) == pytest.approx(total / pieces, rel=1e-5)
     assert model.training, "the mode is restored"
+    mean_loss(model.eval(), pairs, 50, CPU)
+    assert not model.training, "a translator goes on without dropout"
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

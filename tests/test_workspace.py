@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,11 +19,11 @@ from pipeline.commands.adopt import adopt_unfinished
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from pipeline.training import workspace
+from pipeline.training import workers, workspace
 from pipeline.workflow import hardware
 from transformer.binarised import describe
 from transformer.config.reading import UserError
-from transformer.parallel import SINGLE_PROCESS
+from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.store import Store
 
 
@@ -153,7 +154,8 @@ def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(shor
 def test_code_that_changes_during_a_training_is_not_recorded_for_it_but_a_comment_is(short, monkeypatch):
     here = Path("module.py")
     here.write_text("A = 1\n")
-    monkeypatch.setattr(workspace, "sources", lambda: {here: here.read_bytes()})
+    imported = workspace.sources()
+    monkeypatch.setattr(workspace, "sources", lambda: {**imported, here: here.read_bytes()})
     with pytest.raises(UserError, match=r"module\.py changed .* `python -m pipeline\.commands\.adopt run`"):
         short(lambda: here.write_text("A = 2\n"))
     assert short(lambda: here.write_text("A = 2  # why\n")) == 0
@@ -165,6 +167,22 @@ def test_the_commit_is_that_of_the_start(short, monkeypatch):
     monkeypatch.setattr(hardware, "commit", lambda: next(commits))
     short(lambda: None)
     assert json.loads(Path("times/training.json").read_text())["commit"] == "first"
+
+
+@pytest.mark.parametrize("folder", ["pipeline", "transformer"])
+def test_a_commit_is_marked_if_the_code_was_edited(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    for path in ("pipeline/a.py", "transformer/a.py", "params.yaml"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text("a = 1\n")
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.check_output(["git", "rev-parse", "HEAD"], text=True).strip()
+    Path("params.yaml").write_text("a: 2\n")
+    assert hardware.commit() == head
+    Path(folder, "a.py").write_text("a = 2\n")
+    assert hardware.commit() == f"{head}-edited"
 
 
 def test_a_finished_training_is_kept_until_its_last_output_is_written(short, monkeypatch):
@@ -192,6 +210,42 @@ def test_times_and_counts_are_in_the_units_of_their_names(short, monkeypatch):
     lengths = zip(*(Pairs(60, 25).lengths(side) for side in ("source", "target")))
     assert made["pairs_left_out"] == sum(max(pair) + 1 > 20 for pair in lengths) > 0, "EOS counts"
     assert trainings[0].save_every_seconds == pytest.approx(0.06), "params.yaml states 0.001 minutes"
+
+
+def test_only_the_first_worker_reports_that_a_training_diverged(tmp_path, monkeypatch):
+    Training(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hardware, "torch_device", lambda options, threads: torch.device("cpu"))
+    monkeypatch.setattr(train, "Interruption", lambda limit: lambda: False)
+    write_runs(**SHORT, lr_scale=1e9)
+    arguments = argparse.Namespace(run="run", data=Path("data"), vocabulary=Path("vocabulary.model"))
+    second = Workers()
+    second.rank = 1
+    assert train.assist(arguments, machine(load()), second) == workers.LOST
+
+
+def test_the_energy_of_a_training_is_that_of_all_processes(tmp_path, monkeypatch):
+    Training(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hardware, "torch_device", lambda options, threads: torch.device("cpu"))
+    write_runs(**SHORT)
+    asked, two = [], Workers()
+    two.number = 2
+    monkeypatch.setattr(train.energy, "meter", lambda device, processes: asked.append(processes) or (lambda: None))
+    _, model, config = run_settings(load(), "run")
+    arguments = argparse.Namespace(data=Path("data"), vocabulary=Path("vocabulary.model"))
+    train.trainer(model, config, arguments, tmp_path / "state", machine(load()), two).close()
+    assert asked == [2]
+
+
+@pytest.mark.parametrize("changed", [("cpu", "bfloat16"), ("cpu", "float32", 3)])
+def test_a_state_of_another_precision_or_number_of_threads_is_not_resumed(changed):
+    """With `precision: auto`, another version of torch may choose another precision."""
+
+    def identity(device: str = "cpu", precision: str = "float32", threads: int = 2) -> dict:
+        return train.identity_of(torch.device(device), precision, threads)
+
+    assert identity() == identity() != identity(*changed)
 
 
 def test_the_time_limit_is_in_minutes(monkeypatch):

@@ -49,6 +49,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         else:
             print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
             status = 1
+            drop_unwritten()
     except (RuntimeError, MemoryError) as error:
         from transformer.memory import out_of_memory  # imports torch, which most commands do not need
 
@@ -73,6 +74,14 @@ def unread() -> bool:
     if gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return gone
+
+
+def drop_unwritten() -> None:
+    """Drop what standard output does not take, as on a full disk. Otherwise Python tries again at its end, and fails."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def require_within() -> None:
