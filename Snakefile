@@ -172,8 +172,4 @@ for stage in graph:
             stage=stage.addressing,
             job=slurm.JOB if SUBMITTED else "",
         shell:
-            # DVC waits for its lock, but not for an output that another DVC command reads or writes. Wait up to 10 minutes.
-            "for try in $(seq 120); do "
-            "{params.job}{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 "
-            "&& touch {output:q} && exit 0; "
-            "grep -q 'it is being blocked by' {log:q} || exit 1; sleep 5; done; exit 1"
+            "{params.job}{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"

@@ -19,8 +19,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from dvc.fs import LocalFileSystem
-from dvc.rwlock import rwlock
 from ruamel.yaml import YAML
 from snakemake.scheduling.job_scheduler import JobScheduler
 
@@ -190,27 +188,6 @@ def test_a_killed_process_that_is_a_zombie_blocks_no_start(project, child):
     hold(project.root / ".dvc/tmp/rwlock", child.pid)
     child.kill()
     assert project.planned() == [], "it said that scores/layer-costs.json is busy"
-
-
-@pytest.mark.slow
-def test_a_stage_waits_for_the_files_that_another_dvc_command_uses(project):
-    def use_the_reports() -> None:
-        while not (project.root / "work/.stamps").is_dir() or (project.root / "work/.stamps/score@demo-tiny").exists():
-            time.sleep(0.05)
-        paths = [str(project.root / "reports")]
-        with rwlock(str(project.root / ".dvc/tmp"), LocalFileSystem(), "dvc repro --single-item report", paths, [], False):
-            while "it is being blocked by" not in log():
-                time.sleep(0.05)
-
-    def log() -> str:
-        path = project.root / "work/logs/report.log"
-        return path.read_text() if path.exists() else ""
-
-    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    other = threading.Thread(target=use_the_reports)
-    other.start()
-    assert project.snakemake() == ["score@demo-tiny", "report"]
-    other.join()
 
 
 def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch):

@@ -688,7 +688,8 @@ def test_a_search_with_other_settings_of_its_model_is_another_run_of_mlflow(tmp_
     with store.opened() as opened:
         for place in ("one", "other"):
             mirror_search(opened, tmp_path / place / "small.json", set(), True, place)
-        mirror_search(opened, tmp_path / "other/small.json", set(), True)  # as `pipeline.commands.track` does
+        for place in ("other", "one"):
+            mirror_search(opened, tmp_path / place / "small.json", set(), True)  # as `pipeline.commands.track` does
     client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     (experiment,) = [one for one in client.search_experiments() if one.name != "Default"]
     runs = client.search_runs([experiment.experiment_id])
@@ -697,6 +698,25 @@ def test_a_search_with_other_settings_of_its_model_is_another_run_of_mlflow(tmp_
         trials = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == of_place[place]]
         assert [run.data.tags["state"] for run in sorted(trials, key=lambda run: run.info.run_name)] == states
     assert len(runs) == 10
+    best = {place: client.get_run(run).data.metrics.get("search/best") for place, run in of_place.items()}
+    assert best == {"one": 2.5, "other": None}
+
+
+@pytest.mark.slow
+def test_a_search_that_an_earlier_version_began_goes_on_in_its_run_of_mlflow(tmp_path, monkeypatch):
+    from mlflow import MlflowClient
+
+    from pipeline.tracking import store
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    write_result(tmp_path / "place")
+    with store.opened() as opened:
+        mirror_search(opened, tmp_path / "place/small.json", set(), True)  # without the name of the folder
+        mirror_search(opened, tmp_path / "place/small.json", set(), True, "place")
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (experiment,) = [one for one in client.search_experiments() if one.name != "Default"]
+    runs = client.search_runs([experiment.experiment_id])
+    assert len(runs) == 5 and [run.info.run_name for run in runs if run.data.tags.get("place") == "place"] == ["small"]
 
 
 @pytest.mark.slow

@@ -198,10 +198,13 @@ def test_a_changed_score_becomes_the_latest(project: Path) -> None:
     assert decoding.data.metrics["score/test.average.bleu-13a"] == 60.5
 
 
-@pytest.mark.parametrize(("losses", "status"), [((3.0, 2.0, 2.0, 2.5), "FINISHED"), ((3.0, 2.5, 2.5, 2.0), "KILLED")])
-def test_a_training_that_patience_ended_is_finished(project: Path, losses: tuple, status: str) -> None:
+@pytest.mark.parametrize(
+    ("losses", "every", "status"),
+    [((3.0, 2.0, 2.0, 2.5), 10, "FINISHED"), ((3.0, 2.0, 2.0, 2.5), 15, "KILLED"), ((3.0, 2.5, 2.5, 2.0), 10, "KILLED")],
+)
+def test_a_training_that_patience_ended_is_finished(project: Path, losses: tuple, every: int, status: str) -> None:
     write_log(project / "training.jsonl", [{"step": 5 * n, "dev_loss": loss} for n, loss in enumerate(losses, 1)])
-    patient = {**SETTINGS, "training": {**SETTINGS["training"], "patience": 2}}
+    patient = {**SETTINGS, "training": {**SETTINGS["training"], "patience": 2, "checkpoint_every": every}}
     with store.opened() as opened:
         mirror_live(opened, "tiny", {**DESCRIPTION, "settings": patient}, project / "training.jsonl", True)
     assert content()[0]["status"] == status

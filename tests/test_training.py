@@ -725,7 +725,7 @@ def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled
 
 
 def r_drop_by_torch(hidden, embedding, labels, smoothing, alpha):
-    """Half of equation 4 of R-Drop (Wu et al. 2021), by torch's losses. Rows 2i and 2i + 1 are the passes of token i."""
+    """Half of equation 4 of R-Drop (L. Wu et al. 2021), by torch's losses. Rows 2i and 2i + 1 are the passes of token i."""
     first, second = ((hidden[start::2] @ embedding.T).log_softmax(-1) for start in (0, 1))
     nll = sum(F.cross_entropy(each, labels, label_smoothing=smoothing, reduction="sum") for each in (first, second))
     pairs = ((first, second), (second, first))

@@ -27,7 +27,7 @@ def cross_entropy(
     Without smoothing, the exponential of the mean loss is the perplexity. The logits of all tokens are never in memory
     at once.
 
-    With `r_drop` (alpha of R-Drop, Wu et al. 2021), rows 2i and 2i + 1 are the same token in two passes with different
+    With `r_drop` (alpha of R-Drop, L. Wu et al. 2021), rows 2i and 2i + 1 are the same token in two passes with different
     dropout masks. The loss of a token is then half of equation 4 of that paper: the mean cross-entropy of its two rows,
     plus alpha / 4 times the sum of the two Kullback-Leibler divergences between them.
     """

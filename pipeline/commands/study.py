@@ -61,7 +61,7 @@ def listing(settings: Mapping) -> str:
     for name, entries in settings["studies"].items():
         chosen = study(settings, name)
         mark = "selected" if all(settings.get(key) == value for key, value in chosen.items()) else ""
-        rows.append([name, str(len(chosen["runs"])), mark, entries.get("desc", "")])
+        rows.append([name, str(len(chosen["runs"])), mark, " ".join(entries.get("desc", "").split())])
     return "\n".join([*in_columns(rows), f"{STUDIES} has the runs and the other entries of each study."])
 
 

@@ -52,7 +52,8 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
 
 
 def not_done(params: Mapping[str, Any], name: str, trained: int, runs: int) -> Headline:
-    says = f"training{'s' * (runs > 1)} done ({params['studies'][name].get('desc', name)})"
+    topic = " ".join(params["studies"][name].get("desc", name).split())
+    says = f"training{'s' * (runs > 1)} done ({topic})"
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 

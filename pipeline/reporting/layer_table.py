@@ -19,7 +19,7 @@ from pipeline.reporting.published import TABLE1, Table1Row
 from pipeline.reporting.tables import Column, Table
 from pipeline.settings.layer_costs import LayerCostsConfig
 from pipeline.settings.score_files import entry
-from pipeline.workflow.times import times_file
+from pipeline.workflow.times import times_of
 from transformer.config.reading import UserError
 
 NOTES = [
@@ -54,7 +54,8 @@ class Measured:
 def measured(scores: Path, results: Path, times: Path) -> list[Measured]:
     """This machine's costs, if they were measured, then the recorded ones, by name."""
     here, timed = scores / "layer-costs.json", times / "layer-costs.json"
-    names = {times_file(timed, here) or here: ""} if here.exists() else {}
+    found, known = times_of(timed, here)
+    names = {here if known is None else found: ""} if here.exists() else {}
     recorded = sorted((results / "layer-costs").glob("*.json"))
     return [of_file(path, name) for path, name in (names | {path: path.stem for path in recorded}).items()]
 

@@ -9,7 +9,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,11 +56,14 @@ class Store:
     def __init__(self, client: "MlflowClient", experiment: str) -> None:
         self.client, self.experiment = client, experiment
 
-    def write(self, entry: Entry) -> str:
-        """Write the parts of `entry` that are missing in the store or have changed. Returns the identifier of the run."""
+    def write(self, entry: Entry, fits: Callable[["Run"], bool] = lambda run: True) -> str:
+        """Write the parts of `entry` that are missing in the store or have changed. Returns the identifier of the run.
+
+        Of the runs with the identity of `entry`, only those that `fits` accepts are considered.
+        """
         from mlflow.entities import Metric, Param, RunTag
 
-        run, curve = self.find_or_create(entry)
+        run, curve = self.find_or_create(entry, fits)
         there, run_id, now = run.data, run.info.run_id, int(time.time() * 1000)
         metrics = [Metric(k, v, now, step) for (k, step), v in sorted(entry.curve.items()) if (k, step) not in curve]
         metrics += [Metric(k, v, now, 0) for k, v in entry.metrics.items() if there.metrics.get(k) != v]
@@ -79,20 +82,23 @@ class Store:
                 self.client.set_terminated(run_id, entry.status, entry.ended)
         return run_id
 
-    def find_or_create(self, entry: Entry) -> tuple["Run", Curve]:
+    def find_or_create(self, entry: Entry, fits: Callable[["Run"], bool]) -> tuple["Run", Curve]:
         """Return a run and its curve: the run of this identity whose curve agrees with `entry`, or else a new run.
 
         If values at the same steps differ, the run is of another training: the code was edited, or an attempt was
         killed and its repetition was not exact. The other run is kept. Its status becomes KILLED if it was RUNNING.
         """
         tags = " and ".join(f"tags.`{key}` = '{value}'" for key, value in entry.identity.items())
-        for run in self.client.search_runs([self.experiment], tags):
+        for run in filter(fits, self.client.search_runs([self.experiment], tags)):
             curve = self.curve(run.info.run_id, {name for name, _ in entry.curve})
             if all(curve[point] == entry.curve[point] for point in curve.keys() & entry.curve.keys()):
                 return run, curve
             if run.info.status == "RUNNING":
                 self.client.set_terminated(run.info.run_id, "KILLED")
         return self.client.create_run(self.experiment, entry.started, dict(entry.identity), entry.name), {}
+
+    def nested(self, run_id: str) -> list["Run"]:
+        return list(self.client.search_runs([self.experiment], f"tags.`mlflow.parentRunId` = '{run_id}'"))
 
     def curve(self, run_id: str, names: set[str]) -> Curve:
         return {(m.key, m.step): m.value for name in names for m in self.client.get_metric_history(run_id, name)}

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML, YAMLError
 
@@ -24,6 +24,9 @@ from pipeline.workflow.text import content
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 TRANSLATIONS = Path("translations/translations.json")
 TIMES = Path("work/times")
@@ -69,15 +72,18 @@ def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, 
     """Mirror the training that `training` describes, up to the end of its log. An empty log creates no run."""
     if curve := read_curve(log):
         config = training["settings"]["training"]
-        finished = max(step for _, step in curve) >= config["steps"] or impatient(curve, config["patience"])
+        finished = max(step for _, step in curve) >= config["steps"] or impatient(curve, config)
         status = "RUNNING" if not last else "FINISHED" if finished else "KILLED"
-        store.write(training_entry(run, training, curve, status))
+        store.write(dataclasses.replace(training_entry(run, training, curve, status), reopens=True))
 
 
-def impatient(curve: Curve, patience: int) -> bool:
-    """Return whether the last `patience` dev losses have no new best, so that the next checkpoint ends the training."""
-    losses = [loss for (name, _), loss in sorted(curve.items()) if name == "dev_loss"]
-    return 0 < patience < len(losses) and min(losses[:-patience]) <= min(losses[-patience:])
+def impatient(curve: Curve, config: Mapping[str, Any]) -> bool:
+    """Return whether `patience` has ended the training: at a checkpoint, after `patience` dev losses without a new best."""
+    losses = sorted((step, loss) for (name, step), loss in curve.items() if name == "dev_loss")
+    patience = config["patience"]
+    if not 0 < patience < len(losses) or losses[-1][0] % config["checkpoint_every"]:
+        return False
+    return min(loss for _, loss in losses[:-patience]) <= min(loss for _, loss in losses[-patience:])
 
 
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
@@ -135,7 +141,7 @@ def mirror_search(store: Store, path: Path, written: set[int], last: bool, place
     """Mirror the search.json at `path` in MLflow.
 
     `place` is the name of the folder of a running search. A search with other settings, data or code has another folder
-    and is another run of MLflow. Without `place`, the latest search of this name and these settings is meant.
+    and is another run of MLflow. Without `place`, the run is the one with equal trials.
 
     Trials whose numbers are in `written` are skipped. The numbers of all trials that have ended are added to `written`.
     `last` means that no further call follows. An unfinished search or trial then gets the status KILLED.
@@ -150,20 +156,36 @@ def mirror_search(store: Store, path: Path, written: set[int], last: bool, place
     settings = {key: value for key, value in content["search"].items() if key != "trials"}
     parent = Entry(
         name,
-        {"run": name, "key": digest([settings, content["data_sum"]]), **({"place": place} if place else {})},
+        {"run": name, "key": digest([settings, content["data_sum"]])},
         "FINISHED" if finished else "KILLED" if last else "RUNNING",
         dict(leaves(settings)),
-        {},
+        {"place": place} if place else {},
         {"search/trials": float(len(ended)), **({"search/best": best[0]} if best else {})},
         curve={},
-        reopens=True,  # after an increase of `trials`
+        reopens=bool(place),  # after an increase of `trials`
     )
-    parent_id = store.write(parent)
+
+    def same(run: "Run") -> bool:
+        known = run.data.tags.get("place")
+        return known == place if place and known else has_trials(store, run, ended)
+
+    parent_id = store.write(parent, same)
     for trial in trials:
         # A trial without a dev loss could not be told from the trial of this number in an earlier search.
         if trial["trial"] not in written and (trial["dev_losses"] or trial["state"] in ENDED):
             store.write(trial_entry(name, parent_id, trial, last))
     written.update(trial["trial"] for trial in ended)
+
+
+def has_trials(store: Store, run: "Run", ended: list[dict[str, Any]]) -> bool:
+    """Return whether ended trials are nested in `run`, and none of them with a result other than in `ended`."""
+    trials = {one.data.tags.get("trial"): one for one in store.nested(run.info.run_id)}
+    nested = {number: one for number, one in trials.items() if one.data.tags.get("state") in ENDED}
+    common = [(nested[str(trial["trial"])], trial) for trial in ended if str(trial["trial"]) in nested]
+    return bool(common) and all(
+        one.data.tags.get("state") == trial["state"] and one.data.metrics.get("trial/value") == trial["value"]
+        for one, trial in common
+    )
 
 
 def trial_entry(name: str, parent: str, trial: Mapping[str, Any], last: bool) -> Entry:

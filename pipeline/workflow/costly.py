@@ -43,8 +43,9 @@ def seconds_of(stage: str) -> float:
     if name != "train":
         return 0
     times = read_times(TIMES / run / "training.json", Path("scores", run, "training.json"))
+    earlier = within(content(Path("scores", run, "timing.json")), "seconds")  # where earlier versions wrote the times
     recorded = within(content(Path("results", f"{run}.json")), "timing", "seconds")
-    return within(times, "seconds") or recorded or 0
+    return within(times, "seconds") or earlier or recorded or 0
 
 
 def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:

@@ -17,7 +17,7 @@ from pipeline.workflow.times import duration, read_times
 from transformer.files import digest, write_json
 
 KEPT = Path("work/results.json")  # the results that were shown last
-PAGE, SHOWN_BY_PAGE = Path("reports/index.html"), ("runs.csv", "scores.csv")
+PAGE = Path("reports/index.html")
 SHOWN = 10  # runs and decodings in the table; the page shows all
 
 
@@ -75,7 +75,7 @@ def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[
 
     `before` maps names to previous results. If it is given, a column shows how the scores have changed.
     """
-    rows = [["run", "test sacreBLEU (95%)", "dev perplexity", "training"]]
+    rows = [["run", "sacreBLEU (95%)", "dev perplexity", "training"]]
     rows += [result.columns() for result in found[:SHOWN]]
     if before is not None:
         rows[0].append("since the last time")
@@ -100,10 +100,8 @@ def page_is_current() -> bool:
 
     Git and DVC ignore the page, so after a change of branch it may show the results of the other branch.
     """
-    tables = [PAGE.with_name(name) for name in SHOWN_BY_PAGE]
-    if not all(path.is_file() for path in (PAGE, *tables)):
-        return False
-    return digest([path.read_bytes().decode() for path in tables]) in PAGE.read_text(encoding="utf-8")
+    tables = {path.name: path.read_bytes().decode(errors="replace") for path in PAGE.parent.glob("*.csv")}
+    return PAGE.is_file() and digest(tables).encode() in PAGE.read_bytes()
 
 
 if __name__ == "__main__":

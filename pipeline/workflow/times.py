@@ -6,6 +6,7 @@ because DVC can restore these outputs, for example after a change of branch.
 """
 
 import contextlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,30 +19,33 @@ DURATIONS = Path("work/times/stages.json")  # seconds that each stage took the l
 
 
 def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
-    """Write the times of the stage that made the file `output`. The times of another output are moved to another file."""
+    """Write the times of the stage that made the file `output`. The times of another output are copied to another file."""
     made = sha256(output)
     with contextlib.suppress(UserError):  # a damaged file has no times to keep
-        if path.exists() and (earlier := str(mapping(read_json(path), str(path)).get("output_sha256"))) != made:
-            path.replace(kept(path, earlier))
+        if path.exists() and (earlier := mapping(read_json(path), str(path))) and earlier.get("output_sha256") != made:
+            write_json(kept(path, str(earlier.get("output_sha256"))), earlier)
     write_json(path, {**times, "output_sha256": made})
 
 
 def read_times(path: Path, output: Path) -> dict[str, Any] | None:
     """Return the times of the stage that made the file `output`, or None if there are none for its content."""
-    found = times_file(path, output)
-    return {key: value for key, value in read_json(found).items() if key != "output_sha256"} if found else None
+    return times_of(path, output)[1]
 
 
-def times_file(path: Path, output: Path) -> Path | None:
-    """Return the file with the times of `output`: `path`, a file of earlier times beside it, or None."""
+def times_of(path: Path, output: Path) -> tuple[Path, dict[str, Any] | None]:
+    """Return the file with the times of `output` and the times. The file is `path` or, for earlier times, one beside it."""
     made = sha256(output) if output.exists() else ""
-    files = [file for file in (path, kept(path, made)) if made and file.exists()]
-    return next((file for file in files if mapping(read_json(file), str(file)).get("output_sha256") == made), None)
+    for file in (path, kept(path, made)) if made else ():
+        if file.exists():
+            times = dict(mapping(read_json(file), str(file)))
+            if times.pop("output_sha256", None) == made:
+                return file, times
+    return path, None
 
 
 def kept(path: Path, output_sha256: str) -> Path:
     """Return the file for the times of an earlier output."""
-    return path.with_name(f"{path.stem}-{output_sha256[:16]}.json")
+    return path.with_name(f"{path.stem}-{re.sub('[^0-9a-f]', '', output_sha256)[:16]}.json")
 
 
 def duration(seconds: float) -> str:
