@@ -552,6 +552,15 @@ def test_the_command_lists_and_selects(tmp_path, text):
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
 
 
+@pytest.mark.parametrize("module", ["study", "plan"])
+def test_a_wrong_setting_of_a_study_is_named_by_its_file(tmp_path, text, module):
+    (tmp_path / "params.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "studies.yaml").write_text("mine: {runs: {new: {corpus: demo, model: tiny, dk: 8}}}\n")
+    refused = python(tmp_path, "-m", f"pipeline.commands.{module}", "mine")
+    assert refused.returncode == 1
+    assert f"{module}: studies.yaml: mine.runs.new.dk: unknown key; did you mean 'd_k'?" in refused.stderr
+
+
 def test_a_linked_params_yaml_stays_a_link_and_one_in_another_encoding_is_refused_in_a_line(tmp_path, text):
     (tmp_path / "shared").mkdir()
     shared = Path(shutil.copy(ROOT / "params.yaml", tmp_path / "shared"))

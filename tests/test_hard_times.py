@@ -64,8 +64,9 @@ def test_a_lost_cache_is_filled_again_from_what_was_made(project):
     assert cached(project, CHECKPOINTS).exists()
 
 
-@pytest.mark.parametrize("folder", ["data", "models", "scores", "reports"])
+@pytest.mark.parametrize("folder", ["data", "models", "scores", "reports", "models/demo-tiny", "scores/corpora/demo"])
 def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(project, tmp_path, folder):
+    (project.root / folder).mkdir(parents=True, exist_ok=True)
     shutil.move(project.root / folder, tmp_path / "elsewhere")
     (project.root / folder).symlink_to(tmp_path / "elsewhere")
     says = f"{folder} is a link to {tmp_path / 'elsewhere'}, and DVC records outputs only within the project"

@@ -1469,6 +1469,18 @@ def test_each_change_of_table_3_stands_beside_ours(params, tmp_path):
     assert heads[2] == pytest.approx(24.9 - 25.8) and heads[4] == pytest.approx(100 * (5.29 / 4.92 - 1))
 
 
+def test_a_set_whose_references_are_empty_has_no_length_ratio(params, tmp_path):
+    write_test_set(tmp_path, {}, [""] * 3)
+    settings = {key: params["base"]["decoding"][key] for key in ("beam", "penalty", "alpha", "extra_length")}
+    write_decoding(tmp_path, "one", 0.0, decoder="beam", regulariser=0.0, **settings)
+    write_lines(tmp_path / "decodings/one/translation.txt", ["Haus"] * 3)
+    write_json(tmp_path / "decodings/one/sentences.json", [{"log_prob": -1.0, "finished": True}] * 3)
+    made = tmp_path / "decodings/one/decoding.json"
+    write_json(made, read_json(made) | {"calls": 9})
+    facts = decoder_facts.facts({**params, "decodings": {"one": {}}}, tmp_path, tmp_path / "sets")
+    assert facts["one"].length_ratio is None and facts["one"].log_prob == -1.0
+
+
 def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path):
     """Exact search finds a more probable translation of every third sentence, which is empty, and finishes two thirds."""
     references = [f"der Mann sieht {n} Hunde im Haus" for n in range(30)]

@@ -193,9 +193,10 @@ def test_a_finished_training_is_kept_until_its_last_output_is_written(short, mon
         patch.setattr(train, "write_times", full)
         short(lambda: None)
     (state,) = Path("work/run").glob("*/state.safetensors")
-    before = state.read_bytes()
+    before, summary = state.read_bytes(), Path("scores/training.json").read_bytes()
     assert short(lambda: before == state.read_bytes() or pytest.fail("it was trained again")) == 0
     assert Path("times/training.json").exists() and not workspace.unfinished("run")
+    assert Path("scores/training.json").read_bytes() == summary
 
 
 def test_times_and_counts_are_in_the_units_of_their_names(short, monkeypatch):

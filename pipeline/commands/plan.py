@@ -24,7 +24,7 @@ from pipeline.costs import expected
 from pipeline.costs.expected import Training
 from pipeline.costs.speed import Point, Speed, measured, of_paper
 from pipeline.settings.back_translations import back_translation, decoder
-from pipeline.settings.check import check
+from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
@@ -257,8 +257,9 @@ def table(jobs: list[Job]) -> list[str]:
 def main(arguments: argparse.Namespace) -> None:
     selection = params = load()
     if arguments.study:
-        params = {**params, **study(with_studies(params), arguments.study)}
-        check(params)
+        settings = with_studies(params)
+        check_study(settings, arguments.study)
+        params = {**params, **study(settings, arguments.study)}
     done = {state.stage for state in states() if state.kind == "done" and same_stage(state.stage, selection, params)}
     stages = selected(params)
     todo = stages - done

@@ -15,7 +15,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from pipeline.settings import params
-from pipeline.settings.check import check
+from pipeline.settings.check import check, check_study
 from pipeline.settings.studies import STUDIES, study, with_studies
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
@@ -29,7 +29,9 @@ BLOCK = r"^{key}:[^\n]*\n(?:(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:[ \t]+|- |(?=[\]}}]))
 
 def select(text: str, name: str, studies: Path = STUDIES) -> str:
     """Return the text of params.yaml with the study `name` selected."""
-    return with_blocks(text, study(with_studies(params.parse(text), studies), name))
+    settings = with_studies(params.parse(text), studies)
+    check_study(settings, name)
+    return with_blocks(text, study(settings, name))
 
 
 def with_blocks(text: str, new: Mapping[str, Mapping | list]) -> str:

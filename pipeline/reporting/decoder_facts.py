@@ -97,7 +97,7 @@ def of_group(
         found[name] = rounded(
             Facts(
                 log_prob=sum(log_probs(each)) / count,
-                length_ratio=float(ours / theirs),
+                length_ratio=float(ours / theirs) if theirs else None,
                 empty=sum(not line for line in each.lines),
                 unfinished=sum(not finished(sentence) for sentence in each.sentences),
                 calls=each.calls / count,

@@ -8,6 +8,9 @@ from pipeline.workflow import hardware
 from transformer.files import digest
 from transformer.training import Trainer
 
+# In the order of `Batches.sums`. A training that was resumed at its last step has them in another order.
+SUMS = ("source_tokens", "target_tokens", "source_squared", "target_squared", "source_target")
+
 
 def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
     state = training.state
@@ -18,7 +21,7 @@ def summary(training: Trainer, settings: dict, data_sum: str) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in state.model.parameters()),
         "dev_loss": last["dev_loss"],
         "dev_perplexity": last["dev_perplexity"],
-        **state.sums,
+        **{key: state.sums[key] for key in SUMS},
         "pairs_left_out": training.batches.left_out,
         "batches_an_epoch": len(training.batches),
         "settings": settings,

@@ -187,6 +187,7 @@ def note_duration(stage: str, seconds: float) -> None:
 
 def take_over(logger: logging.Logger, results: Callable[[], None]) -> None:
     """Replace Snakemake's handler for the terminal. A logger plug-in that the user has chosen is not replaced."""
+    logging.raiseExceptions = False  # on a full disk, each message for Snakemake's log file would print a traceback
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)

@@ -86,8 +86,9 @@ def drop_unwritten() -> None:
 
 def require_within() -> None:
     """Raise UserError if a folder of outputs is a link to another place, where DVC cannot record the outputs of a stage."""
-    for folder in OUTPUTS:
-        if not (place := Path(folder).resolve()).is_relative_to(Path.cwd()):
+    folders = [path for top in map(Path, OUTPUTS) for path in (top, *top.glob("*/"), *top.glob("*/*/"))]
+    for folder in folders:
+        if not (place := folder.resolve()).is_relative_to(Path.cwd()):
             raise UserError(
                 f"{folder} is a link to {place}, and DVC records outputs only within the project: move the folder back. "
                 "`dvc config cache.dir PATH` moves DVC's cache to another disk"
