@@ -27,7 +27,8 @@ import hashlib, os, re, sys, time
 from pathlib import Path
 from ruamel.yaml import YAML
 
-name, _, key = os.environ["DVC_STAGE"].partition("@")
+stage_name = os.environ.get("DVC_STAGE", "report")  # `make report` runs without DVC
+name, _, key = stage_name.partition("@")
 params, dvc = (YAML(typ="safe").load(Path(path).read_text()) for path in ("params.yaml", "dvc.yaml"))
 stage = dvc["stages"][name].get("do") or dvc["stages"][name]
 block = re.sub(r"\\W", "", dvc["stages"][name].get("foreach", ""))
@@ -44,7 +45,7 @@ def setting(place):
     return repr(value)
 
 with open("work/ran", "a") as file:
-    file.write(os.environ["DVC_STAGE"] + "\\n")
+    file.write(stage_name + "\\n")
 if os.environ.get("STUB_FAILS") == name:
     sys.exit(f"{name}: what is wrong, where, and what would be right")
 commands = stage["cmd"] if isinstance(stage["cmd"], list) else [stage["cmd"]]
