@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import optuna
 import pytest
 import sacrebleu
 import torch
@@ -583,9 +584,10 @@ def test_equal_importances_are_in_the_order_of_their_names(params, tmp_path, mon
     trials = Trials(tmp_path / "trials.db", search(params, "small"))
     for trial in trials.remaining():
         trial.complete(1.0 + trial.number)
+    assert trials.importance().keys() == SPACE.keys()
     for names in (("N", "dropout", "d_ff"), ("d_ff", "N", "dropout")):
         found = {"lr_scale": 0.9, **{name: 1e-9 * place for place, name in enumerate(names)}}
-        monkeypatch.setattr("optuna.importance.get_param_importances", lambda *_, found=found, **__: found)
+        monkeypatch.setattr(optuna.importance, "get_param_importances", lambda *_, found=found, **__: found)
         assert list(trials.importance()) == ["lr_scale", "N", "d_ff", "dropout"]
 
 
