@@ -15,6 +15,7 @@ from pathlib import Path
 
 from snakemake.logging import logger
 
+
 def interrupted(*_):
     sys.exit("snakemake: interrupted; no stage was started")
 

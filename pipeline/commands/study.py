@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from pipeline.settings import params
 from pipeline.settings.check import check, check_study
-from pipeline.settings.studies import STUDIES, study, with_studies
+from pipeline.settings.studies import STUDIES, described, study, with_studies
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
 from transformer.config.reading import UserError
@@ -60,10 +60,10 @@ def block(key: str, value: Mapping | list) -> str:
 def listing(settings: Mapping) -> str:
     """Return a line for each study: its name, the number of its runs and its description. The selected study is marked."""
     rows = [["study", "runs", "", ""]]
-    for name, entries in settings["studies"].items():
+    for name in settings["studies"]:
         chosen = study(settings, name)
         mark = "selected" if all(settings.get(key) == value for key, value in chosen.items()) else ""
-        rows.append([name, str(len(chosen["runs"])), mark, " ".join(entries.get("desc", "").split())])
+        rows.append([name, str(len(chosen["runs"])), mark, described(settings, name)])
     return "\n".join([*in_columns(rows), f"{STUDIES} has the runs and the other entries of each study."])
 
 

@@ -11,6 +11,7 @@ from pipeline.reporting.lines import common_name
 from pipeline.reporting.published import TOOLKITS
 from pipeline.reporting.studies import Study, catalogue
 from pipeline.reporting.tables import Column, Table, interval
+from pipeline.settings.studies import described
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
 
 
 def not_done(params: Mapping[str, Any], name: str, trained: int, runs: int) -> Headline:
-    topic = " ".join(params["studies"][name].get("desc", name).split())
-    says = f"training{'s' * (runs > 1)} done ({topic})"
+    says = f"training{'s' * (runs > 1)} done ({described(params, name) or name})"
     return Headline(name, trained, runs, f"{trained} of {runs}", says, origin="not done")
 
 
@@ -63,8 +63,8 @@ def headline(params: Mapping[str, Any], study: Study, trained: int, runs: int, c
     if "generate" in (text_entry(params, study.corpus) or {}).get("download", {}):
         says += ", whose sentences a grammar generates"
     seeds = "One seed per run. " if all(len(same) == 1 for same in alike(scored)) else ""
-    decided = of_table3(compared)
-    if compared.study and study.name == compared.study.name and any(found.result for found in decided):
+    decided = of_table3(compared) if compared.study and study.name == compared.study.name else []
+    if any(found.result for found in decided):
         others = [found for found in decided if found.result not in (claims.HOLDS, claims.EQUAL)]
         figure = f"{len(decided) - len(others)} of {len(decided)}"
         says = "changes of Table 3 have the effect on BLEU that the paper claims"

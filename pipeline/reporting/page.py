@@ -90,7 +90,7 @@ def page(content: Content, digest: str = "") -> str:
 
 
 def lede(runs: Sequence[Evidence], headlines: Sequence[Headline]) -> str:
-    """The first sentences of the page: what has been trained. The last one is about the trainings of the paper."""
+    """Return the introduction of the page: the number of runs and, until they are done, of the paper's trainings."""
     own, recorded = ([run for run in runs if run.recorded == kept] for kept in (False, True))
     of_paper = [f" {each.figure} {each.says}." for each in headlines if (each.study, each.origin) == ("paper", "not done")]
     return (

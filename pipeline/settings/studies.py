@@ -36,6 +36,11 @@ def require_mapping(value: Any, where: str) -> None:
         raise UserError(f"{where}: {shown(value)} is not a mapping")
 
 
+def described(params: Mapping, name: str) -> str:
+    """Return the description of a study on one line, or an empty text."""
+    return " ".join(params["studies"][name].get("desc", "").split())
+
+
 def study(params: Mapping, name: str) -> dict:
     """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
     where, studies = f"{STUDIES}: {name}", params["studies"]
