@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
@@ -32,6 +30,7 @@ from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import STUDY, study, with_studies
 from pipeline.workflow import hardware, stage
+from pipeline.workflow.devices import definitions
 from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration
 from transformer.config.decoding import DecodingConfig
@@ -215,7 +214,7 @@ def total(values: list[float | None]) -> float | None:
 
 def selected(params: Mapping[str, Any]) -> set[str]:
     """The names of all stages of a selection, as in dvc.yaml."""
-    stages = YAML(typ="safe").load(Path("dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    stages = definitions()
     blocks = {kind: stage["foreach"].strip("${}") for kind, stage in stages.items() if "foreach" in stage}
     return {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]} | (stages.keys() - blocks.keys())
 

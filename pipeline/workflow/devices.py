@@ -54,9 +54,14 @@ def claim_for(stage: str, params: Mapping[str, Any]) -> None:
         claim(needed(stage, params))
 
 
+def definitions() -> dict[str, Any]:
+    """Return the stages of dvc.yaml by name, or {} if there is no dvc.yaml."""
+    return YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"] if STAGES.exists() else {}
+
+
 def needed(stage: str, params: Mapping[str, Any]) -> int:
     """Return the number of GPUs that dvc.yaml states for a stage, or 0 if dvc.yaml has no such stage."""
-    stages = YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"] if STAGES.exists() else {}
+    stages = definitions()
     if stage not in stages:
         return 0
     gpus = stages[stage].get("do", stages[stage])["meta"]["snakemake"]["gpu"]

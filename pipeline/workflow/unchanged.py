@@ -7,11 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
-from pipeline.workflow.devices import STAGES
+from pipeline.workflow.devices import definitions
 from transformer.config.reading import UserError
 
 
@@ -21,7 +19,7 @@ def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
     A setting that does not exist, such as that of a run that was removed, is None.
     """
     kind, _, key = stage.partition("@")
-    definition = YAML(typ="safe").load(STAGES.read_text(encoding="utf-8"))["stages"][kind]
+    definition = definitions()[kind]
     block = params[definition["foreach"].strip("${}")] if key else {}
     known = {"key": key, "item": within(block, key) if isinstance(block, Mapping) else key}
     paths = [
