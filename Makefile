@@ -95,7 +95,7 @@ format: $(INSTALLED)  ## let ruff correct the style
 	ruff format .
 
 docs: $(INSTALLED)  ## write build/docs, the documentation of the package transformer, from its docstrings
-	pdoc --output-directory build/docs ./transformer
+	pdoc --output-directory build/docs ./transformer '!transformer.kernels'
 
 deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
 	python -m tests.imports

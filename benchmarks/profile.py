@@ -12,12 +12,12 @@ from torch.profiler import ProfilerActivity, profile
 
 # A kernel (on a GPU) or an operator (on a CPU) belongs to the first group whose pattern its name contains.
 GROUPS = {
-    "attention": r"attention|flash|fmha|cudnn.*sdpa|softmax_warp",
+    "attention": r"attention|attend|flash|fmha|cudnn.*sdpa|softmax_warp",
     "matrix products": r"gemm|cutlass|nvjet|wgmma|cublas|addmm|\bmm\b|::mm|::bmm|linear",
     "Adam": r"adam|multi_tensor",
-    "softmax and loss": r"softmax|nll|gather|scatter|cross_entropy",
-    "norms": r"layer_norm|layernorm|native_layer",
-    "compiled, fused": r"triton",
+    "softmax and loss": r"softmax|nll|gather|scatter|cross_entropy|loss_kernel",
+    "norms": r"layer_norm|layernorm|native_layer|^norm_",
+    "compiled, fused": r"triton|^relu_",
     "embedding, rows chosen": r"embedding|index",
     "dropout's numbers": r"random|philox|dropout|bernoulli",
     "copies and zeros": r"memcpy|memset|copy|fill|zero|cat",

@@ -95,7 +95,7 @@ def test_heads_equal_torch_multi_head_attention(settings):
     x, memory = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
     padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
     expected = reference(x, memory, memory, key_padding_mask=padding)[0]
-    result = module(module.queries(x), *module.keys_values(memory), ~padding[:, None, None, :])
+    result = module.output(module(module.queries(x), *module.keys_values(memory), ~padding[:, None, None, :]))
     torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
 
 

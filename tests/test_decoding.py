@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -266,8 +267,10 @@ def test_settings_that_depend_on_the_device(monkeypatch, decoding_settings):
     assert settings_on(cpu, given, 128) == settings_on(gpu, given, 128) == given
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     default = decoding_settings(precision="auto", batch_tokens=0)
-    chosen = settings_on(gpu, default, 512)
-    assert chosen.precision == "bfloat16" and chosen.batch_tokens == 131072
+    for gib, tokens in ((80, 262144), (16, 131072)):
+        monkeypatch.setattr(torch.cuda, "get_device_properties", Mock(return_value=Mock(total_memory=gib * 2**30)))
+        chosen = settings_on(gpu, default, 512)
+        assert chosen.precision == "bfloat16" and chosen.batch_tokens == tokens
     sizes = [settings_on(cpu, default, d_model).batch_tokens for d_model in (64, 128, 192, 512, 1024)]
     assert sizes == [16384, 16384, 10922, 4096, 4096]
 

@@ -18,7 +18,7 @@ import torch
 from benchmarks import provenance, record
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import bench as shared
-from benchmarks.gpu import checks, choices, prepare
+from benchmarks.gpu import checks, prepare
 from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.checks import CHECKS, compared
 from benchmarks.profile import host_waits
@@ -175,31 +175,15 @@ def test_a_wait_of_the_host_is_seen():
 
 
 @pytest.mark.slow
-def test_a_failure_leaves_the_other_checks_and_the_comparison(data, tmp_path, monkeypatch):
+def test_a_failure_leaves_the_other_checks(data, tmp_path, monkeypatch):
     def broken(bench: Bench) -> str:
         raise RuntimeError("no kernel\nfound")
 
     monkeypatch.setattr(checks, "CHECKS", {"broken": broken, "whole": lambda bench: "0 waits"})
     status, made = run("check", data, tmp_path)
     assert status == 1 and made["failures"] == ["broken: RuntimeError: no kernel"]
-    checked, batches = made["tables"]
+    (checked,) = made["tables"]
     assert row(checked, "broken")["result"] == "fails" and row(checked, "whole")["figures"] == "0 waits"
-    assert [cells[:2] for cells in batches["rows"]] == [
-        [batching, order] for batching in ("by_length", "mixed") for order in ("as in training", "cudnn first")
-    ]
-    shapes = [int(cells[3]) for cells in batches["rows"]]
-    assert shapes[0] >= shapes[2] == 1, "mixed batches have one shape, in self-attention as in cross-attention"
-
-
-def test_a_kernel_that_fails_leaves_the_checks_and_the_other_kernels(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "CHECKS", {"whole": lambda bench: "0 waits"})
-    monkeypatch.setitem(choices.ATTENTION, "cudnn first", lambda device: 1 / 0)
-    status, made = run("check", data, tmp_path)
-    said = "ZeroDivisionError: division by zero"
-    assert status == 1 and made["failures"] == [f"{batching}, cudnn first: {said}" for batching in ("by_length", "mixed")]
-    checked, batches = made["tables"]
-    assert row(checked, "whole")["figures"] == "0 waits"
-    assert [cells[-1] == said for cells in batches["rows"]] == [False, True, False, True]
 
 
 @pytest.mark.slow
@@ -230,7 +214,7 @@ def test_what_was_learnt_is_decoded(data, tmp_path):
     status, decoded = run("decode", data, tmp_path)
     assert status == 0 and decoded["figures"]["weights"] == "learnt by `learn`"
     first, *others = decoded["tables"][0]["rows"]
-    assert first[2] == "16,384" and first[-1] == "100.0%" and {cells[2] for cells in others} >= {"4,096"}
+    assert first[2] == "16,384" and first[-1] == "100.0%" and {cells[2] for cells in others} >= {"65,536"}
     assert {cells[1] for cells in [first, *others]} == {"float32", "bfloat16"}
 
 

@@ -12,7 +12,7 @@ from test_model import VARIATIONS, build
 from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast
-from transformer.layout import coarse, packed, pad, padded, rounded, split, tabled
+from transformer.layout import coarse, joined, packed, pad, padded, rounded, split, tabled
 from transformer.perplexity import batch_loss
 
 CPU = torch.device("cpu")
@@ -51,7 +51,24 @@ def test_rounded():
 
 def test_only_bfloat16_on_a_cpu_is_rounded():
     assert layout.layout_for(CPU, "bfloat16") is rounded and layout.layout_for(CPU, "float32") is padded
-    assert all(layout.layout_for(torch.device("cuda"), name) is packed for name in ("bfloat16", "float32"))
+    for precision in ("bfloat16", "float32"):
+        assert layout.layout_for(torch.device("cuda"), precision) is packed
+        assert layout.layout_for(torch.device("cuda"), precision, True) is joined
+
+
+def test_joined_rows_hold_the_sentences_of_packed_rows():
+    pairs = Pairs(70, 5)
+    one, rows = (lay_out(pairs, np.arange(70)) for lay_out in (joined, packed))
+    assert torch.equal(one.labels_N, rows.labels_N)
+    for side in ("source", "target"):
+        ours, theirs = getattr(one, side), getattr(rows, side)
+        real, others = ours.sentence_BS > 0, theirs.sentence_BS > 0
+        assert ours.ids_BS.shape == (1, coarse(int(real.sum()), 32)) and not (real[:, 1:] > real[:, :-1]).any()
+        assert torch.equal(ours.ids_BS[real], theirs.ids_BS[others])
+        assert torch.equal(ours.position_BS[real], theirs.position_BS[others])
+        numbers = ours.sentence_BS[real]
+        assert torch.equal(numbers.unique(), torch.arange(1, 71)) and torch.equal(numbers, numbers.sort().values)
+    assert torch.equal(one.target.ids_BS.flatten()[one.real_N], rows.target.ids_BS.flatten()[rows.real_N])
 
 
 def test_coarse_sizes():

@@ -20,7 +20,8 @@ from transformer.files import write_json
 # The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
 LAYERS = [
     {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "compilation", "memory", "cleaning", "device"},
-    {"alignment", "binarised", "attention", "data", "loss", "parallel"},
+    {"fused"},
+    {"alignment", "binarised", "attention", "data", "kernels", "loss", "parallel"},
     {"layers"},
     {"model"},
     {"checkpoint", "graphs", "perplexity"},
@@ -31,6 +32,8 @@ LAYERS = [
     {"accumulation", "gradients"},
     {"training"},
 ]
+
+KERNELS = {"kernels"}  # which the operators of fused.py, and the loss, import only on a GPU, because they need Triton
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
 ROOMS = [
@@ -171,6 +174,7 @@ def test_modules_of_transformer_stand_in_their_order():
         for name in layer:
             modules = {path.removeprefix("transformer/") for path in imports(ROOT / f"transformer/{name}.py")}
             package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")} - {"__init__"}
+            package -= KERNELS
             assert package <= below, f"transformer/{name}.py imports {package - below}, which does not stand below it"
         below |= layer
     paths = {path.relative_to(ROOT / "transformer") for path in (ROOT / "transformer").rglob("*.py")}

@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformer.config.model import ModelConfig
 from transformer.device import Overlapping
 from transformer.dropout import dropout
+from transformer.fused import Spans, attend
 from transformer.layout import Rows
 
 # cuDNN's kernels are left out. Planning takes them up to a second for each new shape. On Hopper GPUs, their backward pass
@@ -143,12 +144,32 @@ class MultiHeadAttention(nn.Module):
         projected = F.linear(memory_BKD, self.projection[start:], self.projection_bias[start:])
         return [self.heads(part) for part in projected.split(self.sizes[1:], -1)]
 
+    def to_itself(self, x_BQD: Tensor, mask: Tensor | Spans | None, causal: bool = False) -> Tensor:
+        """Self-attention of a sequence, [B, Q, H * E]. `causal` stands for a causal mask and requires `mask=None`."""
+        if isinstance(mask, Spans):
+            return self.within(F.linear(x_BQD, self.projection), None, mask)
+        return self(*self.self_projections(x_BQD), mask, causal=causal)
+
+    def to_memory(self, x_BQD: Tensor, memory_BKD: Tensor, mask: Tensor | Spans) -> Tensor:
+        """Cross-attention, [B, Q, H * E]."""
+        if isinstance(mask, Spans):
+            start = self.sizes[0]
+            queries, others = F.linear(x_BQD, self.projection[:start]), F.linear(memory_BKD, self.projection[start:])
+            return self.within(queries, others, mask)
+        return self(self.queries(x_BQD), *self.keys_values(memory_BKD), mask)
+
+    def within(self, projected: Tensor, memory: Tensor | None, spans: Spans) -> Tensor:
+        """Attention within the sentences of packed rows, [B, Q, H * E], by the kernels of a GPU (`fused.attend`)."""
+        tables = spans.query_BQ, spans.key_BK, spans.keys_BT2, spans.queries_BT2
+        sizes = self.h, *self.sizes[1:]
+        return attend(projected, memory, self.projection_bias, *tables, *sizes, self.scale, spans.causal)[0]
+
     def heads(self, x: Tensor) -> Tensor:
         """[B, Q, H * E] as [B, H, Q, E]."""
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)
 
     def forward(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-        """The attended values of all heads, concatenated and projected by W^O, [B, Q, D].
+        """The attended values of all heads, concatenated, [B, Q, H * E]. The caller projects them by W^O (`output`).
 
         `causal` stands for a causal mask and requires `mask=None`.
         """
@@ -169,9 +190,9 @@ class MultiHeadAttention(nn.Module):
         return attention_weights(q_BHQE, k_BHKE, mask, self.scale)
 
     def attended(self, weights_BHQK: Tensor, v_BHKE: Tensor) -> Tensor:
-        """The output of `forward` for given weights, [B, Q, D]."""
+        """The output of `forward` for given weights, [B, Q, H * E]."""
         return self.joined(dropout(weights_BHQK, self.dropout, self.training) @ v_BHKE)
 
     def joined(self, heads_BHQE: Tensor) -> Tensor:
-        """The heads concatenated and projected by W^O, [B, Q, D]."""
-        return self.output(heads_BHQE.transpose(1, 2).flatten(2))
+        """The heads concatenated, [B, Q, H * E]."""
+        return heads_BHQE.transpose(1, 2).flatten(2)

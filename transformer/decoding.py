@@ -46,9 +46,14 @@ def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> D
     With smaller batches, a GPU waits for its host, and the short operations of a small model use a CPU poorly. A wider
     model needs more memory for each token.
     """
-    tokens = config.batch_tokens or (131072 if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
+    tokens = config.batch_tokens or (on_gpu(device) if device.type == "cuda" else min(max(2**21 // d_model, 4096), 16384))
     precision: Any = precision_of(config.precision, device)  # a value that the setting may have
     return dataclasses.replace(config, precision=precision, batch_tokens=tokens)
+
+
+def on_gpu(device: torch.device) -> int:
+    """The tokens of a batch. For base, 262,144 take about 10 GiB of memory, and for big 18."""
+    return 262144 if torch.cuda.get_device_properties(device).total_memory > 2**35 else 131072
 
 
 def model_in(precision: str, model: Transformer) -> Transformer:

@@ -1,8 +1,8 @@
 """Dropout (section 5.4), on a CPU with 16 random bits for each element.
 
 On a CPU, torch draws one random number for each element, which takes a tenth of the training time of a small model.
-Here four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16. On a GPU, torch's fused kernel
-is used.
+Here four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16. On a GPU, dropout is part of
+larger kernels: those of fused.py, or those that torch.compile makes.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """CUDA graphs of the model's forward and backward passes.
 
-A step of base launches about a thousand kernels. On a fast GPU, the launches take longer than the kernels. A graph launches
+A step of base launches about 900 kernels. On a fast GPU, the launches take longer than the kernels. A graph launches
 all kernels of a pass at once. Its shapes and addresses are fixed, so each shape of a batch has its own graphs, which read
 and write buffers of their own. The loss is not part of a graph, because the number of target tokens varies.
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformer.attention import MultiHeadAttention
 from transformer.config.model import ModelConfig
 from transformer.dropout import dropout
+from transformer.fused import Spans, add_and_norm, lowered, relu_of_linear, usable
 
 
 def sinusoids(positions: int, d_model: int) -> Tensor:
@@ -61,7 +62,10 @@ class FeedForward(nn.Module):
         self.dropout = config.relu_dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(dropout(F.relu(self.inner(x)), self.dropout, self.training))
+        """The input of `outer`, [..., d_ff]."""
+        if self.training and x.is_cuda and not self.dropout and usable():
+            return relu_of_linear(*(lowered(each) for each in (x, self.inner.weight, self.inner.bias)))
+        return dropout(F.relu(self.inner(x)), self.dropout, self.training)
 
 
 class Residual(nn.Module):
@@ -72,19 +76,24 @@ class Residual(nn.Module):
         self.norm = nn.LayerNorm(config.d_model)
         self.dropout, self.post = config.dropout, config.norm == "post"
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.post:
-            return self.norm(x + dropout(sublayer(x), self.dropout, self.training))
-        return x + dropout(sublayer(self.norm(x)), self.dropout, self.training)
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], last: nn.Linear) -> Tensor:
+        """`last` is the linear layer at the end of the sublayer, and `sublayer` what precedes it."""
+        norm = self.norm
+        if not self.post:
+            return x + dropout(last(sublayer(norm(x))), self.dropout, self.training)
+        if self.training and x.is_cuda and usable():
+            change = F.linear(sublayer(x), last.weight)
+            return add_and_norm(lowered(x), change, last.bias, norm.weight, norm.bias, self.dropout, norm.eps)[0]
+        return norm(x + dropout(last(sublayer(x)), self.dropout, self.training))
 
 
 @dataclass
 class Masks:
     """The attention masks of a batch, true where a query may attend to a key."""
 
-    source: Tensor  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
-    encoder: Tensor  # [B, 1, 1 or S, S]: as `source`, and false outside the neighbourhood
-    decoder: Tensor | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
+    source: Tensor | Spans  # [B, 1, 1 or T, S], for cross-attention: false at padding and at other sentences
+    encoder: Tensor | Spans  # [B, 1, 1 or S, S]: as `source`, and false outside the neighbourhood
+    decoder: Tensor | Spans | None  # [T, T] or [B, 1, T, T], causal; None where `is_causal` is enough
 
 
 class EncoderLayer(nn.Module):
@@ -98,9 +107,9 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x_BSD: Tensor, masks: Masks) -> Tensor:
         """[B, S, D]."""
-        attend = self.self_attention
-        x_BSD = self.residuals[0](x_BSD, lambda x: attend(*attend.self_projections(x), masks.encoder))
-        return self.residuals[1](x_BSD, self.feed_forward)
+        attend, feed = self.self_attention, self.feed_forward
+        x_BSD = self.residuals[0](x_BSD, lambda x: attend.to_itself(x, masks.encoder), attend.output)
+        return self.residuals[1](x_BSD, feed, feed.outer)
 
 
 class DecoderLayer(nn.Module):
@@ -118,21 +127,14 @@ class DecoderLayer(nn.Module):
 
         Padding follows the target, so the causal mask already hides it from the target's positions.
         """
-        attend, cross = self.self_attention, self.cross_attention
-
-        def attend_self(x: Tensor) -> Tensor:
-            return attend(*attend.self_projections(x), masks.decoder, causal=masks.decoder is None)
-
-        def attend_source(x: Tensor) -> Tensor:
-            return cross(cross.queries(x), *cross.keys_values(memory_BSD), masks.source)
-
-        x_BTD = self.residuals[0](x_BTD, attend_self)
-        x_BTD = self.residuals[1](x_BTD, attend_source)
-        return self.residuals[2](x_BTD, self.feed_forward)
+        attend, cross, feed, causal = self.self_attention, self.cross_attention, self.feed_forward, masks.decoder is None
+        x_BTD = self.residuals[0](x_BTD, lambda x: attend.to_itself(x, masks.decoder, causal), attend.output)
+        x_BTD = self.residuals[1](x_BTD, lambda x: cross.to_memory(x, memory_BSD, masks.source), cross.output)
+        return self.residuals[2](x_BTD, feed, feed.outer)
 
     def step(self, x_BKD: Tensor, cache: "LayerCache", own_mask: Tensor | None, source_mask: Tensor | None) -> Tensor:
         """One new position of each hypothesis, [B, K, D]. The K hypotheses of a sentence are queries on shared keys."""
-        attend, cross = self.self_attention, self.cross_attention
+        attend, cross, feed = self.self_attention, self.cross_attention, self.feed_forward
 
         def attend_self(x: Tensor) -> Tensor:
             q, k, v = attend.self_projections(x)
@@ -141,9 +143,9 @@ class DecoderLayer(nn.Module):
         def attend_source(x: Tensor) -> Tensor:
             return cross(cross.queries(x), cache.source_k, cache.source_v, source_mask)
 
-        x_BKD = self.residuals[0](x_BKD, attend_self)
-        x_BKD = self.residuals[1](x_BKD, attend_source)
-        return self.residuals[2](x_BKD, self.feed_forward)
+        x_BKD = self.residuals[0](x_BKD, attend_self, attend.output)
+        x_BKD = self.residuals[1](x_BKD, attend_source, cross.output)
+        return self.residuals[2](x_BKD, feed, feed.outer)
 
 
 class LayerCache:

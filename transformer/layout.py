@@ -1,7 +1,7 @@
-"""The layout of a batch in tensors: `padded` and `rounded` put one pair in each row, `packed` and `tabled` put several.
+"""The layout of a batch in tensors: `padded` and `rounded` put one pair in each row, the others several.
 
-A batch is an array of pair numbers. Without dropout, all layouts give the same loss up to rounding. `tabled` makes tables
-of a given shape.
+`packed` fills rows of a few hundred positions, `tabled` fills tables of a given shape, and `joined` has one row. A batch is
+an array of pair numbers. Without dropout, all layouts give the same loss up to rounding.
 
 Example: the pairs (5 6, 8), (7, 9 10) and (4 5 6 7, 8 9), packed into two rows of at most five positions. BOS is 2 and
 EOS is 3. Positions without a sentence are 0 in every table.
@@ -33,6 +33,7 @@ from transformer.config.vocabulary import BOS, EOS
 # The maximum widths of packed rows that are tried. A row is wider only if one sentence needs it. Narrow rows cost less
 # attention; wide rows leave fewer positions empty.
 WIDTHS = (128, 256)
+SIZES = 32  # the width of a joined row is rounded up to one of so many between two powers of two
 STEP = 16  # the width of packed rows is rounded up to a multiple of this
 COLUMNS = 8  # the width of `rounded` rows is rounded up to a multiple of this
 
@@ -104,14 +105,16 @@ class Batch:
 Layout = Callable[[Pairs, np.ndarray], Batch]
 
 
-def layout_for(device: torch.device, precision: str) -> Layout:
-    """The layout of batches by length: on a GPU `packed`, on a CPU `padded` in float32 and `rounded` in bfloat16.
+def layout_for(device: torch.device, precision: str, joins: bool = False) -> Layout:
+    """The layout of batches by length: on a GPU `joined` or `packed`, on a CPU `padded` or, in bfloat16, `rounded`.
+
+    `joins` states that attention on the GPU needs no mask over a whole row (`fused.within_sentences`).
 
     On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
     setting. It follows from the device and the precision, which a resumed training must keep.
     """
     if device.type == "cuda":
-        return packed
+        return joined if joins else packed
     return rounded if precision == "bfloat16" else padded
 
 
@@ -141,6 +144,12 @@ def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
     source, target = sentences(pairs, numbers)
     row_P = packed_rows(source.length_P + 1, target.length_P + 1)
     return batch_of(source, target, row_P, numbered=True, multiple=STEP, least=(packed_height(row_P), 0))
+
+
+def joined(pairs: Pairs, numbers: np.ndarray) -> Batch:
+    """The pairs `numbers` in their order, all in one row. Fewer widths need fewer CUDA graphs (graphs.py)."""
+    source, target = sentences(pairs, numbers)
+    return batch_of(source, target, np.zeros(len(numbers), dtype=np.int64), numbered=True, sizes=SIZES)
 
 
 def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
@@ -184,13 +193,15 @@ def batch_of(
     numbered: bool,
     multiple: int = 1,
     least: tuple[int, int] = (0, 0),
+    sizes: int | None = None,
 ) -> Batch:
     """The batch with pair p in row `row_P[p]`. `numbered` rows have positions and sentence numbers.
 
-    The width of the rows is a multiple of `multiple`. `least` is the minimum number of rows and of positions in a row.
+    The width of the rows is a multiple of `multiple`. `least` is the minimum number of rows and of positions in a row. With
+    `sizes`, the width is rounded up by `coarse`.
     """
-    source_places = Places.of(row_P, source.length_P + 1, multiple, least)
-    target_places = Places.of(row_P, target.length_P + 1, multiple, least)
+    source_places = Places.of(row_P, source.length_P + 1, multiple, least, sizes)
+    target_places = Places.of(row_P, target.length_P + 1, multiple, least, sizes)
     return Batch(
         source_places.rows(source.with_eos(), numbered),
         target_places.rows(target.with_bos(), numbered),
@@ -209,12 +220,20 @@ class Places:
     sentence_N: np.ndarray  # the number of its sentence within the row
 
     @classmethod
-    def of(cls, row_P: np.ndarray, length_P: np.ndarray, multiple: int, least: tuple[int, int] = (0, 0)) -> "Places":
+    def of(
+        cls,
+        row_P: np.ndarray,
+        length_P: np.ndarray,
+        multiple: int,
+        least: tuple[int, int] = (0, 0),
+        sizes: int | None = None,
+    ) -> "Places":
         """Sentence p is in row `row_P[p]`, after the earlier sentences of this row. `row_P` is in ascending order."""
         start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
         first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
         column_P = start_P - start_P[first_P]
         width = max(rounded_up((column_P + length_P).max(), multiple), least[1])
+        width = coarse(int(width), sizes) if sizes else width
         position_N = np.arange(length_P.sum()) - np.repeat(start_P, length_P)
         cell_N = np.repeat(row_P * width + column_P, length_P) + position_N
         sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)

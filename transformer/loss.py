@@ -5,13 +5,13 @@ Shapes: N target tokens without padding, P pairs of rows of R-Drop, D d_model, V
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.compilation import compiles, configure
+from transformer.fused import usable
 
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 # Even, so that no pair of rows of R-Drop is divided.
@@ -76,15 +76,23 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
 @functools.cache
 def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tuple[Tensor, Tensor | None]]:
-    """`negative_loss_and_gradient`, compiled on a GPU: a few passes over the logits instead of nine."""
+    """`negative_loss_and_gradient`: on a GPU by one kernel, which overwrites the logits, or compiled for R-Drop."""
     if not compiles(device):
         return negative_loss_and_gradient
     configure()
     compiled = torch.compile(negative_loss_and_gradient, dynamic=True)
 
-    def computed(logits_NV: Tensor, *others: Any) -> tuple[Tensor, Tensor | None]:
+    def computed(
+        logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        if not r_drop and usable():
+            from transformer import kernels
+
+            with torch.cuda.device_of(logits_NV):
+                loss, gradient_NV = kernels.loss_and_gradient(logits_NV, labels_N, smoothing, needed)
+            return -loss, gradient_NV
         torch._dynamo.mark_static(logits_NV, 1)  # the kernels then load several logits at a time
-        return compiled(logits_NV, *others)
+        return compiled(logits_NV, labels_N, smoothing, r_drop, needed)
 
     return computed
 

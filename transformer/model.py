@@ -25,6 +25,7 @@ from transformer.compilation import configure
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
+from transformer.fused import Spans, lowered, within_sentences
 from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions
 from transformer.layout import Rows
 
@@ -127,6 +128,9 @@ class Transformer(nn.Module):
         near = self.config.neighbourhood
         if source.sentence_BS is not None:
             assert target is not None, "packed rows need a target"
+            if within_sentences(self.config, source.ids_BS.device):
+                between = Spans.between
+                return Masks(between(target, source), between(source, source), between(target, target, causal=True))
             encoder = sentence_mask(source, source, neighbourhood=near)
             return Masks(sentence_mask(target, source), encoder, sentence_mask(target, target, True, near))
         cross = (source.ids_BS != PAD)[:, None, None, :]
@@ -146,6 +150,8 @@ class Transformer(nn.Module):
         x = F.embedding(rows.ids_BS, self.embedding) * math.sqrt(self.config.d_model)
         encodings = positions(start, start + rows.ids_BS.shape[1])
         x = x + (encodings if rows.position_BS is None else F.embedding(rows.position_BS, encodings))
+        if self.training and x.is_cuda and self.config.norm == "post":
+            x = lowered(x)
         return dropout(x, self.config.dropout, self.training)
 
     def encode(self, source: Rows, masks: Masks) -> Tensor:
@@ -161,6 +167,7 @@ class Transformer(nn.Module):
         masks = self.masks(source)
         memory_BSD = self.encode(source, masks)
         layers = [LayerCache(*layer.cross_attention.keys_values(memory_BSD)) for layer in self.decoder]
+        assert isinstance(masks.source, Tensor)
         source_mask = additive_mask(masks.source, memory_BSD.dtype)
         return DecoderCache(layers, source_mask, memory_BSD.new_empty(len(source_BS), 1, 0), [])
 

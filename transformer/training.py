@@ -16,6 +16,7 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.device import same_gpu
+from transformer.fused import within_sentences
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
 from transformer.layout import Batch, Pairs, layout_for
@@ -166,7 +167,7 @@ class Trainer:
         return self.batches.sums(numbers), self.accumulation.divide(own)
 
     def lay_out(self, numbers: np.ndarray, limit: int) -> Batch:
-        layout = layout_for(self.device, self.precision)
+        layout = layout_for(self.device, self.precision, within_sentences(self.state.model.config, self.device))
         return self.batches.lay_out(numbers, limit, layout).pinned_for(self.device)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:

@@ -39,21 +39,21 @@ class Scale:
     base: str  # the model of params.yaml that stands for base
     big: str
     pairs: int  # in an epoch
-    steps: int  # of `train` and `big`
-    compared: int  # steps of each comparison in `check`
+    steps: int  # of `train`
+    big_steps: int  # of `big`
     learning: int  # steps of `learn`
     sentences: int  # that `decode` translates, at most
     seconds: int  # after which a part is stopped; 0: never
     training: dict[str, Any] = field(default_factory=dict, hash=False)  # settings that differ from the model's own
 
 
-GPU = Scale("base", "big", WMT14_EN_DE, steps=2000, compared=20, learning=4000, sentences=10_000, seconds=530)
+GPU = Scale("base", "big", WMT14_EN_DE, steps=2000, big_steps=1000, learning=4000, sentences=10_000, seconds=530)
 SMALL = {"batch_tokens": 400, "micro_batch_tokens": 400, "warmup": 20}
-CPU = Scale("tiny", "tiny", 2000, steps=6, compared=2, learning=6, sentences=6, seconds=0, training=SMALL)
+CPU = Scale("tiny", "tiny", 2000, steps=6, big_steps=6, learning=6, sentences=6, seconds=0, training=SMALL)
 
 
 class PackedBatches(Batches):
-    """Batches of pairs of similar length, packed as on a GPU, even on a CPU."""
+    """Batches of pairs of similar length on a CPU, packed as on a GPU without the operators of fused.py."""
 
     def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
         return packed(self.pairs, numbers)
@@ -106,7 +106,7 @@ class Bench:
         return Repeated(self.pairs("train"), self.scale.pairs)
 
     def batches(self, pairs: Pairs, config: TrainingConfig) -> Batches:
-        if config.batching == "mixed":
+        if config.batching == "mixed" or self.device.type == "cuda":
             return batches_of(pairs, config)
         return PackedBatches(pairs, config.seed, config.batch_tokens, config.max_length)
 
@@ -190,9 +190,9 @@ def shapes_of(batch: Batch) -> set[tuple[int, int, int]]:
 
 
 def kernels_of(calls: dict[str, int]) -> dict[str, int]:
-    """The calls of each kernel of attention, from the calls of all operators."""
-    names = {name: count for name, count in calls.items() if name.startswith("aten::_scaled_dot_product")}
-    return {name.removeprefix("aten::_scaled_dot_product_"): names[name] for name in sorted(names)}
+    """The calls of each operator of attention, from the calls of all operators."""
+    prefixes = ("aten::_scaled_dot_product_", "transformer::attend")
+    return {name.removeprefix(prefixes[0]): calls[name] for name in sorted(calls) if name.startswith(prefixes)}
 
 
 def programs() -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""Parts `train` and `big`: the first 2,000 steps of a training from a cold start, and the same steps again.
+"""Parts `train` and `big`: the first steps of a training from a cold start, and the same steps again.
 
 Nothing is compiled at the start, and no kernel has been chosen for a shape. In the second pass over the same batches all
 shapes are known and have CUDA graphs: those that the first pass has not made are made between the passes. The cost of a
@@ -84,7 +84,8 @@ def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int) -> 
 
 
 def run(bench: Bench, outcome: Outcome, part: str) -> None:
-    name = bench.scale.big if part == "big" else bench.scale.base
+    scale = bench.scale
+    name, steps = (scale.big, scale.big_steps) if part == "big" else (scale.base, scale.steps)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "compiled"))  # nothing of an earlier run is used
         began = time.perf_counter()
@@ -94,7 +95,7 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
         trainer.coming = coming  # type: ignore[assignment]
         start = time.perf_counter() - began
         with closing(trainer):
-            cold = taken(bench, trainer, coming, bench.scale.steps)
+            cold = taken(bench, trainer, coming, steps)
             graphs = trainer.own_gradients.graphs
             report_cold(bench, outcome, part, start, cold, coming, len(graphs.graphs) if graphs else 0)
             if graphs and not graphs.fault:

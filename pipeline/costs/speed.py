@@ -16,6 +16,7 @@ from pipeline.costs.expected import TRAINED_WEIGHT, Training
 from pipeline.costs.measuring import kept_bytes
 from transformer.binarised import BinarisedSet
 from transformer.device import precision_of
+from transformer.fused import within_sentences
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
 from transformer.layout import Batch, layout_for
@@ -139,7 +140,8 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     def batch_of(tokens: int) -> tuple[Batch, int]:
         pairs = random_pairs(training, tokens)
         pieces = len(pairs.source_ids) + len(pairs.target_ids) + 2 * len(pairs)  # with EOS
-        layout = layout_for(device, "float32")  # without `rounded`, whose additional padding depends on the lengths
+        joins = within_sentences(model.config, device)
+        layout = layout_for(device, "float32", joins)  # without `rounded`, whose additional padding depends on the lengths
         return layout(pairs, np.arange(len(pairs))).to(device), pieces
 
     work = training.flops / training.tokens

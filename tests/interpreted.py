@@ -1,0 +1,129 @@
+"""The kernels of fused.py against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
+
+Needs Triton and, for its interpreter, numpy before 2.5.
+"""
+
+import os
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer import kernels
+from transformer.fused import Spans
+from transformer.layout import Rows
+
+DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+NEAR = 1e-5  # the largest accepted difference, relative to the norm
+
+
+def near(name: str, ours: Tensor, theirs: Tensor | None) -> None:
+    assert theirs is not None
+    difference = float((ours.double() - theirs.double()).norm() / theirs.double().norm())
+    assert difference <= NEAR, f"{name}: the difference is {difference:.1e}"
+
+
+def sentences(rows: int, length: int, padding: int) -> Rows:
+    """Rows of random sentences of 1 to 40 positions; the first row has at most three of them."""
+    table = torch.zeros(rows, length, dtype=torch.int64)
+    for row in range(rows):
+        start = number = 0
+        while start < length - padding and (row or number < 3):
+            number, stop = number + 1, start + int(torch.randint(1, 41, ()))
+            table[row, start : min(stop, length - padding)] = number
+            start = stop
+    return Rows(table.to(DEVICE), table.to(DEVICE), table.to(DEVICE))
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(*shape).to(DEVICE).requires_grad_()
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, spans: Spans, heads: int, scale: float) -> Tensor:
+    q, k, v = (each.double().unflatten(-1, (heads, -1)).transpose(1, 2) for each in (q, k, v))
+    allowed = spans.query_BQ[:, :, None] == spans.key_BK[:, None, :]
+    if spans.causal:
+        allowed &= torch.ones_like(allowed[0]).tril()
+    weights = (q @ k.transpose(-1, -2) * scale).masked_fill(~allowed[:, None], float("-inf")).softmax(-1)
+    return (weights.nan_to_num(0) @ v).transpose(1, 2).flatten(2)
+
+
+def check_attention(own: bool, causal: bool, heads: int, k_width: int, v_width: int) -> None:
+    queries = sentences(2, 150, 7)
+    keys = queries if own else sentences(2, 170, 11)
+    spans, scale = Spans.between(queries, keys, causal), k_width**-0.5
+    sizes = heads, heads * k_width, heads * v_width
+    bias = random(2 * sizes[1] + sizes[2])
+    x = random(2, 150, len(bias) if own else sizes[1])
+    memory = None if own else random(2, 170, sizes[1] + sizes[2])
+    tables = spans.query_BQ, spans.key_BK, spans.keys_BT2, spans.queries_BT2
+    given = [None if each is None else each.detach() for each in (x, memory, bias)]
+    out, logs = kernels.attend(*given, *tables[:3], sizes, scale, causal)
+    gradient = torch.randn_like(out) * (queries.sentence_BS[..., None] > 0)  # type: ignore[index]
+    found = kernels.attend_gradient(gradient, *given, *tables, out, logs, sizes, scale, causal)
+    parts = x.split([sizes[1], *sizes[1:]], 2) if memory is None else (x, *memory.split([*sizes[1:]], 2))
+    expected = attended(*(part + own for part, own in zip(parts, bias.split([sizes[1], *sizes[1:]]))), spans, heads, scale)
+    expected.backward(gradient.double())
+    name = f"attention {own=} {causal=}"
+    near(name, out, expected.detach())
+    near(f"{name}: x", found[0], x.grad)
+    query_bias, value_bias = (each.sum(0) for each in found[2:])
+    near(f"{name}: bias", torch.cat([query_bias, 0 * query_bias, value_bias]), bias.grad)
+    if memory is not None:
+        near(f"{name}: memory", found[1], memory.grad)
+
+
+def check_norm(p: float) -> None:
+    x, change, gradient = random(3, 37, 96), random(3, 37, 96), torch.randn(3, 37, 96).to(DEVICE)
+    change_bias, gain, bias = random(96), random(96), random(96)
+    seed = torch.tensor([12345678901, 987654321], device=DEVICE)
+    tensors = [each.detach() for each in (x, change, change_bias, gain, bias)]
+    out, total, statistics = kernels.norm(*tensors, seed, p, 1e-5)
+    kept = (total - x).abs() > 0
+    assert abs(1 - kept.double().mean() - p) < 0.02
+    expected = F.layer_norm(x + kept * (change + change_bias) / (1 - p), (96,), gain, bias)
+    expected.backward(gradient)
+    near("norm", out, expected.detach())
+    found = kernels.norm_gradient(gradient, total, statistics, gain.detach(), seed, p)
+    for name, ours, theirs in zip(("x", "change"), found, (x, change)):
+        near(f"norm: {name}", ours, theirs.grad)
+    for name, ours, theirs in zip(("gain", "bias", "change_bias"), found[2].sum(0), (gain, bias, change_bias)):
+        near(f"norm: {name}", ours, theirs.grad)
+    others = kernels.norm(*tensors, seed + 1, p, 1e-5)[1] != total
+    assert bool(others.any()) == (p > 0), "another seed drops other elements"
+
+
+def check_relu() -> None:
+    inner, gradient = random(2, 33, 700), torch.randn(2, 33, 700).to(DEVICE)
+    inner.relu().backward(gradient)
+    assert inner.grad is not None
+    result, parts = kernels.relu_gradient(gradient, inner.detach().relu())
+    near("relu", result, inner.grad)
+    near("relu: bias", parts.sum(0), inner.grad.sum((0, 1)))
+
+
+def check_loss(vocabulary: int, smoothing: float) -> None:
+    logits, labels = (3 * random(9, vocabulary)).detach().requires_grad_(), torch.randint(vocabulary, (9,)).to(DEVICE)
+    expected = F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
+    expected.backward()
+    for needed in (False, True):
+        loss, gradient = kernels.loss_and_gradient(logits.detach().clone(), labels, smoothing, needed)
+        near("loss", loss, expected.detach())
+    assert gradient is not None
+    near("loss: logits", gradient, logits.grad)
+
+
+def main() -> None:
+    torch.manual_seed(1)
+    for own, causal in ((True, False), (True, True), (False, False)):
+        check_attention(own, causal, heads=2, k_width=32, v_width=64)
+        check_attention(own, causal, heads=3, k_width=16, v_width=16)
+    for p in (0.0, 0.3):
+        check_norm(p)
+    check_relu()
+    check_loss(5003, 0.1)
+    check_loss(20000, 0.0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The operators of fused.py: which keys attention takes, and their kernels in Triton's interpreter."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from transformer import fused
+from transformer.fused import TILE, Spans, within_sentences
+from transformer.layout import Rows
+
+CPU = torch.device("cpu")
+
+
+def rows(lengths: list[int], padding: int) -> Rows:
+    """One row that holds sentences of these lengths, then padding."""
+    numbers = [number for number, length in enumerate(lengths, 1) for _ in range(length)]
+    tensor = torch.tensor([numbers + padding * [0]])
+    return Rows(tensor, tensor, tensor)
+
+
+@pytest.mark.parametrize("padding", [0, 5, 100])
+def test_the_spans_of_a_tile_hold_its_sentences_and_little_else(padding):
+    draw = np.random.default_rng(1)
+    lengths = [draw.integers(1, 50, 30).tolist() for _ in range(2)]
+    queries, keys = rows(lengths[0], padding=padding), rows(lengths[1], padding=7)
+    found = Spans.between(queries, keys)
+    for own, other, spans in ((queries, keys, found.keys_BT2), (keys, queries, found.queries_BT2)):
+        sentences, others = own.sentence_BS[0], other.sentence_BS[0]
+        assert spans.shape == (1, -(-len(sentences) // TILE), 2)
+        for tile, (begin, end) in zip(sentences.split(TILE), spans[0].tolist()):
+            inside = torch.isin(others, tile[tile > 0])
+            assert inside.sum() == max(0, end - begin) and inside[begin:end].all()
+
+
+def test_padding_attends_to_nothing():
+    found = Spans.between(rows([3, 4], padding=9), rows([2, 5], padding=4))
+    equal = found.query_BQ[0, :, None] == found.key_BK[0]
+    assert not equal[7:].any() and not equal[:, 7:].any() and equal[:3, :2].all()
+
+
+def test_only_plain_attention_on_a_gpu_has_kernels(settings, monkeypatch):
+    monkeypatch.setattr(fused, "usable", lambda: True)
+    gpu, wide = torch.device("cuda"), {"d_model": 64, "h": 4, "d_k": 16, "d_v": 16}
+    assert within_sentences(settings(**wide), gpu) and not within_sentences(settings(**wide), CPU)
+    for changes in ({"d_k": 8}, {"d_v": 24}, {"attention": "additive"}, {"attention_dropout": 0.1}, {"neighbourhood": 3}):
+        assert not within_sentences(settings(**wide | changes), gpu), changes
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_the_kernels_in_the_interpreter():
+    """The checks of `benchmarks.gpu` run the kernels on a GPU."""
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-m", "tests.interpreted"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

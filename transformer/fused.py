@@ -1,0 +1,250 @@
+"""Operators of training on a GPU that kernels of our own compute (kernels.py).
+
+A training step is limited by the memory that its many small operations read and write. These operators do in one pass what
+takes torch several: attention within packed sentences, dropout with the residual sum and its norm, and the ReLU. They are
+operators of torch, which torch.compile does not look into. On a CPU, and where Triton cannot be used, attention.py and
+layers.py compute the same with operations of torch.
+
+Shapes: B rows, Q queries and K keys in a row, T tiles in a row, H heads, D d_model, F d_ff, P programs.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.compilation import compiles
+from transformer.config.model import ModelConfig
+from transformer.layout import Rows
+
+TILE = 64  # positions of which one program of a kernel computes the attention
+WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels
+PROGRAMS = 1056  # that sum gradients over the positions: eight for each multiprocessor of an H100
+PADDING = 2**30  # stands for the sentence of a query at padding; that of a key at padding is one more
+
+
+@torch.compiler.assume_constant_result
+def usable() -> bool:
+    """Whether the kernels can be used on this machine's GPU. Their matrix products need one of 2020 or later."""
+    return compiles("cuda") and torch.cuda.get_device_capability() >= (8, 0)
+
+
+def within_sentences(config: ModelConfig, device: torch.device) -> bool:
+    """Whether `attend` computes the attention of this model on this device, in packed rows."""
+    plain = config.attention == "scaled_dot_product" and not (config.attention_dropout or config.neighbourhood)
+    return device.type == "cuda" and plain and config.d_k in WIDTHS and config.d_v in WIDTHS and usable()
+
+
+def lowered(x: Tensor) -> Tensor:
+    """`x` in the precision of autocast, if it is on."""
+    kind = x.device.type
+    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+
+
+@dataclass
+class Spans:
+    """The positions of packed rows between which `attend` computes attention: those of the same sentence."""
+
+    query_BQ: Tensor  # the sentence of each query
+    key_BK: Tensor  # the sentence of each key
+    keys_BT2: Tensor  # for each tile of queries, the first key of its sentences and the end of the last
+    queries_BT2: Tensor  # for each tile of keys, the first query of its sentences and the end of the last
+    causal: bool  # whether a query attends only to positions up to its own
+
+    @classmethod
+    def between(cls, queries: Rows, keys: Rows, causal: bool = False) -> "Spans":
+        """The sentences of a row are numbered in ascending order, and padding follows them. Padding attends to nothing."""
+        query_BQ, key_BK = numbered(queries, PADDING), numbered(keys, PADDING + 1)
+        return cls(query_BQ, key_BK, spans(query_BQ, key_BK), spans(key_BK, query_BQ), causal)
+
+
+def numbered(rows: Rows, padding: int) -> Tensor:
+    """The sentence of each position, [B, S], and at padding the number `padding`."""
+    assert rows.sentence_BS is not None
+    return rows.sentence_BS.masked_fill(rows.sentence_BS == 0, padding).int()
+
+
+def spans(own_BQ: Tensor, other_BK: Tensor) -> Tensor:
+    """For each tile of `own_BQ`, where its sentences begin and end in `other_BK`, [B, T, 2]."""
+    length = own_BQ.shape[1]
+    last_T = torch.arange(TILE - 1, length + TILE - 1, TILE, device=own_BQ.device).clamp(max=length - 1)
+    begin_BT = torch.searchsorted(other_BK, own_BQ[:, ::TILE].contiguous())
+    end_BT = torch.searchsorted(other_BK, own_BQ[:, last_T].clamp(max=PADDING - 1), right=True)
+    return torch.stack([begin_BT, end_BT], -1).int()
+
+
+@torch.library.custom_op("transformer::attend", mutates_args=())
+def attend(
+    x: Tensor,
+    memory: Tensor | None,
+    bias: Tensor,
+    query: Tensor,
+    key: Tensor,
+    keys: Tensor,
+    queries: Tensor,
+    heads: int,
+    k_size: int,
+    v_size: int,
+    scale: float,
+    causal: bool,
+) -> tuple[Tensor, Tensor]:
+    """The attended values of all heads, [B, Q, H * d_v], and the logarithms of the sums of exponentials, [B, H, Q].
+
+    Without `memory`, `x` holds queries, keys and values, [B, Q, 2 H d_k + H d_v]. With `memory`, `x` holds the queries and
+    `memory` the keys and values. `bias`, [2 H d_k + H d_v], is added to them. The next four are the tensors of `Spans`.
+    `k_size` is H d_k, and `v_size` is H d_v.
+    """
+    from transformer import kernels
+
+    with torch.cuda.device_of(x):
+        return kernels.attend(x, memory, bias, query, key, keys, (heads, k_size, v_size), scale, causal)
+
+
+@attend.register_fake
+def _(x, memory, bias, query, key, keys, queries, heads, k_size, v_size, scale, causal):
+    return x.new_empty(*x.shape[:2], v_size), x.new_empty(x.shape[0], heads, x.shape[1], dtype=torch.float32)
+
+
+@torch.library.custom_op("transformer::attend_gradient", mutates_args=())
+def attend_gradient(
+    gradient: Tensor,
+    x: Tensor,
+    memory: Tensor | None,
+    bias: Tensor,
+    query: Tensor,
+    key: Tensor,
+    keys: Tensor,
+    queries: Tensor,
+    out: Tensor,
+    logs: Tensor,
+    heads: int,
+    k_size: int,
+    v_size: int,
+    scale: float,
+    causal: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of `x`, of `memory` (empty without it), and of the biases of queries and values in each tile."""
+    from transformer import kernels
+
+    tables, sizes = (query, key, keys, queries), (heads, k_size, v_size)
+    with torch.cuda.device_of(x):
+        return kernels.attend_gradient(gradient, x, memory, bias, *tables, out, logs, sizes, scale, causal)
+
+
+@attend_gradient.register_fake
+def _(gradient, x, memory, bias, query, key, keys, queries, out, logs, heads, k_size, v_size, scale, causal):
+    query_bias = logs.new_empty(keys.shape[0] * keys.shape[1], k_size)
+    value_bias = logs.new_empty(queries.shape[0] * queries.shape[1], v_size)
+    return torch.empty_like(x), x.new_empty(0) if memory is None else torch.empty_like(memory), query_bias, value_bias
+
+
+def keep_for_attend(ctx, inputs, output) -> None:
+    ctx.settings = inputs[7:]
+    ctx.save_for_backward(*inputs[:7], *output)
+
+
+def differentiate_attend(ctx, gradient, _):
+    x, memory, *others = ctx.saved_tensors
+    found = attend_gradient(gradient.contiguous(), x, memory, *others, *ctx.settings)
+    query_bias, value_bias = (parts.sum(0) for parts in found[2:])
+    # The bias of the keys adds the same number to all scores of a query, so it does not change their softmax.
+    bias = torch.cat([query_bias, torch.zeros_like(query_bias), value_bias])
+    return found[0], None if memory is None else found[1], bias, *[None] * 9
+
+
+attend.register_autograd(differentiate_attend, setup_context=keep_for_attend)
+
+
+@torch.library.custom_op("transformer::add_and_norm", mutates_args=())
+def add_and_norm(
+    x: Tensor, change: Tensor, change_bias: Tensor, gain: Tensor, bias: Tensor, p: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """LayerNorm(x + Dropout(change + change_bias)), [..., D], with dropout at rate `p`.
+
+    The other results are for the gradient: the sum, the statistics of its rows, and the seed of the dropout.
+    """
+    from transformer import kernels
+
+    # Torch draws the seed, also when a CUDA graph is replayed. The backward pass computes the random bits again.
+    seed = torch.randint(2**31, (2,), device=x.device)
+    with torch.cuda.device_of(x):
+        return *kernels.norm(x, change, change_bias, gain, bias, seed, p, eps), seed
+
+
+@add_and_norm.register_fake
+def _(x, change, change_bias, gain, bias, p, eps):
+    statistics = x.new_empty(2, x.numel() // x.shape[-1], dtype=torch.float32)
+    return torch.empty_like(x), torch.empty_like(x), statistics, x.new_empty(2, dtype=torch.int64)
+
+
+@torch.library.custom_op("transformer::add_and_norm_gradient", mutates_args=())
+def add_and_norm_gradient(
+    gradient: Tensor, total: Tensor, statistics: Tensor, gain: Tensor, seed: Tensor, p: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `x` and `change`, and parts of those of gain, bias and change_bias, [P, 3, D]."""
+    from transformer import kernels
+
+    with torch.cuda.device_of(gradient):
+        return kernels.norm_gradient(gradient, total, statistics, gain, seed, p)
+
+
+@add_and_norm_gradient.register_fake
+def _(gradient, total, statistics, gain, seed, p):
+    parts = total.new_empty(PROGRAMS, 3, total.shape[-1], dtype=torch.float32)
+    return torch.empty_like(total), torch.empty_like(total), parts
+
+
+def keep_for_norm(ctx, inputs, output) -> None:
+    _, _, _, gain, _, ctx.p, _ = inputs
+    _, total, statistics, seed = output
+    ctx.save_for_backward(total, statistics, gain, seed)
+
+
+def differentiate_norm(ctx, gradient, *_):
+    total, statistics, gain, seed = ctx.saved_tensors
+    x, change, parts = add_and_norm_gradient(gradient.contiguous(), total, statistics, gain, seed, ctx.p)
+    gain_gradient, bias, change_bias = parts.sum(0)
+    return x, change, change_bias, gain_gradient, bias, None, None
+
+
+add_and_norm.register_autograd(differentiate_norm, setup_context=keep_for_norm)
+
+
+@torch.library.custom_op("transformer::relu_of_linear", mutates_args=())
+def relu_of_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """max(0, x W^T + b), [..., F], in one kernel."""
+    return torch._addmm_activation(bias, x.flatten(0, -2), weight.T).view(*x.shape[:-1], -1)
+
+
+@relu_of_linear.register_fake
+def _(x, weight, bias):
+    return x.new_empty(*x.shape[:-1], len(bias))
+
+
+@torch.library.custom_op("transformer::relu_gradient", mutates_args=())
+def relu_gradient(gradient: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient before the ReLU with the result `out`, and parts of its sum over all positions, [P / 8, F]."""
+    from transformer import kernels
+
+    with torch.cuda.device_of(gradient):
+        return kernels.relu_gradient(gradient, out)
+
+
+@relu_gradient.register_fake
+def _(gradient, out):
+    return torch.empty_like(gradient), gradient.new_empty(PROGRAMS // 8, out.shape[-1], dtype=torch.float32)
+
+
+def keep_for_relu(ctx, inputs, output) -> None:
+    x, weight, bias = inputs
+    ctx.bias_dtype = bias.dtype
+    ctx.save_for_backward(x, weight, output)
+
+
+def differentiate_relu(ctx, gradient):
+    x, weight, out = ctx.saved_tensors
+    inner, parts = relu_gradient(gradient.contiguous(), out)
+    return inner @ weight, inner.flatten(0, -2).T @ x.flatten(0, -2), parts.sum(0).to(ctx.bias_dtype)
+
+
+relu_of_linear.register_autograd(differentiate_relu, setup_context=keep_for_relu)
