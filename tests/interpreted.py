@@ -1,6 +1,6 @@
 """The kernels of fused.py against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
 
-Needs Triton and, for its interpreter, numpy before 2.5.
+Needs Triton and, for its interpreter, numpy before 2.4.
 """
 
 import os

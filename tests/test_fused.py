@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from transformer import fused
+from transformer import fused, loss
 from transformer.fused import TILE, Spans, within_sentences
 from transformer.layout import Rows
 
-CPU = torch.device("cpu")
+CPU, GPU = torch.device("cpu"), torch.cuda.is_available()
 
 
 def rows(lengths: list[int], padding: int) -> Rows:
@@ -53,8 +53,18 @@ def test_only_plain_attention_on_a_gpu_has_kernels(settings, monkeypatch):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-def test_the_kernels_in_the_interpreter():
-    """The checks of `benchmarks.gpu` run the kernels on a GPU."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
+@pytest.mark.skipif(not GPU and np.__version__ >= "2.4", reason="Triton's interpreter needs numpy before 2.4")
+def test_the_kernels():
+    """On a GPU, or in Triton's interpreter."""
+    environment = os.environ | {"TRITON_INTERPRET": str(int(not GPU)), "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run([sys.executable, "-m", "tests.interpreted"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_gradient_in_bfloat16_is_scaled_by_a_float32_factor():
+    """1 / target tokens in bfloat16 would change all gradients by the same 0.1%."""
+    gradient, factor = torch.linspace(1, 2, 1000).bfloat16(), torch.tensor(1 / 23456)
+    ours = loss.scaled(gradient, torch.bfloat16, factor)
+    assert ours.dtype == torch.bfloat16
+    mean = (ours.double() / (gradient.double() / 23456)).mean()
+    torch.testing.assert_close(mean, torch.ones_like(mean), atol=2e-4, rtol=0)

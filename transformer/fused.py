@@ -23,7 +23,6 @@ PROGRAMS = 1056  # that sum gradients over the positions: eight for each multipr
 PADDING = 2**30  # stands for the sentence of a query at padding; that of a key at padding is one more
 
 
-@torch.compiler.assume_constant_result
 def usable() -> bool:
     """Whether the kernels can be used on this machine's GPU. Their matrix products need one of 2020 or later."""
     return compiles("cuda") and torch.cuda.get_device_capability() >= (8, 0)

@@ -70,8 +70,15 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = zip(ctx.saved_tensors, ctx.dtypes)  # `mul_`: a further buffer of the embedding's size would be large
-        return *(saved.to(dtype, copy=True).mul_(gradient.to(dtype)) for saved, dtype in pairs), None, None, None, None
+        return *(scaled(*pair, gradient) for pair in zip(ctx.saved_tensors, ctx.dtypes)), None, None, None, None
+
+
+def scaled(saved: Tensor, dtype: torch.dtype, factor: Tensor) -> Tensor:
+    """`saved` times `factor`, which may be in float32 while `dtype`, that of the result, is bfloat16."""
+    wide = torch.promote_types(dtype, factor.dtype)
+    return (
+        saved.to(wide, copy=True).mul_(factor).to(dtype)
+    )  # `mul_`: a further buffer of the embedding's size would be large
 
 
 @functools.cache

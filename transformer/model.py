@@ -25,7 +25,7 @@ from transformer.compilation import configure
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
-from transformer.fused import Spans, lowered, within_sentences
+from transformer.fused import Spans, lowered, usable, within_sentences
 from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions
 from transformer.layout import Rows
 
@@ -103,6 +103,7 @@ class Transformer(nn.Module):
         All layers of a kind share one program, so this takes a sixth of the time of compiling the whole model.
         """
         configure()
+        torch.compiler.assume_constant_result(usable)
         for layer in [*self.encoder, *self.decoder]:
             layer.compile(dynamic=True, backend=backend)
 
