@@ -53,7 +53,9 @@ def test_only_plain_attention_on_a_gpu_has_kernels(settings, monkeypatch):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.skipif(not GPU and np.__version__ >= "2.4", reason="Triton's interpreter needs numpy before 2.4")
+@pytest.mark.skipif(
+    not GPU and np.lib.NumpyVersion(np.__version__) >= "2.4.0", reason="Triton's interpreter needs numpy before 2.4"
+)
 def test_the_kernels():
     """On a GPU, or in Triton's interpreter."""
     environment = os.environ | {"TRITON_INTERPRET": str(int(not GPU)), "PYTHONPATH": str(Path(__file__).parent.parent)}

@@ -52,8 +52,8 @@ def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> D
 
 
 def on_gpu(device: torch.device) -> int:
-    """The tokens of a batch. For base, 262,144 take about 10 GiB of memory, and for big 18."""
-    return 262144 if torch.cuda.get_device_properties(device).total_memory > 2**35 else 131072
+    """The tokens of a batch. With 262,144, decoding by base reserved 19.7 GiB of an H200, in float32 and bfloat16."""
+    return 262144 if torch.cuda.get_device_properties(device).total_memory > 2**36 else 131072
 
 
 def model_in(precision: str, model: Transformer) -> Transformer:

@@ -2,7 +2,7 @@
 
 On a CPU, torch draws one random number for each element, which takes a tenth of the training time of a small model.
 Here four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16. On a GPU, dropout is part of
-larger kernels: those of fused.py, or those that torch.compile makes.
+larger kernels, those of fused.py or those that torch.compile makes, except the dropout of the embeddings.
 """
 
 import threading

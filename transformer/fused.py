@@ -19,8 +19,8 @@ from transformer.layout import Rows
 
 TILE = 64  # positions of which one program of a kernel computes the attention
 WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels
-PROGRAMS = 1056  # that sum gradients over the positions: eight for each multiprocessor of an H100
-PADDING = 2**30  # stands for the sentence of a query at padding; that of a key at padding is one more
+PROGRAMS = 1056  # of a kernel that sums gradients over positions: eight for each multiprocessor of an H100
+PADDING = 2**30  # the sentence number of padding among queries; among keys it is PADDING + 1, so the two never match
 
 
 def usable() -> bool:
@@ -90,8 +90,9 @@ def attend(
     """The attended values of all heads, [B, Q, H * d_v], and the logarithms of the sums of exponentials, [B, H, Q].
 
     Without `memory`, `x` holds queries, keys and values, [B, Q, 2 H d_k + H d_v]. With `memory`, `x` holds the queries and
-    `memory` the keys and values. `bias`, [2 H d_k + H d_v], is added to them. The next four are the tensors of `Spans`.
-    `k_size` is H d_k, and `v_size` is H d_v.
+    `memory` the keys and values. `bias`, [2 H d_k + H d_v], is added to queries and values. The bias of the keys changes no
+    softmax and is not read. The next four are the tensors of `Spans`. `k_size` is H d_k, and `v_size` is H d_v. The
+    logarithms are to base 2.
     """
     from transformer import kernels
 
@@ -235,15 +236,14 @@ def _(gradient, out):
 
 
 def keep_for_relu(ctx, inputs, output) -> None:
-    x, weight, bias = inputs
-    ctx.bias_dtype = bias.dtype
+    x, weight, _ = inputs
     ctx.save_for_backward(x, weight, output)
 
 
 def differentiate_relu(ctx, gradient):
     x, weight, out = ctx.saved_tensors
     inner, parts = relu_gradient(gradient.contiguous(), out)
-    return inner @ weight, inner.flatten(0, -2).T @ x.flatten(0, -2), parts.sum(0).to(ctx.bias_dtype)
+    return inner @ weight, inner.flatten(0, -2).T @ x.flatten(0, -2), parts.sum(0).to(weight.dtype)
 
 
 relu_of_linear.register_autograd(differentiate_relu, setup_context=keep_for_relu)

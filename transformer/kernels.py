@@ -16,8 +16,8 @@ from torch import Tensor
 from transformer.fused import PROGRAMS, TILE
 
 # Chosen on an H200 for sentences of 25 to 60 pieces.
-INNER = 16  # positions of the other side that a program of attention takes at a time
-STAGES = 3  # of the loads that precede their use in this loop
+INNER = 16  # positions of the other side that a program of attention takes in one iteration of its loop
+STAGES = 3  # iterations of this loop whose loads are in flight
 CHUNK = 8192  # logits that a program of the loss takes at a time
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
@@ -168,7 +168,8 @@ def attention_key_kernel(
     k = load_tile(memory, row, memory_columns, K, k_first + head * EK, EK, keys)
     v = load_tile(memory, row, memory_columns, K, v_first + head * EV, EV, keys)
     q_bias = load_bias(bias, head * EK, EK)
-    shift = tl.sum(k.to(tl.float32) * q_bias, 1)  # of the scores, by the bias of the queries
+    # The scores of the bias of the queries. `attention_kernel` adds the bias before it rounds; the difference is rounding.
+    shift = tl.sum(k.to(tl.float32) * q_bias, 1)
     changes = tl.zeros([TILE], tl.float32)
     k_own = tl.load(k_sentence + row * K + keys, mask=keys < K, other=-2)
     start = tl.load(spans + (row * tiles + tile) * 2)
@@ -249,7 +250,7 @@ def norm_kernel(
     """LayerNorm(x + Dropout(change + change_bias)), the sum, and the mean and the inverse deviation of its rows."""
     rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDTH)
     inside = (rows < N)[:, None] & (columns < D)[None, :]
-    offset = rows[:, None] * D + columns[None, :]
+    offset = rows[:, None].to(tl.int64) * D + columns[None, :]
     added = tl.load(change_bias + columns, mask=columns < D, other=0.0).to(tl.float32)
     summand = tl.load(change + offset, mask=inside, other=0.0).to(tl.float32) + added[None, :]
     if DROPS:
@@ -280,7 +281,7 @@ def norm_gradient_kernel(
     for step in range(steps):
         rows = (step * tl.num_programs(0) + program) * ROWS + tl.arange(0, ROWS)
         inside = (rows < N)[:, None] & (columns < D)[None, :]
-        offset = rows[:, None] * D + columns[None, :]
+        offset = rows[:, None].to(tl.int64) * D + columns[None, :]
         upper = tl.load(gradient + offset, mask=inside, other=0.0).to(tl.float32)
         value = tl.load(total + offset, mask=inside, other=0.0).to(tl.float32)
         mean = tl.load(statistics + rows, mask=rows < N, other=0.0)
@@ -349,7 +350,7 @@ def relu_gradient_kernel(gradient, out, result, sums, N, D, steps, WIDTH: tl.con
     for step in range(steps):
         rows = (step * tl.num_programs(0) + tl.program_id(0)) * ROWS + tl.arange(0, ROWS)
         inside = (rows < N)[:, None] & (columns < D)[None, :]
-        offset = rows[:, None] * D + columns[None, :]
+        offset = rows[:, None].to(tl.int64) * D + columns[None, :]
         upper = tl.load(gradient + offset, mask=inside, other=0.0)
         value = tl.where(tl.load(out + offset, mask=inside, other=0.0) > 0, upper, 0.0)
         total += value.to(tl.float32)

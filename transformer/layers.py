@@ -28,7 +28,7 @@ def sinusoids(positions: int, d_model: int) -> Tensor:
 class Positions(nn.Module):
     """The position encodings that are added to the embeddings: sinusoids (3.5) or a learned table (Table 3, row E).
 
-    The table of sinusoids grows with the longest sentence. Positions beyond the end of the learned table use its last
+    The table of sinusoids grows with the widest row. Positions beyond the end of the learned table use its last
     row.
     """
 
@@ -50,6 +50,12 @@ class Positions(nn.Module):
         if stop > len(table):
             table = self.table = sinusoids(2 * stop, table.shape[1]).to(table)
         return table[start:stop]
+
+    def at(self, position_BS: Tensor) -> Tensor:
+        """The encodings of the positions of packed rows, [B, S, D]."""
+        if self.learned:
+            return F.embedding(position_BS.clamp(max=len(self.table) - 1), self.table)
+        return F.embedding(position_BS, self(0, position_BS.shape[1]))
 
 
 class FeedForward(nn.Module):

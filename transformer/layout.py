@@ -33,7 +33,7 @@ from transformer.config.vocabulary import BOS, EOS
 # The maximum widths of packed rows that are tried. A row is wider only if one sentence needs it. Narrow rows cost less
 # attention; wide rows leave fewer positions empty.
 WIDTHS = (128, 256)
-SIZES = 32  # the width of a joined row is rounded up to one of so many between two powers of two
+SIZES = 32  # the width of a joined row is rounded up to one of 32 sizes between two powers of two
 STEP = 16  # the width of packed rows is rounded up to a multiple of this
 COLUMNS = 8  # the width of `rounded` rows is rounded up to a multiple of this
 
@@ -111,7 +111,7 @@ def layout_for(device: torch.device, precision: str, joins: bool = False) -> Lay
     `joins` states that attention on the GPU needs no mask over a whole row (`fused.within_sentences`).
 
     On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
-    setting. It follows from the device and the precision, which a resumed training must keep.
+    setting. It follows from the device, the precision and the model. A resumed training keeps the precision and the model.
     """
     if device.type == "cuda":
         return joined if joins else packed

@@ -76,9 +76,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 def scaled(saved: Tensor, dtype: torch.dtype, factor: Tensor) -> Tensor:
     """`saved` times `factor`, which may be in float32 while `dtype`, that of the result, is bfloat16."""
     wide = torch.promote_types(dtype, factor.dtype)
-    return (
-        saved.to(wide, copy=True).mul_(factor).to(dtype)
-    )  # `mul_`: a further buffer of the embedding's size would be large
+    # `mul_`, because a further buffer of the embedding's size would be large.
+    return saved.to(wide, copy=True).mul_(factor).to(dtype)
 
 
 @functools.cache

@@ -103,7 +103,7 @@ class Transformer(nn.Module):
         All layers of a kind share one program, so this takes a sixth of the time of compiling the whole model.
         """
         configure()
-        torch.compiler.assume_constant_result(usable)
+        torch.compiler.assume_constant_result(usable)  # marks it; here, because this imports torch._dynamo
         for layer in [*self.encoder, *self.decoder]:
             layer.compile(dynamic=True, backend=backend)
 
@@ -149,9 +149,9 @@ class Transformer(nn.Module):
         `start` is the position of the first column of unpacked rows.
         """
         x = F.embedding(rows.ids_BS, self.embedding) * math.sqrt(self.config.d_model)
-        encodings = positions(start, start + rows.ids_BS.shape[1])
-        x = x + (encodings if rows.position_BS is None else F.embedding(rows.position_BS, encodings))
-        if self.training and x.is_cuda and self.config.norm == "post":
+        stop = start + rows.ids_BS.shape[1]
+        x = x + (positions(start, stop) if rows.position_BS is None else positions.at(rows.position_BS))
+        if self.training and x.is_cuda and self.config.norm == "post" and usable():
             x = lowered(x)
         return dropout(x, self.config.dropout, self.training)
 
