@@ -11,11 +11,11 @@ Shapes: B rows, Q queries and K keys in a row, T tiles in a row, H heads, D d_mo
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.compilation import compiles
 from transformer.config.model import ModelConfig
-from transformer.layout import Rows
+from transformer.layout import Layout, Rows, layout_for
 
 TILE = 64  # positions of which one program of a kernel computes the attention
 WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels
@@ -32,6 +32,16 @@ def within_sentences(config: ModelConfig, device: torch.device) -> bool:
     """Whether `attend` computes the attention of this model on this device, in packed rows."""
     plain = config.attention == "scaled_dot_product" and not (config.attention_dropout or config.neighbourhood)
     return device.type == "cuda" and plain and config.d_k in WIDTHS and config.d_v in WIDTHS and usable()
+
+
+def layout_on(device: torch.device, precision: str, config: ModelConfig) -> Layout:
+    """The layout of batches by length for this model."""
+    return layout_for(device, precision, within_sentences(config, device))
+
+
+def trains(module: nn.Module, x: Tensor) -> bool:
+    """Whether a module in training computes `x` by these operators."""
+    return module.training and x.is_cuda and usable()
 
 
 def lowered(x: Tensor) -> Tensor:

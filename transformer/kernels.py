@@ -60,6 +60,38 @@ def load_bias(bias, first, width: tl.constexpr):
 
 
 @triton.jit
+def load_queries(x, bias, q_sentence, row, x_columns, Q, head, queries, EK: tl.constexpr):
+    """A tile of queries with their bias, and the sentence of each."""
+    q = load_tile(x, row, x_columns, Q, head * EK, EK, queries)
+    q = (q.to(tl.float32) + load_bias(bias, head * EK, EK)).to(q.dtype)
+    return q, tl.load(q_sentence + row * Q + queries, mask=queries < Q, other=-1)
+
+
+@triton.jit
+def load_keys(memory, k_sentence, row, memory_columns, K, k_first, v_first, head, keys, EK: tl.constexpr, EV: tl.constexpr):
+    """A tile of keys and their values without biases, and the sentence of each."""
+    k = load_tile(memory, row, memory_columns, K, k_first + head * EK, EK, keys)
+    v = load_tile(memory, row, memory_columns, K, v_first + head * EV, EV, keys)
+    return k, v, tl.load(k_sentence + row * K + keys, mask=keys < K, other=-2)
+
+
+@triton.jit
+def load_span(spans, row, tile):
+    """Where the other side of a tile begins and ends."""
+    place = spans + (row * tl.num_programs(1) + tile) * 2
+    return tl.load(place), tl.load(place + 1)
+
+
+@triton.jit
+def allowed_between(q_own, k_own, queries, keys, CAUSAL: tl.constexpr):
+    """Whether each query attends to each key. One of the sides has the shape [positions, 1], the other [1, positions]."""
+    allowed = q_own == k_own
+    if CAUSAL:
+        allowed = allowed & (queries >= keys)
+    return allowed
+
+
+@triton.jit
 def store_tile(rows, row, columns, length, first, width: tl.constexpr, positions, values):
     """Write `values` to where `load_tile` reads."""
     index = (row * length + positions).to(tl.int64)[:, None] * columns + first + tl.arange(0, width)[None, :]
@@ -74,13 +106,10 @@ def attention_kernel(
 ):  # fmt: skip
     """The output of a tile of queries, and the logarithms of their sums of exponentials."""
     head, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    heads, tiles = tl.num_programs(0), tl.num_programs(1)
+    heads = tl.num_programs(0)
     queries = tile * TILE + tl.arange(0, TILE)
-    q = load_tile(x, row, x_columns, Q, head * EK, EK, queries)
-    q = (q.to(tl.float32) + load_bias(bias, head * EK, EK)).to(q.dtype)
-    q_own = tl.load(q_sentence + row * Q + queries, mask=queries < Q, other=-1)
-    start = tl.load(spans + (row * tiles + tile) * 2)
-    stop = tl.load(spans + (row * tiles + tile) * 2 + 1)
+    q, q_own = load_queries(x, bias, q_sentence, row, x_columns, Q, head, queries, EK)
+    start, stop = load_span(spans, row, tile)
     if CAUSAL:
         stop = tl.minimum(stop, (tile + 1) * TILE)
     most = tl.full([TILE], float("-inf"), tl.float32)
@@ -88,13 +117,9 @@ def attention_kernel(
     result = tl.zeros([TILE, EV], tl.float32)
     for begin in range(start, stop, INNER):
         keys = begin + tl.arange(0, INNER)
-        k = load_tile(memory, row, memory_columns, K, k_first + head * EK, EK, keys)
-        v = load_tile(memory, row, memory_columns, K, v_first + head * EV, EV, keys)
-        k_own = tl.load(k_sentence + row * K + keys, mask=keys < K, other=-2)
+        k, v, k_own = load_keys(memory, k_sentence, row, memory_columns, K, k_first, v_first, head, keys, EK, EV)
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
-        allowed = q_own[:, None] == k_own[None, :]
-        if CAUSAL:
-            allowed = allowed & (queries[:, None] >= keys[None, :])
+        allowed = allowed_between(q_own[:, None], k_own[None, :], queries[:, None], keys[None, :], CAUSAL)
         scores = tl.where(allowed, scores, float("-inf"))
         new_most = tl.maximum(most, tl.max(scores, 1))
         finite = tl.where(new_most == float("-inf"), 0.0, new_most)
@@ -122,8 +147,7 @@ def attention_query_kernel(
     head, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     heads, tiles = tl.num_programs(0), tl.num_programs(1)
     queries = tile * TILE + tl.arange(0, TILE)
-    q = load_tile(x, row, x_columns, Q, head * EK, EK, queries)
-    q = (q.to(tl.float32) + load_bias(bias, head * EK, EK)).to(q.dtype)
+    q, q_own = load_queries(x, bias, q_sentence, row, x_columns, Q, head, queries, EK)
     gradient = load_tile(out_gradient, row, heads * EV, Q, head * EV, EV, queries)
     output = load_tile(out, row, heads * EV, Q, head * EV, EV, queries)
     output = output.to(tl.float32) - load_bias(bias, 2 * heads * EK + head * EV, EV)
@@ -131,20 +155,14 @@ def attention_query_kernel(
     place = (row * heads + head) * Q + queries
     tl.store(delta + place, products, mask=queries < Q)
     logs = tl.load(lse + place, mask=queries < Q, other=float("inf"))
-    q_own = tl.load(q_sentence + row * Q + queries, mask=queries < Q, other=-1)
-    start = tl.load(spans + (row * tiles + tile) * 2)
-    stop = tl.load(spans + (row * tiles + tile) * 2 + 1)
+    start, stop = load_span(spans, row, tile)
     if CAUSAL:
         stop = tl.minimum(stop, (tile + 1) * TILE)
     result = tl.zeros([TILE, EK], tl.float32)
     for begin in range(start, stop, INNER):
         keys = begin + tl.arange(0, INNER)
-        k = load_tile(memory, row, memory_columns, K, k_first + head * EK, EK, keys)
-        v = load_tile(memory, row, memory_columns, K, v_first + head * EV, EV, keys)
-        k_own = tl.load(k_sentence + row * K + keys, mask=keys < K, other=-2)
-        allowed = q_own[:, None] == k_own[None, :]
-        if CAUSAL:
-            allowed = allowed & (queries[:, None] >= keys[None, :])
+        k, v, k_own = load_keys(memory, k_sentence, row, memory_columns, K, k_first, v_first, head, keys, EK, EV)
+        allowed = allowed_between(q_own[:, None], k_own[None, :], queries[:, None], keys[None, :], CAUSAL)
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
         weights = tl.where(allowed, tl.exp2(scores - logs[:, None]), 0.0)
         change = weights * (tl.dot(gradient, tl.trans(v), input_precision=PRECISION) - products[:, None])
@@ -165,15 +183,12 @@ def attention_key_kernel(
     head, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     heads, tiles = tl.num_programs(0), tl.num_programs(1)
     keys = tile * TILE + tl.arange(0, TILE)
-    k = load_tile(memory, row, memory_columns, K, k_first + head * EK, EK, keys)
-    v = load_tile(memory, row, memory_columns, K, v_first + head * EV, EV, keys)
+    k, v, k_own = load_keys(memory, k_sentence, row, memory_columns, K, k_first, v_first, head, keys, EK, EV)
     q_bias = load_bias(bias, head * EK, EK)
     # The scores of the bias of the queries. `attention_kernel` adds the bias before it rounds; the difference is rounding.
     shift = tl.sum(k.to(tl.float32) * q_bias, 1)
     changes = tl.zeros([TILE], tl.float32)
-    k_own = tl.load(k_sentence + row * K + keys, mask=keys < K, other=-2)
-    start = tl.load(spans + (row * tiles + tile) * 2)
-    stop = tl.load(spans + (row * tiles + tile) * 2 + 1)
+    start, stop = load_span(spans, row, tile)
     if CAUSAL:
         start = tl.maximum(start, tile * TILE)
     k_result = tl.zeros([TILE, EK], tl.float32)
@@ -186,9 +201,7 @@ def attention_key_kernel(
         logs = tl.load(lse + place, mask=queries < Q, other=float("inf"))
         products = tl.load(delta + place, mask=queries < Q, other=0.0)
         q_own = tl.load(q_sentence + row * Q + queries, mask=queries < Q, other=-1)
-        allowed = k_own[:, None] == q_own[None, :]
-        if CAUSAL:
-            allowed = allowed & (keys[:, None] <= queries[None, :])
+        allowed = allowed_between(q_own[None, :], k_own[:, None], queries[None, :], keys[:, None], CAUSAL)
         scores = (tl.dot(k, tl.trans(q), input_precision=PRECISION) + shift[:, None]) * scale
         weights = tl.where(allowed, tl.exp2(scores - logs[None, :]), 0.0)
         v_result += tl.dot(weights.to(gradient.dtype), gradient, input_precision=PRECISION)

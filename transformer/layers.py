@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformer.attention import MultiHeadAttention
 from transformer.config.model import ModelConfig
 from transformer.dropout import dropout
-from transformer.fused import Spans, add_and_norm, lowered, relu_of_linear, usable
+from transformer.fused import Spans, add_and_norm, lowered, relu_of_linear, trains
 
 
 def sinusoids(positions: int, d_model: int) -> Tensor:
@@ -69,7 +69,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The input of `outer`, [..., d_ff]."""
-        if self.training and x.is_cuda and not self.dropout and usable():
+        if trains(self, x) and not self.dropout:
             return relu_of_linear(*(lowered(each) for each in (x, self.inner.weight, self.inner.bias)))
         return dropout(F.relu(self.inner(x)), self.dropout, self.training)
 
@@ -87,7 +87,7 @@ class Residual(nn.Module):
         norm = self.norm
         if not self.post:
             return x + dropout(last(sublayer(norm(x))), self.dropout, self.training)
-        if self.training and x.is_cuda and usable():
+        if trains(self, x):
             change = F.linear(sublayer(x), last.weight)
             return add_and_norm(lowered(x), change, last.bias, norm.weight, norm.bias, self.dropout, norm.eps)[0]
         return norm(x + dropout(last(sublayer(x)), self.dropout, self.training))

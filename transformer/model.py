@@ -25,7 +25,7 @@ from transformer.compilation import configure
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 from transformer.dropout import dropout
-from transformer.fused import Spans, lowered, usable, within_sentences
+from transformer.fused import Spans, lowered, trains, usable, within_sentences
 from transformer.layers import DecoderLayer, EncoderLayer, LayerCache, Masks, Positions
 from transformer.layout import Rows
 
@@ -151,7 +151,7 @@ class Transformer(nn.Module):
         x = F.embedding(rows.ids_BS, self.embedding) * math.sqrt(self.config.d_model)
         stop = start + rows.ids_BS.shape[1]
         x = x + (positions(start, stop) if rows.position_BS is None else positions.at(rows.position_BS))
-        if self.training and x.is_cuda and self.config.norm == "post" and usable():
+        if trains(self, x) and self.config.norm == "post":
             x = lowered(x)
         return dropout(x, self.config.dropout, self.training)
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from transformer.attention import kernels
 from transformer.data import in_order
-from transformer.fused import within_sentences
-from transformer.layout import Batch, Pairs, Rows, layout_for
+from transformer.fused import layout_on
+from transformer.layout import Batch, Pairs, Rows
 from transformer.loss import cross_entropy
 from transformer.model import Transformer
 
@@ -37,7 +37,7 @@ def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray],
     """
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
-    layout = layout_for(device, "float32", within_sentences(model.config, device))
+    layout = layout_on(device, "float32", model.config)
     try:
         with torch.inference_mode(), kernels(device):
             for numbers in batches:

@@ -16,10 +16,10 @@ from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.device import same_gpu
-from transformer.fused import within_sentences
+from transformer.fused import layout_on
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
-from transformer.layout import Batch, Pairs, layout_for
+from transformer.layout import Batch, Pairs
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
@@ -167,7 +167,7 @@ class Trainer:
         return self.batches.sums(numbers), self.accumulation.divide(own)
 
     def lay_out(self, numbers: np.ndarray, limit: int) -> Batch:
-        layout = layout_for(self.device, self.precision, within_sentences(self.state.model.config, self.device))
+        layout = layout_on(self.device, self.precision, self.state.model.config)
         return self.batches.lay_out(numbers, limit, layout).pinned_for(self.device)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:

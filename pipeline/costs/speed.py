@@ -16,10 +16,10 @@ from pipeline.costs.expected import TRAINED_WEIGHT, Training
 from pipeline.costs.measuring import kept_bytes
 from transformer.binarised import BinarisedSet
 from transformer.device import precision_of
-from transformer.fused import within_sentences
+from transformer.fused import layout_on
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
-from transformer.layout import Batch, layout_for
+from transformer.layout import Batch
 from transformer.model import Transformer
 from transformer.optimisation import adam
 
@@ -140,8 +140,8 @@ def point(training: Training, device: torch.device, seconds: float) -> Point:
     def batch_of(tokens: int) -> tuple[Batch, int]:
         pairs = random_pairs(training, tokens)
         pieces = len(pairs.source_ids) + len(pairs.target_ids) + 2 * len(pairs)  # with EOS
-        joins = within_sentences(model.config, device)
-        layout = layout_for(device, "float32", joins)  # without `rounded`, whose additional padding depends on the lengths
+        # Without `rounded`, whose additional padding depends on the lengths.
+        layout = layout_on(device, "float32", model.config)
         return layout(pairs, np.arange(len(pairs))).to(device), pieces
 
     work = training.flops / training.tokens
