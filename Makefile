@@ -74,7 +74,7 @@ check: $(INSTALLED)  ## check all of params.yaml
 
 # One process more than there are CPUs, because tests of kills, servers and locks spend a third of their time waiting.
 test: $(INSTALLED)  ## run all tests in parallel, each file in one process
-	python -m pytest -q -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) --dist loadfile --no-loadscope-reorder
+	python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
 
 quick: $(INSTALLED)  ## run most tests, those that are not slow, in one to two minutes
 	python -m pytest -q -m "not slow" -n auto --dist worksteal

@@ -13,6 +13,7 @@ import torch
 
 from pipeline.settings.params import load, section
 from pipeline.settings.studies import with_studies
+from tests import forked
 from tests.projects import Project
 from tests.stubs import StubProject
 from transformer.config.decoding import DecodingConfig
@@ -31,6 +32,12 @@ IMPORTED = ["pipeline.training.workers", "pytest", "ruamel.yaml", "torch._dynamo
 multiprocessing.set_forkserver_preload(IMPORTED)
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the server of tests/forked.py once for all processes of pytest-xdist."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        forked.start()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,21 +8,25 @@ A test that kills or interrupts a tool starts a process of its own instead, with
 """
 
 import atexit
+import contextlib
+import functools
 import gc
 import importlib
 import json
 import os
+import pickle
 import runpy
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 # The server's folder has its socket and a program that DVC and Snakemake run instead of Python. The program passes DVC
 # and the modules of `pipeline` to the server, and everything else to Python.
@@ -48,26 +52,32 @@ IMPORTED = (
     "torch torch.optim torch.distributed safetensors.torch sentencepiece sacrebleu.metrics sacrebleu.significance "
     "sacremoses matplotlib.backends.backend_svg matplotlib.figure"
 )
-servers: list[Path] = []  # the folder of this process's server
+FOLDER = "FORKED"  # the environment variable with the folder of the server
+
+
+def start() -> None:
+    """Start a server for this process and the processes that it starts. It ends with this process."""
+    place = Path(tempfile.mkdtemp(prefix="forked-"))
+    program = place / PROGRAM
+    program.write_text(SOURCE.format(python=sys.executable, path=str(place / SOCKET)))
+    program.chmod(0o755)
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    server = subprocess.Popen([sys.executable, __file__, place], stdin=subprocess.PIPE, env=clean)
+    assert server.stdin
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    atexit.register(server.stdin.close)
+    os.environ[FOLDER] = str(place)
 
 
 def folder() -> Path:
-    """The folder of this process's server, which is started first if necessary. It ends with this process."""
-    if not servers:
-        place = Path(tempfile.mkdtemp(prefix="forked-"))
-        program = place / PROGRAM
-        program.write_text(SOURCE.format(python=sys.executable, path=str(place / SOCKET)))
-        program.chmod(0o755)
-        clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        server = subprocess.Popen(
-            [sys.executable, "-u", __file__, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean
-        )
-        assert server.stdin and server.stdout
-        server.stdout.readline()  # wait until the server listens
-        atexit.register(shutil.rmtree, place, ignore_errors=True)
-        atexit.register(server.stdin.close)
-        servers.append(place)
-    return servers[0]
+    """The folder of the server, which is started if necessary, once the server listens."""
+    if FOLDER not in os.environ:
+        start()
+    place, ends = Path(os.environ[FOLDER]), time.monotonic() + 300
+    while not (place / SOCKET).exists():
+        assert time.monotonic() < ends, "the server has not started"
+        time.sleep(0.05)
+    return place
 
 
 def run(module: str, arguments: Sequence[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
@@ -88,50 +98,73 @@ def serve(place: Path) -> None:
     sys.path[0] = str(place)  # not this folder: a module of the tests must not hide one of a package
     for name in IMPORTED.split():
         importlib.import_module(name)
-    read_lock_fast()
+    spare_dvc_its_repetitions()
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system removes a fork that has ended
+    running: dict[int, tuple[int, socket.socket]] = {}  # each fork and its connection, by the descriptor of the fork
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(place / SOCKET))
-        listening.listen()
-        print("listening")
-        while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
-            connection, _ = listening.accept()
-            with connection:
-                if os.fork() == 0:
+        listening.bind(str(place / "new"))
+        listening.listen(64)
+        (place / "new").rename(place / SOCKET)
+        while sys.stdin not in (ready := select.select([sys.stdin, listening, *running], [], [])[0]):
+            for descriptor in running.keys() & ready:
+                fork, connection = running.pop(descriptor)
+                os.close(descriptor)
+                status = os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])
+                with connection, contextlib.suppress(OSError):  # a killed test no longer waits
+                    connection.sendall(f"{status}\n".encode())
+            if listening in ready:
+                connection, _ = listening.accept()
+                if (fork := os.fork()) == 0:
                     listening.close()
-                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    answer(connection, place)
-                    os._exit(0)
+                    status = 1
+                    try:
+                        status = answered(connection, place)
+                    finally:
+                        os._exit(status)
+                running[os.pidfd_open(fork)] = fork, connection
 
 
-def read_lock_fast() -> None:
-    """Let DVC read dvc.lock, which has no comments, with its fast parser. It saves a second in each stage that runs."""
+def spare_dvc_its_repetitions() -> None:
+    """Save a second in each stage that DVC runs.
+
+    Every fork has the parser of the command line already. It parses each content of a file once. It reads and writes
+    dvc.lock, which has no comments, with fast libraries. Lines then break at other places.
+    """
+    import yaml
+    from dvc.cli import parser
+    from dvc.utils import strictyaml
     from dvc.utils.serialize import _yaml
 
-    with_comments = _yaml.parse_yaml_for_update
-    _yaml.parse_yaml_for_update = lambda text, path: (
-        _yaml.parse_yaml(text, path) if str(path).endswith("dvc.lock") else with_comments(text, path)
-    )
+    arguments, read, write = parser.get_main_parser(), _yaml.parse_yaml, _yaml._dump
+    parsed = functools.cache(lambda text, path: pickle.dumps(read(text, path)))
+
+    def parse(text: str, path: str, typ: str = "safe") -> dict:
+        fast = typ == "safe" or str(path).endswith("dvc.lock")
+        return pickle.loads(parsed(text, path)) if fast else read(text, path, typ)
+
+    def dump(data: dict, stream: TextIO) -> None:
+        if Path(getattr(stream, "name", "")).name == "dvc.lock":
+            yaml.dump(json.loads(json.dumps(data)), stream, yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+        else:
+            write(data, stream)
+
+    parser.get_main_parser = lambda: arguments
+    _yaml.parse_yaml, strictyaml.parse_yaml, _yaml._dump = parse, parse, dump
 
 
-def answer(connection: socket.socket, place: Path) -> None:
-    """Fork again for the command of a request, and send its exit status."""
+def answered(connection: socket.socket, place: Path) -> int:
+    """Run the command of a request in this process. Returns its exit status."""
     message, files, _, _ = socket.recv_fds(connection, 2**16, 3)
     while not message.endswith(b"\n"):
         message += connection.recv(2**16)
     request = json.loads(message)
-    command = os.fork()
-    if command == 0:
-        connection.close()
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-            os.close(file)
-        if request["module"] in TOOLS:
-            sys.executable = str(place / PROGRAM)
-        os._exit(status_of(**request))
-    status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-    connection.sendall(f"{status}\n".encode())
+    connection.close()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    if request["module"] in TOOLS:
+        sys.executable = str(place / PROGRAM)
+    return status_of(**request)
 
 
 def status_of(module: str, arguments: list[str], folder: str, environment: dict[str, str]) -> int:

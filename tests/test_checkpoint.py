@@ -140,6 +140,24 @@ def test_a_refused_state_is_left_as_it_is(tmp_path, settings, training_settings)
     assert files(tmp_path) == before and len(store.weights()) == 1
 
 
+def test_a_state_without_a_record_or_a_checkpoint_that_it_had_is_refused(tmp_path, settings, training_settings):
+    config = training_settings(checkpoint_every=2, keep=2, log_every=2)
+    trainer = build(tmp_path, config, settings())
+    run(trainer, until=11)
+    assert [step for step, _ in trainer.store.weights()] == [10]
+    log, path = trainer.store.log, trainer.store.weights()[0][1]
+    whole, weights = log.read_bytes(), path.read_bytes()
+    log.write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
+    with pytest.raises(UserError, match=r"training\.jsonl has 6 of the 7 records of .*state\.safetensors; restore"):
+        build(tmp_path, config, settings())
+    log.write_bytes(whole)
+    path.unlink()
+    with pytest.raises(UserError, match=r"checkpoints lacks the checkpoints of steps 10, which .* had; restore"):
+        build(tmp_path, config, settings())
+    path.write_bytes(weights)
+    assert run(build(tmp_path, config, settings()))
+
+
 def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is_named(
     tmp_path, settings, training_settings, monkeypatch
 ):

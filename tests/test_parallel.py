@@ -23,6 +23,7 @@ from test_training import REFUSED, build, short_of_memory
 from torch.multiprocessing import ProcessRaisedException, start_processes
 
 from pipeline.settings.params import load
+from pipeline.train import Interruption
 from pipeline.training import workers
 from pipeline.workflow import stage
 from tests.imports import ROOT
@@ -353,6 +354,18 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     assert f"resuming at step {stopped} " in process.stderr.readline()
     process.kill()
     process.communicate()
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_worker_stops_after_the_process_that_started_it_has_been_killed(monkeypatch, launched):
+    """A training in one process goes on: a user may have closed its shell."""
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.setenv(name, "2") if launched else monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    stop = Interruption(None)
+    assert not stop()
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert stop() == launched and (stop.reason is not None) == launched
 
 
 def leave(rank: int, folder: Path, port: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import in_process
 from tests.imports import ROOT
 from tests.random_weights import random_model
 from transformer import Translator
@@ -38,14 +39,14 @@ def answer(url: str, body: dict, process: subprocess.Popen) -> dict:
             time.sleep(0.5)
 
 
-def test_mlflow_serves_a_registered_model(params, tmp_path: Path) -> None:
+def test_mlflow_serves_a_registered_model(params, tmp_path: Path, monkeypatch) -> None:
     folder = random_model(params, tmp_path)
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    environment = {**os.environ, "MLFLOW_TRACKING_URI": store, "PYTHONPATH": str(ROOT)}
-    register = [sys.executable, "-m", "pipeline.commands.register", str(folder), "--name", "numbers"]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
     for version in (1, 2):
-        done = subprocess.run(register, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        assert f"is registered as models:/numbers/{version} in {store}" in done.stdout
+        with in_process.inside(tmp_path):
+            status, printed, said = in_process.started(["pipeline.commands.register", str(folder), "--name", "numbers"])
+        assert status == 0 and f"is registered as models:/numbers/{version} in {store}" in printed, said
 
     from mlflow import MlflowClient, pyfunc  # takes a second, which `make quick` does not need
 
@@ -65,7 +66,7 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path) -> None:
     with subprocess.Popen(
         [*command, "--port", str(port)],
         cwd=tmp_path,
-        env={**os.environ, "MLFLOW_TRACKING_URI": store, "PATH": path, "PYTHONPATH": ""},
+        env={**os.environ, "PATH": path, "PYTHONPATH": ""},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -89,7 +89,9 @@ class Store:
         if self.log.exists():
             with open(self.log, "rb+") as file:
                 os.fsync(file.fileno())
-        write_tensors(self.state, state.tensors(), {"identity": self.identity, "numbers": state.numbers()})
+        files = {"records": len(self.kept_records(state.step)), "checkpoints": [*self.kept_weights(state.step)]}
+        description = {"identity": self.identity, "numbers": state.numbers(), "files": files}
+        write_tensors(self.state, state.tensors(), description)
         self.saved = state.step
         self.prune()
 
@@ -97,8 +99,9 @@ class Store:
         """Restore the saved state, if there is one, and remove records and weights of later steps.
 
         Returns False if the training starts from step 0. Raises UserError if the state was saved with another
-        `identity`, or if the state or the log is damaged.
+        `identity`, if the state or the log is damaged, or if records or weights have been removed since it was saved.
         """
+        description: dict[str, Any] = {}
         if self.state.exists():
             tensors, description = read_tensors(self.state)
             # Older state files may lack `instructions` (of the CPU), which are then not compared.
@@ -111,17 +114,31 @@ class Store:
                     )
             state.restore(tensors, description["numbers"], self.state)
         self.saved = state.step
-        self.cut_back(state)
+        self.cut_back(state, description.get("files", {"records": 0, "checkpoints": []}))  # older state files lack it
         return state.step > 0
 
-    def cut_back(self, state: TrainingState) -> None:
-        """Remove the records and weights of later steps."""
-        kept = [line for step, line in self.whole_records() if step <= state.step]
+    def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None:
+        """Remove the records and weights of later steps. `files` is what was there when the state was saved."""
+        kept, weights = self.kept_records(state.step), self.kept_weights(state.step)
+        remedy = f"restore what was removed, or remove {self.state.parent} to train again"
+        if len(kept) < files["records"]:
+            raise UserError(f"{self.log} has {len(kept)} of the {files['records']} records of {self.state}; {remedy}")
+        if missing := [step for step in files["checkpoints"] if step not in weights]:
+            steps = ", ".join(map(str, missing))
+            raise UserError(f"{self.checkpoints} lacks the checkpoints of steps {steps}, which {self.state} had; {remedy}")
         with atomic(self.log) as file:
             file.writelines(kept)
         for step, path in self.weights():
             if step > state.step:
                 path.unlink()
+
+    def kept_records(self, last: int) -> list[bytes]:
+        """The records of steps up to `last`."""
+        return [line for step, line in self.whole_records() if step <= last]
+
+    def kept_weights(self, last: int) -> dict[int, Path]:
+        """The last `keep` checkpoints of steps up to `last`, by step."""
+        return dict([(step, path) for step, path in self.weights() if step <= last][-self.keep :])
 
     def whole_records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the step and the line of each record. A damaged end of the file, left by a power failure, is skipped.
@@ -159,10 +176,10 @@ class Store:
 
     def prune(self) -> None:
         """Keep the last `keep` checkpoints, and the last `keep` up to the saved state, from which a training resumes."""
-        before = [path for step, path in self.weights() if step <= self.saved]
-        after = [path for step, path in self.weights() if step > self.saved]
-        for path in before[: -self.keep] + after[: -self.keep]:
-            path.unlink()
+        kept, after = self.kept_weights(self.saved), [step for step, _ in self.weights() if step > self.saved]
+        for step, path in self.weights():
+            if step not in kept and step not in after[-self.keep :]:
+                path.unlink()
 
     def weights(self) -> list[tuple[int, Path]]:
         return step_files(self.checkpoints)
@@ -177,7 +194,7 @@ class Reader(Store):
         return resumed
 
     def save(self, state: TrainingState) -> None: ...
-    def cut_back(self, state: TrainingState) -> None: ...
+    def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None: ...
     def record(self, entry: dict[str, Any]) -> None: ...
     def save_weights(self, state: TrainingState) -> None: ...
 

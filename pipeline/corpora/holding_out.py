@@ -56,8 +56,8 @@ def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) ->
             if len(sources) == wanted:
                 return
             due = not spread or i >= len(sources) * pairs // wanted
-            if due and key(source) not in sources and source.strip() and target.strip():
-                sources.add(key(source))
+            if due and (cleaned := key(source)) not in sources and cleaned.strip() and key(target).strip():
+                sources.add(cleaned)
                 yield source, target
 
 
@@ -82,9 +82,9 @@ def remove(folder: Path, languages: tuple[str, str], held: set[str]) -> int:
     return kept
 
 
-def key(source: bytes) -> str:
-    """Return what `source` has in common with all lines that normalise to the same line. It may not be valid UTF-8."""
-    return CLEAN(source.decode("utf-8", "replace").rstrip("\n") + "\n")
+def key(line: bytes) -> str:
+    """Return what `line` has in common with all lines that normalise to the same line. It may not be valid UTF-8."""
+    return CLEAN(line.decode("utf-8", "replace").rstrip("\n") + "\n")
 
 
 def pairs_of(folder: Path, languages: tuple[str, str]) -> Iterator[Pair]:

@@ -114,7 +114,9 @@ def table(compared: Comparison) -> Table | None:
             others += f" {own.run.name} is compared with {own.base.name}."
     says = (
         "The spread of the base is the largest distance of one of its seeds from their mean. A claim is decided if the "
-        "interval does not contain 0 and the difference is larger than this spread. "
+        "interval does not contain 0 and the difference is larger than this spread. A decided claim holds if the "
+        "difference has the predicted sign, and is contradicted if it has the opposite sign. 'differs' means that the "
+        "claim predicts no difference and one was found. "
         f"A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
         "setting. The claims on the schedule and on scaling are about whether a training succeeds, so a failed training "
         "decides them."
