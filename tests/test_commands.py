@@ -1,5 +1,6 @@
 """The commands: each is listed, and a mistake of the user gives one line and exit status 1."""
 
+import argparse
 import re
 import shutil
 import signal
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 
+from pipeline.workflow import stage
 from tests import in_process
 from tests.imports import ROOT
 
@@ -98,6 +100,16 @@ def test_a_short_output_that_a_full_disk_does_not_take_is_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "made: [Errno 28] No space left on device\n")
+
+
+def test_a_link_to_a_file_that_is_no_longer_in_the_cache_is_named_with_the_remedy(tmp_path, monkeypatch, capsys):
+    (tmp_path / "score.json").symlink_to(tmp_path / "cache")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["made"])
+    with pytest.raises(SystemExit, match="1"):
+        stage.run(lambda _: open("score.json").close(), argparse.ArgumentParser(prog="made"), checked=False)
+    said = capsys.readouterr().err
+    assert said.startswith(f"made: score.json is a link to {tmp_path / 'cache'}, which is missing; `snakemake")
 
 
 @pytest.mark.slow

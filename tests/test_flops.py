@@ -68,8 +68,10 @@ def test_equals_torch_flop_counter(settings, variation, sizes):
 @pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE3, ids=lambda row: f"{row.group} {row.differs}")
 def test_every_row_of_table_3_equals_torch_flop_counter(params, row):
-    """The models have the sizes of the paper. They are built of meta tensors, which compute nothing."""
+    """The models have the widths of the paper. They are built of meta tensors, which compute nothing."""
     values = {**params["base"]["model"], **row.differs}
+    if values["N"] == 6:  # one layer tests as much as six; rows with another N keep theirs
+        values["N"] = 1
     config = ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
     with torch.device("meta"):
         model, ids = Transformer(config, 37_000), [torch.zeros(3, n, dtype=torch.long) for n in (30, 27)]

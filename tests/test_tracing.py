@@ -41,7 +41,7 @@ def config(decoding_settings, **changes):
 @pytest.mark.parametrize("changes", [{}, {"beam": 1}, {"alpha": 0.0}, {"penalty": "power"}, {"beam": 30}], ids=str)
 def test_the_traced_search_is_that_of_translate(model, sources, decoding_settings, changes):
     settings = config(decoding_settings, **changes)
-    for source in sources:
+    for source in sources[:8]:
         steps = list(Trace(model, source, settings).steps())
         assert [steps[-1].translation] == translate(model, [source], settings)
         assert all(step.translation is None for step in steps[:-1])

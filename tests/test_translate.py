@@ -19,6 +19,7 @@ from pipeline.commands.translate import blocks
 from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
 from pipeline.workflow.models import folder_of
+from tests import in_process
 from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from transformer.checkpoint import SETTINGS, WEIGHTS
@@ -304,21 +305,23 @@ def test_evaluate_prints_every_measure_with_its_signature_and_keeps_the_translat
     for name, lines in (("source", LINES), ("reference", references)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = [str(tmp_path / name) for name in ("source", "reference")]
-    command = [sys.executable, "-m", "pipeline.commands.evaluate", str(folder), *files]
-    options = {"cwd": ROOT, "capture_output": True, "text": True, "encoding": "utf-8"}
-    done = subprocess.run([*command, "--output", str(tmp_path / "kept")], check=True, **options)
-    assert (tmp_path / "kept").read_text(encoding="utf-8") == "".join(f"{line}\n" for line in TRANSLATIONS)
-    lines = done.stdout.split("\n")
+
+    def evaluated(*options: str) -> tuple[int, str, str]:
+        with in_process.inside(ROOT):
+            return in_process.started(["pipeline.commands.evaluate", str(folder), *files, *options])
+
+    status, printed, _ = evaluated("--output", str(tmp_path / "kept"))
+    assert status == 0 and (tmp_path / "kept").read_text(encoding="utf-8") == "".join(f"{line}\n" for line in TRANSLATIONS)
+    lines = printed.split("\n")
     (row,) = [line.split() for line in lines if line.startswith("bleu-13a ")]
     assert row[1] == f"{BLEU().corpus_score(TRANSLATIONS, [references]).score:.2f}"
     assert row[-1].startswith("nrefs:1|bs:1000|seed:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
     assert lines[0].endswith(f"{len(LINES)} pairs") and len([line for line in lines if "|version:" in line]) == 8
-    done = subprocess.run([*command, "--output", str(tmp_path)], check=False, **options)
-    assert done.stderr == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"
+    said = evaluated("--output", str(tmp_path))[2]
+    assert said == f"evaluate: --output: {tmp_path} is not a regular file; the path of a file is expected\n"
     (tmp_path / "link").symlink_to("kept")
-    subprocess.run([*command, "--output", str(tmp_path / "link")], check=True, **options)
+    assert evaluated("--output", str(tmp_path / "link"))[0] == 0
     assert (tmp_path / "link").is_symlink() and (tmp_path / "kept").stat().st_size
     (tmp_path / "reference").write_text("one\n")
-    done = subprocess.run(command, check=False, **options)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert f"{len(LINES)} lines and {tmp_path / 'reference'} has 1" in done.stderr
+    status, _, said = evaluated()
+    assert status == 1 and said.count("\n") == 1 and f"{len(LINES)} lines and {tmp_path / 'reference'} has 1" in said

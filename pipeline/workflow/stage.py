@@ -47,7 +47,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         if isinstance(error, BrokenPipeError) and unread():
             status = 128 + signal.SIGPIPE
         else:
-            print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"{parser.prog}: {' '.join(described(error).split())}", file=sys.stderr)
             status = 1
             drop_unwritten()
     except (RuntimeError, MemoryError) as error:
@@ -64,6 +64,14 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
     sys.exit(status)
+
+
+def described(error: Exception) -> str:
+    """Return the text of the error. If a file is a link into DVC's cache and is no longer there, the text says so."""
+    if not isinstance(error, FileNotFoundError) or not error.filename or not os.path.islink(error.filename):
+        return str(error)
+    gone = f"{error.filename} is a link to {os.readlink(error.filename)}, which is missing"
+    return f"{gone}; `snakemake --cores all` makes the file again, and `dvc pull` fetches it from a remote"
 
 
 def unread() -> bool:
