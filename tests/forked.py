@@ -98,6 +98,7 @@ def serve(place: Path) -> None:
     sys.path[0] = str(place)  # not this folder: a module of the tests must not hide one of a package
     for name in IMPORTED.split():
         importlib.import_module(name)
+    importlib.import_module("snakemake.cli").get_argument_parser()  # finds the plugins, for all forks
     spare_dvc_its_repetitions()
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
     running: dict[int, tuple[int, socket.socket]] = {}  # each fork and its connection, by the descriptor of the fork
