@@ -116,9 +116,10 @@ def tell(text: str) -> None:
 
 
 class Interruption:
-    """A call of the object returns True after SIGTERM, SIGINT, the time limit, or the end of the process of the workers.
+    """A call of the object returns True after SIGTERM, SIGINT or the time limit.
 
-    `Trainer.run` calls the object after every step. The constructor installs the handlers of both signals.
+    In a worker, it also returns True after the process that started the worker has ended. `Trainer.run` calls
+    the object after every step. The constructor installs the handlers of both signals.
     """
 
     def __init__(self, limit_minutes: float | None) -> None:
@@ -134,8 +135,8 @@ class Interruption:
     def __call__(self) -> bool:
         if self.limit_minutes and time.monotonic() - self.started > self.limit_minutes * 60 and not self.reason:
             self.reason = f"the time limit of {self.limit_minutes:g} minutes"
-        if workers.launched() and os.getppid() != self.parent:
-            self.reason = self.reason or "the end of the process that started the workers"
+        if workers.launched() and os.getppid() != self.parent and not self.reason:
+            self.reason = "the end of the process that started the workers"
         return bool(self.reason)
 
 

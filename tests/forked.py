@@ -126,7 +126,7 @@ def serve(place: Path) -> None:
 
 
 def spare_dvc_its_repetitions() -> None:
-    """Save a second in each stage that DVC runs.
+    """Save about half a second in each stage that DVC runs.
 
     Every fork has the parser of the command line already. It parses each content of a file once. It reads and writes
     dvc.lock, which has no comments, with fast libraries. Lines then break at other places.

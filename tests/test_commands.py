@@ -103,13 +103,17 @@ def test_a_short_output_that_a_full_disk_does_not_take_is_one_line():
 
 
 def test_a_link_to_a_file_that_is_no_longer_in_the_cache_is_named_with_the_remedy(tmp_path, monkeypatch, capsys):
-    (tmp_path / "score.json").symlink_to(tmp_path / "cache")
+    (tmp_path / "scores").mkdir()
+    for path in ("scores/score.json", "mine.json"):
+        (tmp_path / path).symlink_to(tmp_path / "cache")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["made"])
-    with pytest.raises(SystemExit, match="1"):
-        stage.run(lambda _: open("score.json").close(), argparse.ArgumentParser(prog="made"), checked=False)
-    said = capsys.readouterr().err
-    assert said.startswith(f"made: score.json is a link to {tmp_path / 'cache'}, which is missing; `snakemake")
+    for path in ("scores/score.json", "mine.json"):
+        with pytest.raises(SystemExit, match="1"):
+            stage.run(lambda _, path=path: open(path).close(), argparse.ArgumentParser(prog="made"), checked=False)
+    output, own = capsys.readouterr().err.splitlines()
+    assert output.startswith(f"made: scores/score.json is a link to {tmp_path / 'cache'}, which is missing; `snakemake")
+    assert own == "made: [Errno 2] No such file or directory: 'mine.json'"
 
 
 @pytest.mark.slow

@@ -89,7 +89,8 @@ class Store:
         if self.log.exists():
             with open(self.log, "rb+") as file:
                 os.fsync(file.fileno())
-        files = {"records": len(self.kept_records(state.step)), "checkpoints": [*self.kept_weights(state.step)]}
+        checkpoints = [step for step, _ in self.weights()][-self.keep :]
+        files = {"records": sum(1 for _ in self.records()), "checkpoints": checkpoints}
         description = {"identity": self.identity, "numbers": state.numbers(), "files": files}
         write_tensors(self.state, state.tensors(), description)
         self.saved = state.step
@@ -118,8 +119,13 @@ class Store:
         return state.step > 0
 
     def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None:
-        """Remove the records and weights of later steps. `files` is what was there when the state was saved."""
-        kept, weights = self.kept_records(state.step), self.kept_weights(state.step)
+        """Remove the records and weights of later steps.
+
+        `files` has the number of records and the steps of the checkpoints from the time of the save. Raises UserError if
+        one of these records or checkpoints is missing.
+        """
+        kept = [line for step, line in self.whole_records() if step <= state.step]
+        weights = dict(self.weights())
         remedy = f"restore what was removed, or remove {self.state.parent} to train again"
         if len(kept) < files["records"]:
             raise UserError(f"{self.log} has {len(kept)} of the {files['records']} records of {self.state}; {remedy}")
@@ -128,17 +134,9 @@ class Store:
             raise UserError(f"{self.checkpoints} lacks the checkpoints of steps {steps}, which {self.state} had; {remedy}")
         with atomic(self.log) as file:
             file.writelines(kept)
-        for step, path in self.weights():
+        for step, path in weights.items():
             if step > state.step:
                 path.unlink()
-
-    def kept_records(self, last: int) -> list[bytes]:
-        """The records of steps up to `last`."""
-        return [line for step, line in self.whole_records() if step <= last]
-
-    def kept_weights(self, last: int) -> dict[int, Path]:
-        """The last `keep` checkpoints of steps up to `last`, by step."""
-        return dict([(step, path) for step, path in self.weights() if step <= last][-self.keep :])
 
     def whole_records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the step and the line of each record. A damaged end of the file, left by a power failure, is skipped.
@@ -176,10 +174,10 @@ class Store:
 
     def prune(self) -> None:
         """Keep the last `keep` checkpoints, and the last `keep` up to the saved state, from which a training resumes."""
-        kept, after = self.kept_weights(self.saved), [step for step, _ in self.weights() if step > self.saved]
-        for step, path in self.weights():
-            if step not in kept and step not in after[-self.keep :]:
-                path.unlink()
+        before = [path for step, path in self.weights() if step <= self.saved]
+        after = [path for step, path in self.weights() if step > self.saved]
+        for path in before[: -self.keep] + after[: -self.keep]:
+            path.unlink()
 
     def weights(self) -> list[tuple[int, Path]]:
         return step_files(self.checkpoints)

@@ -67,8 +67,10 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
 
 
 def described(error: Exception) -> str:
-    """Return the text of the error. If a file is a link into DVC's cache and is no longer there, the text says so."""
+    """Return the text of the error. If an output is a link into DVC's cache and is no longer there, the text says so."""
     if not isinstance(error, FileNotFoundError) or not error.filename or not os.path.islink(error.filename):
+        return str(error)
+    if Path(os.path.relpath(error.filename)).parts[0] not in OUTPUTS:  # a link of the user's own, which no stage makes
         return str(error)
     gone = f"{error.filename} is a link to {os.readlink(error.filename)}, which is missing"
     return f"{gone}; `snakemake --cores all` makes the file again, and `dvc pull` fetches it from a remote"
