@@ -84,7 +84,7 @@ SECTIONS = """
 {%- macro curves(of) -%}
   {{ pictures(of.studies) }}
   {%- if of.studies and of.runs -%}
-    <details><summary>Each run by itself</summary>{{ pictures(of.runs) }}</details>
+    <details><summary>Each run by itself, with all of its seeds</summary>{{ pictures(of.runs) }}</details>
   {%- else -%}{{ pictures(of.runs) }}{%- endif -%}
 {%- endmacro -%}
 

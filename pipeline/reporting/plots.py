@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Literal
 
 import matplotlib
@@ -19,7 +20,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.image import imsave
 
 from pipeline.reporting.evidence import Evidence, alike
-from pipeline.reporting.lines import COLOURS, INK, Line, common_name, draw, looks, short
+from pipeline.reporting.lines import COLOURS, DASHES, INK, Line, common_name, draw, looks, short
 from pipeline.reporting.studies import Study, expected_to_fail
 from transformer.layers import sinusoids
 
@@ -102,19 +103,24 @@ def values(run: Evidence, key: str) -> tuple[list[float], list[float]]:
     return [record["step"] for record in records], [record[key] for record in records]
 
 
-def loss(run: Evidence) -> Figure:
-    """Training and dev loss of one run."""
+def loss(seeds: Sequence[Evidence]) -> Figure:
+    """Training and dev losses of runs that differ only in the seed. Each seed has its own dashes."""
     canvas, plot = axes()
-    steps, losses = values(run, "dev_loss")
-    lines = [Line("training", *values(run, "loss"), COLOURS[0]), Line("dev", steps, losses, COLOURS[1])]
+    lines = []
+    for run, dashes in zip(seeds, cycle(DASHES)):
+        named = run is seeds[-1]
+        lines.append(Line("training" if named else "", *values(run, "loss"), COLOURS[0], dashes))
+        lines.append(Line("dev" if named else "", *values(run, "dev_loss"), COLOURS[1], dashes))
     draw(plot, lines)
     plot.set(xlabel="step", ylabel="loss per piece (nats)")
-    alt = f"Loss of {run.name} against steps" + (f"; the dev loss ends at {losses[-1]:.3f}" if losses else "")
+    names = ", ".join(run.name for run in seeds)
+    ends = ", ".join(f"{line.values[-1]:.3f}" for line in lines[1::2] if line.values)
+    alt = f"Loss of {names} against steps" + (f"; the dev loss ends at {ends}" if ends else "")
     return Figure(
-        f"loss-{run.slug}",
+        f"loss-{seeds[0].slug}",
         "runs",
         svg(canvas),
-        f"{run.name}: loss on the training set (with label smoothing) and on the dev set.",
+        f"{names}: loss on the training set (with label smoothing) and on the dev set.",
         f"{alt}.",
     )
 
@@ -187,11 +193,12 @@ def positional_encoding(positions: int = 100, d_model: int = 128) -> Figure:
 
 
 def curves(runs: Sequence[Evidence], studies: Sequence[Study]) -> list[Figure]:
-    """Return plots of the loss of each run, the dev losses of each study, and the learning rates.
+    """Return plots of the loss of each run with all of its seeds, the dev losses of each study, and the learning rates.
 
     Only the plot of its study shows a control run (see `expected_to_fail`).
     """
     trained = [run for run in runs if run.curve and not expected_to_fail(run)]
     compared = [study for study in studies if sum(bool(run.curve) for run in study.runs) > 1]
-    figures = [*map(loss, trained), *map(dev_losses, compared)]
+    groups = [seeds for kept in (False, True) for seeds in alike(run for run in trained if run.recorded == kept)]
+    figures = [*map(loss, groups), *map(dev_losses, compared)]
     return figures + ([learning_rates(trained)] if trained else [])
