@@ -114,6 +114,8 @@ class Searcher:
         def over() -> bool:
             return bool(self.stop()) or used() >= 1 or trial.hopeless
 
+        if not trial.hopeless:
+            trial.go_back(state.step)
         self.write()
         if not over():
             training.run(tick, over)

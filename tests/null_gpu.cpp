@@ -64,9 +64,11 @@ void* capturing = nullptr;  // the stream
 pthread_t capturer;
 unsigned long long captures = 0;
 bool broken = false;
+thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 long launches = 0, replays = 0;
 
 void refuse(const char* what) {
+  if (mode == cudaStreamCaptureModeRelaxed) return;  // torch's own work for a capture
   broken = true;
   fprintf(stderr, "null GPU: not permitted during a capture: %s\n", what);
 }
@@ -166,6 +168,7 @@ cudaError_t cudaDeviceSynchronize() { unsafe("cudaDeviceSynchronize"); DONE; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { unsafe("cudaStreamSynchronize"); DONE; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { unsafe("cudaEventSynchronize"); DONE; }
 cudaError_t cudaEventQuery(cudaEvent_t) { unsafe("cudaEventQuery"); DONE; }
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) { std::swap(mode, *other); DONE; }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   capturing = stream, capturer = pthread_self(), broken = false, captures++;
   if (!stream) refuse("the default stream");

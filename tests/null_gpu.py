@@ -4,9 +4,9 @@ It shows what the host does for a GPU: its time, the launches, torch's peak memo
 (Triton compiles them for an H100), the waits of the host, and operations that CUDA does not permit while a graph is
 captured. All results are zero or arbitrary, so checks of values fail. cuDNN and the profiler of kernels do not work.
 
-PYTHON has to have a CUDA build of torch (tried: 2.11.0+cu130). g++, nm and the headers of a CUDA toolkit are needed; the
-toolkit is at CUDA_HOME or /usr/local/cuda. The library is built in build/null-gpu. With NULL_GPU_REPORT=1, it prints the
-number of launches at the end.
+PYTHON has to have a CUDA build of torch (tried: 2.11.0+cu130 and 2.13.0+cu130). g++, nm and the headers of a CUDA toolkit
+are needed; the toolkit is at CUDA_HOME or /usr/local/cuda. The library is built in build/null-gpu. With NULL_GPU_REPORT=1,
+it prints the number of launches at the end.
 """
 
 import os

@@ -1316,6 +1316,45 @@ def test_headlines_say_what_is_not_done(project, tmp_path):
     }
 
 
+SEEDS = {"a": (40, 30, 30), "b": (39, 39, 39)}
+
+
+def test_the_highest_result_of_a_study_is_that_of_the_highest_mean(project, tmp_path):
+    entry = {"corpus": "demo", "model": "tiny"}
+    entries = {f"a-seed{seed}": {**entry, "seed": seed} for seed in (1, 2, 3)}
+    params = project(entries | {f"b-seed{seed}": {**entry, "seed": seed, "h": 2} for seed in (1, 2, 3)})
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores", SEEDS[run[0]][int(run[-1]) - 1])
+    found = studies(params, known(params, tmp_path))
+    first, *_ = headlines(params, found, comparison(found))
+    assert first.figure == "39.0" and first.note.startswith("Highest of 2: b, mean of 3 seeds (39.00 to 39.00)")
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_seeds_of_one_precision_stay_together_beside_a_seed_in_another(project, tmp_path, place):
+    entry = {"corpus": "demo", "model": "tiny"}
+    entries = [(f"seed{seed}", {**entry, "seed": seed, "precision": "float32"}) for seed in (1, 2, 3)]
+    entries.insert(place, ("halved", {**entry, "seed": 1, "precision": "bfloat16"}))
+    params = project(dict(entries))
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    found = [[run.run for run in group] for group in evidence.alike(known(params, tmp_path))]
+    assert sorted(found) == [["halved"], ["seed1", "seed2", "seed3"]]
+
+
+def test_the_caption_of_a_loss_names_what_the_training_minimises(project, tmp_path):
+    entry = {"corpus": "demo", "model": "tiny"}
+    params = project({"plain": {**entry, "label_smoothing": 0.0}, "both": {**entry, "r_drop": 5.0}})
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+    with plots.style():
+        captions = [plots.loss([run]).caption for run in known(params, tmp_path)]
+    assert captions == [
+        "plain: loss on the training set and on the dev set.",
+        "both: loss on the training set (with label smoothing and the divergence of R-Drop) and on the dev set.",
+    ]
+
+
 def test_a_table_of_the_paper_is_folded_until_a_run_fills_a_row(project, tmp_path):
     params = project({"de": {"corpus": "wmt14-en-de", "model": "base"}})
     empty = page(report.content_of(params, Known(known(params, tmp_path)), figures=False))

@@ -274,6 +274,30 @@ def test_a_resumed_trial_evaluates_a_step_again_and_keeps_its_curve_and_its_end(
     assert resumed().curve == [[5, 9.5], [20, 9.0]]
 
 
+def test_a_trial_whose_repeated_part_is_shorter_has_no_dev_loss_of_the_first_attempt(params, tmp_path, monkeypatch):
+    """A trial with a time budget is killed after step 150 and started again. Now its time ends at step 120."""
+    params["searches"]["small"] |= {"steps": None, "minutes": 5.0, "trials": 1}
+    chosen, path = search(params, "small"), tmp_path / "trials.db"
+    first = next(Trials(path, chosen).remaining())
+    for step, dev_loss, part in ((50, 4.0, 0.3), (100, 3.0, 0.6), (150, 2.0, 0.9)):
+        first.report(step, dev_loss, part)
+    trials = Trials(path, chosen)
+    training = Mock(state=SimpleNamespace(step=0, seconds=0.0))
+
+    def run(tick, over):
+        for training.state.step, dev_loss in ((50, 4.0), (100, 3.0)):
+            tick({"step": training.state.step, "dev_loss": dev_loss})
+        training.state.step, training.state.seconds = 120, 300.0
+
+    training.run = run
+    training.evaluate = lambda: {"step": 120, "dev_loss": 2.7}
+    monkeypatch.setattr(Searcher, "write", Mock())
+    searcher = Searcher("small", chosen, params, Mock(), Mock(), tmp_path, trials, lambda: False)
+    assert searcher.follow(next(trials.remaining()), training, tmp_path)
+    (found,) = trials.records()
+    assert (found["value"], found["steps"], found["dev_losses"]) == (2.7, 120, [[50, 4.0], [100, 3.0], [120, 2.7]])
+
+
 def test_a_search_for_dev_bleu_prunes_by_the_dev_loss_of_which_less_is_better(params, tmp_path):
     params["searches"]["small"] |= {"metric": "dev_bleu", "trials": STARTUP + 2}
     trials = Trials(tmp_path / "trials.db", search(params, "small"))

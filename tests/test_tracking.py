@@ -199,8 +199,15 @@ def test_a_changed_score_becomes_the_latest(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("losses", "every", "status"),
-    [((3.0, 2.0, 2.0, 2.5), 10, "FINISHED"), ((3.0, 2.0, 2.0, 2.5), 15, "KILLED"), ((3.0, 2.5, 2.5, 2.0), 10, "KILLED")],
+    ("losses", "every", "status"),  # of 40 steps, with an evaluation every 5; checkpoints are counted back from the end
+    [
+        ((3.0, 2.0, 2.0, 2.5), 10, "FINISHED"),
+        ((3.0, 2.0, 2.0, 2.5), 20, "FINISHED"),
+        ((3.0, 2.0, 2.0, 2.5), 15, "KILLED"),
+        ((3.0, 2.0, 2.5), 15, "KILLED"),
+        ((3.0, 2.0, 2.0, 2.1, 2.5), 15, "FINISHED"),
+        ((3.0, 2.5, 2.5, 2.0), 10, "KILLED"),
+    ],
 )
 def test_a_training_that_patience_ended_is_finished(project: Path, losses: tuple, every: int, status: str) -> None:
     write_log(project / "training.jsonl", [{"step": 5 * n, "dev_loss": loss} for n, loss in enumerate(losses, 1)])

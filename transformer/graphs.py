@@ -11,6 +11,7 @@ import gc
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -28,52 +29,57 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 class CudaCapture:
     """Captures the kernels that a function launches. Returns a function that launches them again.
 
-    All graphs share one pool of memory, so the memory of one graph is overwritten by the next one.
+    All graphs share one pool of memory, so the memory of one graph is overwritten by the next one. torch deletes the pool
+    with the last graph.
     """
 
     def __init__(self) -> None:
-        self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+        self.stream, self.graphs = torch.cuda.Stream(), WeakSet[torch.cuda.CUDAGraph]()
 
     def __call__(self, function: Callable[[], None]) -> Callable[[], None]:
-        graph = torch.cuda.CUDAGraph()
+        graph, other = torch.cuda.CUDAGraph(), next(iter(self.graphs), None)
+        pool = torch.cuda.graph_pool_handle() if other is None else other.pool()
         self.stream.wait_stream(torch.cuda.current_stream())
         collects = gc.isenabled()
         gc.disable()  # a collection may free an older graph, which is an error during a capture
         try:
             with torch.cuda.stream(self.stream):
-                # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
-                graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
                 try:
+                    # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
+                    graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                     function()
                 finally:
-                    self.end(graph)
+                    end(graph, pool)
         finally:
             if collects:
                 gc.enable()
         torch.cuda.current_stream().wait_stream(self.stream)
+        self.graphs.add(graph)
         return graph.replay
 
-    def end(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End the capture. Also after an error, torch can then be used without graphs."""
-        try:
-            graph.capture_end()
-        except RuntimeError:
-            try:
-                graph.pool()  # an error if the capture has not ended; else only the graph could not be made
-            except RuntimeError:
-                self.leave()
-            raise
 
-    def leave(self) -> None:
-        """Take torch out of the state of a capture, in which torch 2.11 leaves its generator and its allocator."""
-        device = torch.cuda.current_device()
-        generator = torch.cuda.default_generators[device]
-        with suppress(RuntimeError):
-            generator.graphsafe_set_state(generator.clone_state())
-        # The first name is that of torch 2.6.
-        for name in ("_cuda_endAllocateCurrentStreamToPool", "_cuda_endAllocateToPool", "_cuda_releasePool"):
-            with suppress(AttributeError, RuntimeError):
-                getattr(torch._C, name)(device, self.pool)
+def end(graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> None:
+    """End a capture. Also after an error, torch can then be used without graphs."""
+    try:
+        graph.capture_end()
+    except RuntimeError:
+        try:
+            graph.pool()  # an error if the capture has not ended; else only the graph could not be made
+        except RuntimeError:
+            leave(pool)
+        raise
+
+
+def leave(pool: tuple[int, int]) -> None:
+    """Take torch out of the state of a capture, in which torch 2.11 leaves its generator and its allocator."""
+    device = torch.cuda.current_device()
+    generator = torch.cuda.default_generators[device]
+    with suppress(RuntimeError):
+        generator.graphsafe_set_state(generator.clone_state())
+    # The first name is that of torch 2.6.
+    for name in ("_cuda_endAllocateCurrentStreamToPool", "_cuda_endAllocateToPool", "_cuda_releasePool"):
+        with suppress(AttributeError, RuntimeError):
+            getattr(torch._C, name)(device, pool)
 
 
 class Graphs:

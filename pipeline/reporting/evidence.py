@@ -118,19 +118,23 @@ class Evidence:
 def alike(runs: Iterable[Evidence]) -> list[list[Evidence]]:
     """Group runs that differ only in the seed, or in the seed and the precision.
 
-    Of runs with equal seeds and precisions, such as a run and its record, keep the first. Runs with equal seeds and
-    different precisions are in different groups.
+    Of runs with equal seeds and precisions, such as a run and its record, keep the first. Two precisions are in one group
+    only if they have no seed in common.
     """
-    of_settings: dict[str, list[dict[Any, Evidence]]] = {}
+    of_settings: dict[str, dict[Any, dict[Any, Evidence]]] = {}
     for run in runs:
         settings = sorted((key, value) for key, value in run.settings.items() if key not in ("seed", "precision"))
-        groups = of_settings.setdefault(repr((run.corpus, run.at("training", "data_sum"), settings)), [])
-        seed, precision = run.settings.get("seed"), run.settings.get("precision")
-        fitting = (each for each in groups if seed not in each or each[seed].settings.get("precision") == precision)
-        if (group := next(fitting, None)) is None:
-            groups.append(group := {})
-        group.setdefault(seed, run)
-    return [list(group.values()) for groups in of_settings.values() for group in groups]
+        of_precision = of_settings.setdefault(repr((run.corpus, run.at("training", "data_sum"), settings)), {})
+        of_precision.setdefault(run.settings.get("precision"), {}).setdefault(run.settings.get("seed"), run)
+    groups = []
+    for of_precision in of_settings.values():
+        mixed: list[dict[Any, Evidence]] = []
+        for seeds in of_precision.values():
+            if (group := next((each for each in mixed if each.keys().isdisjoint(seeds)), None)) is None:
+                mixed.append(group := {})
+            group.update(seeds)
+        groups += [list(group.values()) for group in mixed]
+    return groups
 
 
 @dataclass(frozen=True)

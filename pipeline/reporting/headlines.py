@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal
 
 from pipeline.reporting import claims
@@ -95,17 +96,18 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
         other = max((each for each in of_others if each.metric == of_others[-1].metric), key=lambda each: each.bleu)
         metric, says = other.metric, f"BLEU, {other.measure}, on {other.test_set}"
         note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
-    score = first.measure(metric)
-    if score is None:
+    scores = {run.name: score for run in scored if (score := run.measure(metric))}
+    groups = alike(run for run in scored if run.name in scores)
+    if not groups:
         return "–", says, note
-    groups = alike(scored)
-    seeds = next((group for group in groups if first in group), [first])  # not in a group: the record of a selected run
+    seeds = max(groups, key=lambda runs: fmean(scores[run.name].score for run in runs))
     highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
     if mean := over_seeds(seeds, metric):
         of = f"{highest}{common_name(seeds)}, {mean}" if highest else str(mean).capitalize()
         return f"{mean.score:.1f}", says, f"{of}.{note}"
+    score = scores[seeds[0].name]
     bounds = interval(score, 1)
-    return f"{score.score:.1f}", says, f"{highest}{first.run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
+    return f"{score.score:.1f}", says, f"{highest}{seeds[0].run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
 
 
 def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:

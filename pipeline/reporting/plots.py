@@ -108,19 +108,21 @@ def loss(seeds: Sequence[Evidence]) -> Figure:
     canvas, plot = axes()
     lines = []
     for run, dashes in zip(seeds, cycle(DASHES)):
-        named = run is seeds[-1]
-        lines.append(Line("training" if named else "", *values(run, "loss"), COLOURS[0], dashes))
-        lines.append(Line("dev" if named else "", *values(run, "dev_loss"), COLOURS[1], dashes))
+        last = run is seeds[-1]
+        lines.append(Line("training" if last else "", *values(run, "loss"), COLOURS[0], dashes))
+        lines.append(Line("dev" if last else "", *values(run, "dev_loss"), COLOURS[1], dashes))
     draw(plot, lines)
     plot.set(xlabel="step", ylabel="loss per piece (nats)")
     names = ", ".join(run.name for run in seeds)
+    terms = {"label_smoothing": "label smoothing", "r_drop": "the divergence of R-Drop"}
+    named = " and ".join(term for key, term in terms.items() if seeds[0].settings.get(key))
     ends = ", ".join(f"{line.values[-1]:.3f}" for line in lines[1::2] if line.values)
     alt = f"Loss of {names} against steps" + (f"; the dev loss ends at {ends}" if ends else "")
     return Figure(
         f"loss-{seeds[0].slug}",
         "runs",
         svg(canvas),
-        f"{names}: loss on the training set (with label smoothing) and on the dev set.",
+        f"{names}: loss on the training set{named and f' (with {named})'} and on the dev set.",
         f"{alt}.",
     )
 

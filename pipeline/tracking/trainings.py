@@ -78,10 +78,13 @@ def mirror_live(store: Store, run: str, training: Mapping[str, Any], log: Path, 
 
 
 def impatient(curve: Curve, config: Mapping[str, Any]) -> bool:
-    """Return whether `patience` has ended the training: at a checkpoint, after `patience` dev losses without a new best."""
+    """Return whether `patience` has ended the training: at a checkpoint, after `patience` dev losses without a new best.
+
+    Checkpoints are counted back from the last step.
+    """
     losses = sorted((step, loss) for (name, step), loss in curve.items() if name == "dev_loss")
     patience = config["patience"]
-    if not 0 < patience < len(losses) or losses[-1][0] % config["checkpoint_every"]:
+    if not 0 < patience < len(losses) or (config["steps"] - losses[-1][0]) % config["checkpoint_every"]:
         return False
     return min(loss for _, loss in losses[:-patience]) <= min(loss for _, loss in losses[-patience:])
 

@@ -120,6 +120,12 @@ class Trial:
             self.trial.report(self.sign * dev_loss, percent)
             self.hopeless = part < 1 and self.trial.should_prune()
 
+    def go_back(self, step: int) -> None:
+        """Drop the evaluations after `step`, from which the training goes on. With a time budget, it may not reach them."""
+        if self.curve and self.curve[-1][0] > step:
+            self.curve = [point for point in self.curve if point[0] <= step]
+            self.trial.set_user_attr("curve", self.curve)
+
     def complete(self, value: float) -> None:
         self.trial.study.tell(self.trial, value)
 
