@@ -345,6 +345,16 @@ def test_on_a_terminal_it_asks(project, answer, status):
     assert done.returncode == status and (TRAIN in project.ran()) == (answer == "y")
 
 
+def test_a_long_training_whose_outputs_dvc_has_lost_is_kept(project):
+    took(project, 8040)
+    shutil.rmtree(project.root / ".dvc/cache")
+    shown = f"{TRAIN} is stale only because its outputs are not in DVC's cache; it took 2 h 14 min."
+    assert shown in project.run("snakemake", "--dry-run")
+    printed = adopt(project, RUN)
+    assert f"{TRAIN}: stale only because its outputs are not in DVC's cache\n" in printed
+    assert TRAIN not in project.stale() and project.ran() == []
+
+
 def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_question(project):
     took(project, 8040)
     script = project.root / MODEL

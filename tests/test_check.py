@@ -1,6 +1,7 @@
 """Every error in params.yaml is refused with one line that says how to correct it."""
 
 import copy
+import datetime
 import functools
 import json
 import re
@@ -258,7 +259,11 @@ def test_every_key_of_base_must_be_there(params):
             {"corpus": "demo", "source": "text/a", "target": "text/b"},
             "the corpus demo has a set of this name",
         ),
-        ("sets.new", {"corpus": "dmo", "source": "text/a", "target": "text/b"}, "did you mean 'demo'?"),
+        (
+            "sets.new",
+            {"corpus": "dmo", "source": "text/a", "target": "text/b"},
+            "sets.new.corpus: 'dmo' is not in corpora; did you mean 'demo'?",
+        ),
         ("sets.new", {"source": "text/a", "target": "text/b"}, "sets.new.corpus is missing"),
         ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: this is not a setting of a set"),
         ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev is not an archive of"),
@@ -274,6 +279,14 @@ def test_every_key_of_base_must_be_there(params):
         ("values.demo-tiny", {"model": "demo-tiny/average", "corpus": "demo"}, "is also a name in `runs`"),
         ("reverse_scores.r", {"model": "demo-tiny/average", "set": "demo-test"}, "their sets are none"),
         ("runs", {}, "runs is empty"),
+        ("runs.demo-tiny.model", "tny", "params.yaml: runs.demo-tiny.model: 'tny' is not in models; did you mean 'tiny'?"),
+        ("runs.demo-tiny.corpus", "dmo", "demo-tiny.corpus: 'dmo' is not in corpora or back_translations; did you mean"),
+        ("studies.demo.runs.demo-tiny.model", "tny", "studies.yaml: demo.runs.demo-tiny.model: 'tny' is not in models; "),
+        (
+            "runs",
+            {datetime.date(2026, 11, 27): {}},
+            "runs: YAML does not read 2026-11-27 as text; put the name into quotes",
+        ),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
         ("corpora_in_use", ["demo", "demo"], "remove 'demo', which is listed twice"),

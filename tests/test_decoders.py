@@ -458,6 +458,17 @@ def test_mbr_of_one_candidate_is_that_candidate(decoder):
     assert [t.ids for t in best_of(chosen.search(batch, 1))] == [t.ids for t in beams]
 
 
+def test_mbr_of_a_search_that_ran_out_of_its_budget_is_unfinished(decoder):
+    logits = table(12, 9, seed=2)
+    logits[..., EOS] -= 4
+    batch = TableBatch(logits, [9] * 12)
+    settings, references = {"beam": 1, "max_steps": 5}, {"decoder": "sampling", "number": 2}
+    exact = best_of(decoder("exact", **settings).search(batch, 1))
+    chosen = decoder("mbr", candidates={"decoder": "exact", "number": 1, **settings}, references=references)
+    finished = [t.finished for t in best_of(chosen.search(batch, 1))]
+    assert finished == [t.finished for t in exact] and not all(finished)
+
+
 def test_aggregated_references_rank_a_clear_winner_first():
     candidates, references = [[4, 5, 6, 7], [30, 31]], [[4, 5, 6, 7], [4, 5, 6]]
     scores = utility("chrf_aggregate", texts)(candidates, references)

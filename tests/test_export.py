@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import ctranslate2
 import numpy as np
@@ -16,6 +18,7 @@ from safetensors.torch import load_file
 from pipeline.commands.export import FORMATS, marian_config, require_exportable
 from pipeline.settings.params import section
 from tests import in_process
+from tests.imports import ROOT
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -153,6 +156,25 @@ def test_the_files_for_marian_are_consistent(folder, exported):
     assert {path.name for path in out.glob("*.spm")} == {"source.spm", "target.spm"}
     with pytest.raises(in_process.Refused, match="exists already"):
         in_process.run(["pipeline.commands.export", str(folder), str(out), "--format", "marian"])
+
+
+def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_path, monkeypatch):
+    """The penalty L^alpha is that of the library, so the card warns of no difference."""
+    shutil.copytree(folder, tmp_path / "models/demo-tiny/average")
+    shutil.copy(ROOT / "studies.yaml", tmp_path)
+    before, tiny, after = (ROOT / "params.yaml").read_text(encoding="utf-8").partition("\n  tiny:")
+    after = after.replace("decoding: {}", "decoding: {beam: 3, penalty: power, alpha: 1.5, extra_length: 7}", 1)
+    (tmp_path / "params.yaml").write_text(before + tiny + after, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for kind in FORMATS:
+        in_process.run(["pipeline.commands.export", "demo-tiny", f"as-{kind}", "--format", kind])
+    search = json.loads(Path("as-marian/generation_config.json").read_text())
+    positions = json.loads(Path("as-marian/config.json").read_text())["max_position_embeddings"]
+    assert (search["num_beams"], search["length_penalty"], search["max_length"]) == (3, 1.5, positions)
+    assert positions == 1024 + 7 + 1
+    marian, ctranslate2 = (Path(f"as-{kind}/README.md").read_text(encoding="utf-8") for kind in FORMATS)
+    assert "batch)) + 7}" in ctranslate2 and "beam_size=3, length_penalty=1.5," in ctranslate2
+    assert ".shape[1] + 7\n" in marian and "L^alpha" not in marian + ctranslate2
 
 
 def test_each_dropout_of_a_model_is_exported_under_its_own_name(settings):

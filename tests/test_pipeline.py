@@ -405,6 +405,19 @@ def test_a_set_and_decodings_run_themselves_and_the_report_alone(project):
     assert project.repro() == []
 
 
+def test_a_decoding_is_not_recorded_with_facts_of_a_stale_one(project):
+    """The facts are those of all decodings of a model and a set, such as the p-value against beam 4."""
+    lines = "".join(f"  beam-{n}: {{model: demo-tiny/average, set: demo-test, beam: {n}}}\n" for n in (1, 2))
+    project.edit("params.yaml", "\ndecodings: {}\n", f"\ndecodings:\n{lines}")
+    project.run("snakemake", "--cores", "2", "decoding@beam-1", "decoding@beam-2")
+    project.edit("params.yaml", "demo-test, beam: 2", "demo-test, beam: 3")
+    printed = project.run("python", "-m", "pipeline.commands.record", "beam-1", status=1)
+    assert "beam-1 cannot be recorded: its facts use beam-2, and decoding@beam-2 is stale: " in printed
+    shutil.rmtree(project.root / "scores/decodings/beam-2")
+    printed = project.run("python", "-m", "pipeline.commands.record", "beam-1", status=1)
+    assert "cannot be recorded" not in printed, "the facts of beam-1 do not use it"
+
+
 def test_an_output_that_is_gone_or_was_edited_comes_back(project):
     (project.root / "scores/demo-tiny/flops.json").unlink()
     score = project.root / "scores/demo-tiny/score.json"

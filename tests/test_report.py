@@ -1521,32 +1521,41 @@ def test_a_set_whose_references_are_empty_has_no_length_ratio(params, tmp_path):
 
 
 def test_the_facts_of_decodings_are_those_of_their_translations(params, tmp_path):
-    """Exact search finds a more probable translation of every third sentence, which is empty, and finishes two thirds."""
+    """Exact search finds a more probable translation of every third sentence, which is empty.
+
+    One of two exact searches finishes the first two thirds, the other one the last third. The first source is empty.
+    """
     references = [f"der Mann sieht {n} Hunde im Haus" for n in range(30)]
     write_test_set(tmp_path, {}, references)
+    sources = tmp_path / "sets/demo-test/raw.en"
+    sources.write_text(sources.read_text().replace("source 0\n", "\n"))
     lines = {
         "paper": references,
         "same": references,
-        "exact": ["" if n % 3 == 0 else line for n, line in enumerate(references)],
+        "exact": (empty := ["" if n % 3 == 0 else line for n, line in enumerate(references)]),
+        "longer": empty,
     }
     for name, translated in lines.items():
-        own = {"decoder": "exact", "max_steps": 7} if name == "exact" else {"decoder": "beam", "regulariser": 0.0}
+        better = name in ("exact", "longer")
+        own = {"decoder": "exact", "max_steps": 7} if better else {"decoder": "beam", "regulariser": 0.0}
         settings = {key: params["base"]["decoding"][key] for key in ("beam", "penalty", "alpha", "extra_length")} | own
         write_decoding(tmp_path, name, 30.0, **settings)
         folder = tmp_path / "decodings" / name
         write_json(folder / "decoding.json", read_json(folder / "decoding.json") | {"calls": 90})
         write_lines(folder / "translation.txt", translated)
-        better = name == "exact"
         near = -2.0 + 1e-4 * better  # a difference as by rounding is no search error
-        found = [{"log_prob": -1.0 if better and n % 3 == 0 else near, "finished": n < 20 or not better} for n in range(30)]
+        found = [
+            {"log_prob": -1.0 if better and n % 3 == 0 else near, "finished": not better or (n < 20) == (name == "exact")}
+            for n in range(30)
+        ]
         write_json(folder / "sentences.json", found)
     write_json(tmp_path / "decodings/partly/sentences.json", found)  # a file of a decoding that was killed
     of_all = {**params, "decodings": {**lines, "partly": {}}}
     found = decoder_facts.facts(of_all, tmp_path, tmp_path / "sets")
     assert set(found) == set(lines)
-    paper, same, exact = (found[name] for name in lines)
+    paper, same, exact = (found[name] for name in ("paper", "same", "exact"))
     assert paper == same and paper.p is None and exact.p < 0.05
-    assert paper.search_errors == pytest.approx(7 / 20) and exact.search_errors is None
+    assert paper.search_errors == pytest.approx(9 / 29, abs=1e-4) and exact.search_errors is None
     assert (paper.empty, exact.empty, paper.unfinished, exact.unfinished) == (0, 10, 0, 10)
     assert exact.log_prob == pytest.approx(-5 / 3, abs=1e-4) and exact.calls == 3.0
     bleu = sacrebleu.corpus_bleu(lines["exact"], [references])

@@ -100,7 +100,8 @@ def test_a_valid_search_is_accepted(params):
         ({"steps": None}, "searches.small.steps, minutes: one of them"),
         ({"minutes": 5}, "searches.small.steps, minutes: one of them"),
         ({"metric": "bleu"}, "searches.small.metric: 'bleu' is of the wrong type; one of dev_loss, dev_bleu"),
-        ({"model": "tny"}, "models.tny: unknown key; did you mean 'tiny'?"),
+        ({"model": "tny"}, "searches.small.model: 'tny' is not in models; did you mean 'tiny'?"),
+        ({"corpus": "dmo"}, "searches.small.corpus: 'dmo' is not in corpora or back_translations; did you mean 'demo'?"),
         ({"corpus": "multi30k"}, "searches.small.corpus: 'multi30k' is the corpus of no run"),
         ({"budget": 5}, "searches.small.budget: unknown key"),
         ({"space": {}}, "searches.small.space: {} is not possible"),
@@ -576,6 +577,9 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     }
     one = measured.training_job("as-a-trial", plan.training(params, "as-a-trial")).here
     assert measured.search_seconds("search@small") == pytest.approx(3 * one, abs=3 * plan.START) and one > 60
+    known = dataclasses.replace(measured, known={"search@small": 7.0})
+    (job,) = (job for job in known.jobs() if job.name == "search@small")
+    assert job.here == measured.search_seconds("search@small"), "an earlier search may have had other trials and steps"
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
     assert planner.search_seconds("search@small") == pytest.approx(3 * 5 * 60, abs=60)
 

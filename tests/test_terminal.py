@@ -317,7 +317,9 @@ def test_a_plan_has_what_is_stale_and_nothing_is_measured_twice(project, monkeyp
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
     rows = planned(project, monkeypatch, capsys)
     assert set(rows) == {"job", "scores of demo-tiny", "report", "all", ""}
-    assert rows[""].startswith("2 of 11 stages would run; 9 are up to date")
+    assert rows[""] == (
+        "2 of 11 stages would run, 1 of them only if earlier stages change their outputs; 9 are up to date."
+    )
     project.edit("params.yaml", "    norm: post ", "    norm: pre ")
     assert "train@demo-tiny" in planned(project, monkeypatch, capsys)
     kept = json.loads((project.root / "work/speed.json").read_text())
@@ -361,6 +363,10 @@ def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monk
     corpus = expected.corpus(params, "multi30k")
     assert (corpus.pairs, corpus.source, corpus.target) == (100, 21, 31), "pieces, EOS included"
     assert corpus.evaluated == 50 * 3, "dev twice, and the test set is taken to be as long as dev"
+    added = corpus.disk - dataclasses.replace(corpus, segmentations=1).disk
+    assert added == 2 * 100 * 2 * (2 * 8 + (21 + 31) * 2), (
+        "of two segmentations: offsets and ids, and a copy in DVC's cache"
+    )
 
 
 def test_the_size_of_a_part_of_a_corpus_is_not_that_of_the_whole(params, tmp_path, monkeypatch):

@@ -155,6 +155,8 @@ def with_value(params, **entries):
         ({"bins": 1}, "values.v.bins: 1 is not possible"),
         ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf, source_probability"),
         ({"step": 5}, "values.v.step: unknown key; did you mean 'steps'"),
+        ({"samples": {"decoder": "value_beam", "number": 1}}, "samples.decoder: 'value_beam' needs a value or references"),
+        ({"samples": {"decoder": "mcts", "number": 1, "objective": "oracle_bleu"}}, "samples.decoder: 'mcts' needs a "),
         ({"samples": {"decoder": "sampling", "number": 0}}, "values.v.samples.number: 0 is not possible"),
         ({"samples": {"decoder": "sampling", "number": 1, "top_p": 2}}, "values.v.samples.top_p: 2.0 is not possible"),
     ],

@@ -23,6 +23,7 @@ from pipeline.training import workspace
 from pipeline.training.workspace import WORK
 from pipeline.workflow import stage as command_line
 from pipeline.workflow.adoption import Change, code_before, code_changes, code_now, obstacles, rewrite
+from pipeline.workflow.costly import UNCACHED
 from pipeline.workflow.project import opened
 from pipeline.workflow.text import content
 from transformer.config.reading import UserError
@@ -91,9 +92,8 @@ def adopt_finished(name: str, dry_run: bool, accepted: bool) -> None:
     with opened() as repo:
         found = adoptable(named(repo, name))
         for stage, changes in found.items():
-            print(
-                f"{stage.name}: stale only because of code", "" if changes else " (comments, layout, module names)", sep=""
-            )
+            kept = UNCACHED if code_before(stage) == code_now(stage) else "of code (comments, layout, module names)"
+            print(f"{stage.name}: stale only because {'of code' if changes else kept}")
             for change in changes:
                 print(f"  {change}")
         if not accepted and (unproved := [stage.name for stage, changes in found.items() if changes]):

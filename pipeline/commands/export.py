@@ -7,7 +7,8 @@ RUN is a run of params.yaml or a model folder, which the stage `average` wrote.
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
 text as pieces. Both formats support the architecture of the paper and the variations that `require_exportable` accepts.
-README.md is the model card: data and licence, settings, scores with signatures, commit.
+The beam, alpha and extra_length are those of the run, and the paper's for a model folder. README.md is the model card:
+data and licence, settings, scores with signatures, commit.
 """
 
 import argparse
@@ -26,8 +27,9 @@ from pipeline.commands.status import State, not_done
 from pipeline.reporting.model_card import card
 from pipeline.settings.params import PARAMS, load
 from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, folder_of, label_of
+from pipeline.workflow.models import NAMED, decoding_of, folder_of, label_of
 from transformer.checkpoint import load_model
+from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
@@ -105,19 +107,21 @@ def longest(config: ModelConfig) -> int:
     return max(config.max_positions, LONGEST)
 
 
-def positions(config: ModelConfig) -> int:
+def positions(config: ModelConfig, decoding: DecodingConfig) -> int:
     """The number of positions for which an exported model has sinusoids: those of the longest translation, and EOS."""
-    return longest(config) + PAPER.extra_length + 1
+    return longest(config) + decoding.extra_length + 1
 
 
-def write_marian(model: Transformer, vocabulary: Path, folder: Path) -> None:
+def write_marian(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
     pieces = Vocabulary(vocabulary)
     ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
     with atomic(folder / "model.safetensors") as file:
         file.write(save(tensors_of(model), {"format": "pt"}))
-    write_json(folder / "config.json", marian_config(model.config, pieces.size) | ids)
-    search = {"num_beams": PAPER.beam, "length_penalty": PAPER.alpha, "early_stopping": "never"}
-    write_json(folder / "generation_config.json", ids | search | {"max_length": positions(model.config)})
+    longest_translation = positions(model.config, decoding)
+    positioned = {"max_position_embeddings": longest_translation}
+    write_json(folder / "config.json", marian_config(model.config, pieces.size) | positioned | ids)
+    search = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": "never"}
+    write_json(folder / "generation_config.json", ids | search | {"max_length": longest_translation})
     write_json(folder / "vocab.json", {piece: number for number, piece in enumerate(pieces.pieces(range(pieces.size)))})
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(vocabulary, folder / name)
@@ -142,28 +146,27 @@ def marian_config(config: ModelConfig, vocabulary_size: int) -> dict[str, Any]:
         "activation_dropout": config.relu_dropout,
         "scale_embedding": True,
         "static_position_embeddings": True,
-        "max_position_embeddings": positions(config),
         "share_encoder_decoder_embeddings": True,
         "tie_word_embeddings": True,
         "forced_eos_token_id": None,
     }
 
 
-def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path) -> None:
+def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig = PAPER) -> None:
     if importlib.util.find_spec("ctranslate2") is None:
         raise UserError("--format ctranslate2 needs the package ctranslate2: pip install ctranslate2")
     pieces = Vocabulary(vocabulary)
-    ctranslate2_spec(model, pieces.pieces(range(pieces.size))).save(str(folder))
+    ctranslate2_spec(model, pieces.pieces(range(pieces.size)), decoding).save(str(folder))
     shutil.copyfile(vocabulary, folder / "vocabulary.model")
 
 
-def ctranslate2_spec(model: Transformer, pieces: list[str]) -> "TransformerSpec":
+def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingConfig = PAPER) -> "TransformerSpec":
     """The model as a specification of CTranslate2."""
     from ctranslate2.specs import TransformerSpec
 
     spec = TransformerSpec.from_config(model.config.N, model.config.h, pre_norm=False)
     fill(spec, {name: tensor.numpy() for name, tensor in tensors_of(model).items()})
-    table = sinusoids(positions(model.config), model.config.d_model)[:, halves(model.config.d_model)].numpy()
+    table = sinusoids(positions(model.config, decoding), model.config.d_model)[:, halves(model.config.d_model)].numpy()
     spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
@@ -215,7 +218,7 @@ def stale_stage(folder: Path) -> State | None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    source = folder_of(arguments.run)
+    source, decoding = folder_of(arguments.run), decoding_of(arguments.run)
     model, description = load_model(source / "model.safetensors", torch.device("cpu"))
     require_exportable(model.config, source)
     if arguments.out.exists():
@@ -223,8 +226,8 @@ def main(arguments: argparse.Namespace) -> None:
     if stale := stale_stage(source):
         print(f"export: {stale}, so the model card has no scores", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
-        FORMATS[arguments.format](model, source / "vocabulary.model", folder)
-        text = card(source, description, arguments.format, bool(stale))
+        FORMATS[arguments.format](model, source / "vocabulary.model", folder, decoding)
+        text = card(source, description, arguments.format, decoding, bool(stale))
         (folder / "README.md").write_text(text, encoding="utf-8")
     print(f"{source} exported as {arguments.format} to {arguments.out}")
 

@@ -140,8 +140,10 @@ class Planner:
                 yield self.training_job(run, one)
             yield from self.job("scores of", SCORES, run, partial(self.scoring_seconds, run, one))
         for other in sorted(name for name in self.todo if name.partition("@")[0] not in GROUPED):
-            of = self.search_seconds if other.startswith("search@") else self.independent_of_corpus
-            yield Job(other, here=self.seconds(other, of))
+            if other.startswith("search@"):  # an earlier search may have had another budget
+                yield Job(other, here=self.search_seconds(other))
+            else:
+                yield Job(other, here=self.seconds(other, self.independent_of_corpus))
 
     def job(self, what: str, kinds: Iterable[str], name: str, of: Estimate, disk: float | None = None) -> Iterator[Job]:
         """Yield one job for the stages of these kinds that would run. Yields nothing if there are none."""
@@ -169,7 +171,8 @@ class Planner:
         kind = name.partition("@")[0]
         if corpus.pairs is None or (kind == "download" and not corpus.generated):
             return None
-        pairs = min(corpus.pairs, corpus.sampled) if kind == "learn_bpe" else corpus.pairs
+        sizes = {"learn_bpe": min(corpus.pairs, corpus.sampled), "binarise": corpus.pairs * corpus.segmentations}
+        pairs = sizes.get(kind, corpus.pairs)
         return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, GENERATED)
 
     def training_job(self, run: str, one: Training) -> Job:
@@ -259,9 +262,9 @@ def main(arguments: argparse.Namespace) -> None:
         settings = with_studies(params)
         check_study(settings, arguments.study)
         params = {**params, **study(settings, arguments.study)}
-    done = {state.stage for state in states() if state.kind == "done" and same_stage(state.stage, selection, params)}
+    same = [state for state in states() if same_stage(state.stage, selection, params)]
     stages = selected(params)
-    todo = stages - done
+    todo = stages - {state.stage for state in same if state.kind == "done"}
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
     trainings = [training(params, run) for run in params["runs"]]
@@ -273,7 +276,9 @@ def main(arguments: argparse.Namespace) -> None:
     print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
     if arguments.study:
         print("Stages that params.yaml does not select now are counted as not yet run, even if DVC has their results.")
-    print(f"{len(todo)} of {len(stages)} stages would run; {len(stages) - len(todo)} are up to date.")
+    perhaps = len([state for state in same if state.kind == "waiting" and state.made and state.stage in todo])
+    where = f", {perhaps} of them only if earlier stages change their outputs" if perhaps else ""
+    print(f"{len(todo)} of {len(stages)} stages would run{where}; {len(stages) - len(todo)} are up to date.")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m pipeline.commands.record NAME   (make record RUN=...)
 
 Reads the entry in params.yaml, its score files and, for a run or a decoding, its times. All of these files must exist,
-and the stages of the entry must be up to date.
+and the stages of the entry must be up to date. So must those of other entries that the facts of a decoding use.
 Writes their contents to results/RUN.json or, below results/, to decodings/NAME.json, values/NAME.json or
 searches/NAME.json. The loss curves of a run are written with fewer points. For a decoding, the file also holds facts such
 as its length ratio and p-value, which are computed from the evaluation sets. For a run, it also holds the BLEU statistics
@@ -105,6 +105,20 @@ def decoding_record(name: str, scores: Path, times: Path, facts: Mapping[str, Fa
     return {**head, **parts, **({"facts": asdict(facts[name])} if name in facts else {})}
 
 
+def used_by(params: Mapping[str, Any], name: str, scores: Path) -> list[str]:
+    """Return the other entries whose files the facts of a decoding use: decodings and reverse scores."""
+    one = params["decodings"][name]
+    others = [
+        other
+        for other, settings in params["decodings"].items()
+        if other != name
+        and all(settings[key] == one[key] for key in ("model", "set"))
+        and (scores / "decodings" / other).exists()
+    ]
+    reverse = [other for other, settings in params["reverse_scores"].items() if settings["set"] == one["set"]]
+    return others + [other for other in reverse if (scores / "reverse_scores" / f"{other}.json").exists()]
+
+
 def copied(folder: str, name: str, scores: Path) -> dict[str, Any]:
     """The content of results/FOLDER/NAME.json: the name, and the content of scores/FOLDER/NAME.json."""
     path = scores / folder / f"{name}.json"
@@ -119,8 +133,12 @@ def main(arguments: argparse.Namespace) -> None:
     blocks = ("runs", "decodings", *COPIED)
     valid = [each for block in blocks for each in params[block]]
     require_named(name, valid, "a run, a decoding, a value or a search of params.yaml")
-    if stale := not_done(name).get(name):  # its scores may be those of an earlier training or of other settings
-        raise UserError(f"{name} cannot be recorded: {stale}; `snakemake --cores all` brings it up to date")
+    used = used_by(params, name, arguments.scores) if name in params["decodings"] else []
+    stale = not_done(name, *used)  # their scores may be those of an earlier training or of other settings
+    for other in (name, *used):
+        if other in stale:
+            why = stale[other] if other == name else f"its facts use {other}, and {stale[other]}"
+            raise UserError(f"{name} cannot be recorded: {why}; `snakemake --cores all` brings it up to date")
     if name in params["decodings"]:
         path = arguments.results / "decodings" / f"{name}.json"
         facts = decoder_facts.facts(params, arguments.scores, arguments.sets)

@@ -30,11 +30,15 @@ KINDS = ("running", "stale", "waiting", "done")
 
 @dataclass(frozen=True)
 class State:
-    """`kind`: running, stale (it can run now), waiting (for other stages) or done. `why` is printed with it."""
+    """`kind`: running, stale (it can run now), waiting (for other stages) or done. `why` is printed with it.
+
+    `made` says whether dvc.lock has outputs of the stage.
+    """
 
     stage: str
     kind: str
     why: str = ""
+    made: bool = False
 
     def __str__(self) -> str:
         return f"{self.stage} is {self.kind}{': ' if self.kind == 'stale' else ' '}{self.why}".rstrip()
@@ -80,17 +84,17 @@ def not_done(*names: str) -> dict[str, State]:
 
 def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str, int]) -> State:
     """Return the state of a stage. `written` has the paths that DVC processes are writing, with their process ids."""
-    place = place_of(one.name)
+    place, made = place_of(one.name), any(out.hash_info for out in one.outs)
     if pids := [written[out.fs_path] for out in one.outs if out.fs_path in written]:
-        return State(one.name, "running", str(place) if place and place.when >= begun(pids[0]) else "")
+        return State(one.name, "running", str(place) if place and place.when >= begun(pids[0]) else "", made)
     if waits := [other.stage for other in before if other.kind != "done"]:
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
-        return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}")
+        return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}", made)
     if changes := why_stale(one):
         saved = saved_state(one)
         stopped = f"; stopped at {place.reached()}, {saved} holds its state" if place and saved else ""
-        return State(one.name, "stale", changes + stopped)
-    return State(one.name, "done")
+        return State(one.name, "stale", changes + stopped, made)
+    return State(one.name, "done", made=made)
 
 
 def why_stale(one: "PipelineStage") -> str:
@@ -102,7 +106,7 @@ def why_stale(one: "PipelineStage") -> str:
         return "never run"
     changed = {"its command": "changed"} if one.changed_stage() else {}
     for entry in (*one.deps, *one.outs):
-        for path, change in entry.workspace_status().items():
+        for path, change in entry.status().items():
             changed |= change if isinstance(change, Mapping) else {path: change}
     return ", ".join(f"{path} is {change}" for path, change in changed.items())
 

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import within
 from pipeline.workflow.text import content
-from transformer.binarised import segmentations_of
+from transformer.binarised import id_type, segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
@@ -32,6 +32,7 @@ EVALUATED = 3000  # pairs of a dev or test set, as in newstest2013
 FULL = 0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
 BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/benchmarks.md
+OFFSETS = 16  # bytes per pair that say where the ids of its two sentences begin
 COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
 WEIGHT = 4  # bytes of a weight
 PROCESS = 330e6  # memory in bytes of a training of a small model (benchmarks.long_run)
@@ -49,10 +50,13 @@ class Corpus:
     sampled: float  # the largest number of pairs from which the vocabulary is learnt
     evaluated: int  # sentences that the stage `decode` translates: dev twice, test once
     generated: bool
+    segmentations: int = 1
 
     @property
     def disk(self) -> float | None:
-        return None if self.pairs is None else self.pairs * BYTES_OF_PAIR * COPIES
+        """Bytes of text and ids, and their copies in DVC's cache. Each segmentation after the first one adds ids."""
+        ids = OFFSETS + id_type(self.vocabulary).itemsize * (self.source + self.target)
+        return None if self.pairs is None else self.pairs * (BYTES_OF_PAIR + (self.segmentations - 1) * ids) * COPIES
 
 
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
@@ -66,10 +70,11 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
         dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
-        return Corpus(train["pairs"] // segmentations_of(train), source, target, *size, 2 * dev + test, bool(generate))
+        times = segmentations_of(train)
+        return Corpus(train["pairs"] // times, source, target, *size, 2 * dev + test, bool(generate), times)
     known = [published for published in PAIRS if name.startswith(published)]
     pairs = generate.get("train", PAIRS[max(known, key=len)] if known else None) if name == text else None
-    return Corpus(pairs, *TYPICAL, *size, 2 * dev + test, bool(generate))
+    return Corpus(pairs, *TYPICAL, *size, 2 * dev + test, bool(generate), vocabulary["segmentations"])
 
 
 @dataclass(frozen=True)

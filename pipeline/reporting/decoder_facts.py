@@ -26,7 +26,9 @@ class Facts:
     empty: int | None  # empty translations
     unfinished: int | None  # sentences in which the search used up its budget
     calls: float | None  # prefixes that the model scored, per sentence
-    search_errors: float | None  # of the sentences that exact search finished: the share with a more probable translation
+    search_errors: (
+        float | None
+    )  # share of the sentences for which a finished exact search found a more probable translation
     source_log_prob: float | None  # the mean log-probability of a source given its translation, by `reverse_scores`
     p: float | None  # of the difference from the paper's beam search; None also if all translations are equal
 
@@ -86,8 +88,8 @@ def of_group(
     params: Mapping[str, Any], systems: Mapping[str, Made], chosen: EvaluationSet, reverse: Mapping[str, float]
 ) -> dict[str, Facts]:
     """The facts of decodings of one set by one model. `reverse` has the source log-probabilities that are known."""
-    _, references = chosen.lines("raw")
-    exact = next((each for each in systems.values() if each.settings.get("decoder") == "exact"), None)
+    sources, references = chosen.lines("raw")
+    exact = exact_log_probs(list(systems.values()), sources)
     p_values = significance(params, systems, references, chosen.languages[1], scoring(params))
     measure = measures(chosen.languages[1])[HEADLINE]
     found = {}
@@ -101,7 +103,7 @@ def of_group(
                 empty=sum(not line for line in each.lines),
                 unfinished=sum(not finished(sentence) for sentence in each.sentences),
                 calls=each.calls / count,
-                search_errors=search_errors(each, exact) if exact and exact is not each else None,
+                search_errors=search_errors(each, exact),
                 source_log_prob=reverse.get(name),
                 p=p_values.get(name),
             )
@@ -123,11 +125,27 @@ def finished(sentence: Any) -> bool:
     return entry(sentence, "finished", bool, "sentences.json")
 
 
-def search_errors(made: Made, exact: Made) -> float | None:
-    """Of the sentences that exact search finished, the share where its translation is more probable than that of `made`."""
-    pairs = zip(log_probs(made), log_probs(exact), exact.sentences)
-    worse = [best > ours + SAME for ours, best, sentence in pairs if finished(sentence)]
-    return sum(worse) / len(worse) if worse else None
+def is_exact(made: Made) -> bool:
+    return made.settings.get("decoder") == "exact"
+
+
+def exact_log_probs(systems: Sequence[Made], sources: Sequence[str]) -> dict[int, float]:
+    """The log-probabilities of the sentences that an exact search finished, by line number. Empty sources are left out."""
+    return {
+        number: log_prob
+        for each in systems
+        if is_exact(each)
+        for number, (source, sentence, log_prob) in enumerate(zip(sources, each.sentences, log_probs(each)))
+        if source and finished(sentence)
+    }
+
+
+def search_errors(made: Made, exact: Mapping[int, float]) -> float | None:
+    """The share of the sentences of `exact` for which its translation is more probable than that of `made`."""
+    if is_exact(made) or not exact:
+        return None
+    ours = log_probs(made)
+    return sum(best > ours[number] + SAME for number, best in exact.items()) / len(exact)
 
 
 def significance(

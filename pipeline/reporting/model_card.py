@@ -8,6 +8,7 @@ to date. Training settings and data are not compared, because the weights do not
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from pipeline.reporting import evidence
@@ -16,6 +17,7 @@ from pipeline.settings.params import PARAMS, load
 from pipeline.settings.score_files import within
 from pipeline.workflow.hardware import commit
 from transformer.checkpoint import read_settings
+from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
 from transformer.files import read_json
@@ -35,7 +37,7 @@ from transformers import MarianMTModel, MarianTokenizer
 
 tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
 batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
-longest = batch["input_ids"].shape[1] + 50
+longest = batch["input_ids"].shape[1] + $extra_length
 print(tokenizer.batch_decode(model.generate(**batch, max_length=longest), skip_special_tokens=True))""",
     "ctranslate2": """\
 import ctranslate2, sentencepiece
@@ -43,8 +45,8 @@ import ctranslate2, sentencepiece
 model = ctranslate2.Translator(".", compute_type="float32")
 pieces = sentencepiece.SentencePieceProcessor(model_file="vocabulary.model")
 batch = pieces.encode(["A sentence."], out_type=str)
-limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + 50}
-results = model.translate_batch(batch, beam_size=4, length_penalty=0.6, **limits)
+limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + $extra_length}
+results = model.translate_batch(batch, beam_size=$beam, length_penalty=$alpha, **limits)
 print([pieces.decode(result.hypotheses[0]) for result in results])""",
 }
 
@@ -79,7 +81,7 @@ def data_of(corpus: str) -> tuple[str, str | None]:
     return MULTI30K if corpus.startswith("multi30k") else (f"the corpus `{corpus}`", None)
 
 
-def card(folder: Path, description: Mapping[str, Any], kind: str, stale: bool = False) -> str:
+def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: DecodingConfig, stale: bool = False) -> str:
     """Return the card of the model in `folder` as Markdown. `kind` is the format of the exported model.
 
     If the run of the model is `stale`, its score files may be those of other weights, and the card has no scores.
@@ -87,7 +89,7 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, stale: bool = 
     known = None if stale else known_of(folder, description)
     path = folder / TEXT
     text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None
-    parts = [head(text, known), use(kind, text), data(known), settings(folder, known, description), scores(known)]
+    parts = [head(text, known), use(kind, text, decoding), data(known), settings(folder, known, description), scores(known)]
     commits = {"Trained": known.at("timing", "commit") if known else None, "Exported": commit()}
     origin = [f"{what} with the code of commit `{value}`." for what, value in commits.items() if value]
     return "\n\n".join([*parts, *origin]) + "\n"
@@ -102,24 +104,16 @@ def head(text: TextConfig | None, known: Evidence | None) -> str:
     return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])
 
 
-def use(kind: str, text: TextConfig | None) -> str:
+def use(kind: str, text: TextConfig | None, decoding: DecodingConfig) -> str:
     steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
     normalised = "; ".join([*steps, "control and invisible characters are removed, every other space becomes one space"])
     known = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
-    return "\n".join(
-        [
-            "## Use",
-            "",
-            "```python",
-            USE[kind],
-            "```",
-            "",
-            f"The input {known}.",
-            "",
-            "The length penalty of this library is L^alpha. The scores below are those of the penalty under Settings, so"
-            " some translations can differ.",
-        ]
-    )
+    code = Template(USE[kind]).substitute(vars(decoding))
+    lines = ["## Use", "", "```python", code, "```", "", f"The input {known}."]
+    if decoding.penalty != "power":
+        lines += ["", "The length penalty of this library is L^alpha. The scores below are those of the penalty under"]
+        lines[-1] += " Settings, so some translations can differ."
+    return "\n".join(lines)
 
 
 def data(known: Evidence | None) -> str:

@@ -108,7 +108,9 @@ def train(
     head = value.trained(samples.hidden_MD, samples.score_M, run.settings)
     dev_lines = EvaluationSet.open(arguments.dev).lines("normalised")
     dev = prefixes(translator, dev_lines, run, scored, "dev")
-    made = {"model": run.model, "settings": asdict(run.settings), "samples": run.samples.description()}
+    resolved = {key: getattr(translator.config, key) for key in ("batch_tokens", "precision")}  # if 0 or `auto` is given
+    chosen = {"number": run.samples.number, **run.samples.description(), **resolved}
+    made = {"model": run.model, "settings": asdict(run.settings), "samples": chosen}
     if run.reverse:
         made["reverse"] = run.reverse
     with atomic_folder(arguments.out) as folder:

@@ -19,7 +19,7 @@ EXAMPLES = 3
 def examples(run: str) -> list[str]:
     """A few short sentences of the test set of a run, or [] if the set has not been translated."""
     path = Path("scores") / run / "translations/samples.json"
-    return sorted((each["source"] for each in read_json(path)), key=len)[:EXAMPLES] if path.exists() else []
+    return sorted(filter(None, (each["source"] for each in read_json(path))), key=len)[:EXAMPLES] if path.exists() else []
 
 
 class Viewer:

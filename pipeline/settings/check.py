@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date
 from typing import Any
 
 from pipeline.settings import layer_costs as costs
@@ -19,18 +20,19 @@ from pipeline.settings.scoring import scoring
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
 from pipeline.settings.sets import OWN, set_config
-from pipeline.settings.studies import STUDIES, STUDY, corpora_needed, require_mapping, study
+from pipeline.settings.studies import STUDIES, STUDY, blocks_of, corpora_needed, require_mapping, study
 from pipeline.settings.values import BLOCKS as BLOCKS_OF_VALUES
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run, value_settings
-from transformer.config.decoders import DECODERS
+from transformer.config.decoders import DECODERS, Choice
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, read, require_keys, shown
+from transformer.config.reading import UserError, convert, read, require_keys, shown, similar
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
 OF_CORPUS = {"normalise": NormaliseConfig, "vocabulary": VocabularyConfig}
 OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": AveragingConfig, "decoding": DecodingConfig}
+WITH_TEXT = ("corpora", "back_translations")  # the blocks whose entries are corpora of runs
 BLOCKS = (*STUDY, "corpora_in_use", "machine", "base", "corpora", "models", "hardware", "peak_tflops", "layer_costs")
 
 TAKEN = {
@@ -66,9 +68,9 @@ def check(params: Mapping[str, Any]) -> None:
 
 def check_selection(params: Mapping[str, Any]) -> None:
     """Check the blocks that a study can select, and `corpora_in_use`."""
-    back_translations = list(names(params, "back_translations"))
+    require_corpora_and_models(params)
     check_runs(params)
-    for name in back_translations:
+    for name in params["back_translations"]:
         check_back_translation(params, name)
     check_corpora_in_use(params)
     for name in names(params, "sets"):
@@ -98,8 +100,30 @@ def names(params: Mapping, block: str) -> Iterable[str]:
     """Yield the keys of a block. Raises UserError if a key cannot be used as the name of a folder or a stage."""
     require_mapping(params[block], f"params.yaml: {block}")
     for name in params[block]:
+        if not isinstance(name, str):
+            written = name.isoformat() if isinstance(name, date) else shown(name)
+            raise UserError(f"params.yaml: {block}: YAML does not read {written} as text; put the name into quotes")
         require_name(name, f"params.yaml: {block}")
         yield name
+
+
+def require_one_of(params: Mapping, block: str, name: str, key: str, *blocks: str) -> None:
+    """Raise UserError if `key` of an entry is the name of no entry of `blocks`. What is no name is left to later checks."""
+    value, valid = entry(params, block, name).get(key), [other for each in blocks for other in params[each]]
+    if isinstance(value, str) and value not in valid:
+        raise UserError(
+            f"params.yaml: {block}.{name}.{key}: {shown(value)} is not in {' or '.join(blocks)}; "
+            f"{similar(value, valid)}valid names are {', '.join(valid)}"
+        )
+
+
+def require_corpora_and_models(params: Mapping) -> None:
+    """Raise UserError if a run or a back-translation names a corpus or a model that does not exist."""
+    for name in names(params, "back_translations"):
+        require_one_of(params, "back_translations", name, "corpus", "corpora")
+    for name in names(params, "runs"):
+        require_one_of(params, "runs", name, "corpus", *WITH_TEXT)
+        require_one_of(params, "runs", name, "model", "models")
 
 
 def check_machine(params: Mapping) -> None:
@@ -120,7 +144,7 @@ def check_base(params: Mapping) -> None:
     exactly(entry(params, "base", "decoders"), DECODERS, "params.yaml: base.decoders")
     for name in DECODERS:
         choice(params, {"decoder": name}, f"params.yaml: base.decoders.{name}", used=False)
-    value_settings(params, {}, "params.yaml: base.value")
+    require_samples(value_settings(params, {}, "params.yaml: base.value")[1], "params.yaml: base.value")
     scoring(params)
 
 
@@ -183,8 +207,9 @@ def check_corpora_in_use(params: Mapping) -> None:
 
 def check_set(params: Mapping, name: str) -> None:
     """Check a set. It must not have the name of a corpus's own dev or test set, whose folder it would overwrite."""
+    require_one_of(params, "sets", name, "corpus", "corpora")
     set_config(params, name)
-    with_sets = [*params["corpora"], *params["back_translations"]]
+    with_sets = [other for block in WITH_TEXT for other in params[block]]
     own = {f"{corpus}-{part}": corpus for corpus in with_sets for part in OWN}
     if name in own:
         raise UserError(f"params.yaml: sets: a set cannot be named {name!r}: the corpus {own[name]} has a set of this name")
@@ -196,6 +221,7 @@ def check_value(params: Mapping, block: str, name: str) -> None:
     If this run is trained on a back-translation, the corpus must be the corpus that the back-translation extends.
     """
     where, value = f"params.yaml: {block}.{name}", value_run(params, name)
+    require_samples(value.samples, where)
     others = [other for other in BLOCKS_OF_VALUES if other != block]
     require_own_name(params, block, name, ("runs", "decodings", *others))
     of_runs = corpora_of_runs(params)
@@ -208,6 +234,15 @@ def check_value(params: Mapping, block: str, name: str) -> None:
     if value.reverse:
         require_model(value.reverse, of_runs, f"{where}.reverse")
         require_reverse(params, value.reverse, of_runs[value.reverse], value.corpus, f"{where}.reverse")
+
+
+def require_samples(samples: Choice, where: str) -> None:
+    """Raise UserError for a decoder that the stages `value` and `reverse_value` cannot run."""
+    if samples.needs_value or getattr(samples.own, "metric", None):
+        raise UserError(
+            f"{where}.samples.decoder: {samples.decoder!r} needs a value or references, which this stage does not have; "
+            "another decoder is expected, such as sampling"
+        )
 
 
 def check_decoding(params: Mapping, name: str) -> None:
@@ -296,6 +331,8 @@ def check_back_translation(params: Mapping, name: str) -> None:
 def check_search(params: Mapping, name: str) -> None:
     """Check a search. Its corpus must be the corpus of a run in `runs`, with which the user compares the best trial."""
     require_own_name(params, "searches", name, ("runs", "decodings", *BLOCKS_OF_VALUES))
+    require_one_of(params, "searches", name, "corpus", *WITH_TEXT)
+    require_one_of(params, "searches", name, "model", "models")
     corpus, known = search(params, name).config.corpus, {run["corpus"]: None for run in params["runs"].values()}
     if corpus not in known:
         raise UserError(
@@ -307,6 +344,7 @@ def check_search(params: Mapping, name: str) -> None:
 def check_study(params: Mapping, name: str) -> None:
     """Check a study as if it were selected."""
     try:
+        require_corpora_and_models({**params, **blocks_of(params, name)})
         check_selection({**params, **study(params, name)})
     except UserError as error:
         said = re.sub(rf"params\.yaml: ({'|'.join(STUDY)})\b", rf"{STUDIES}: {name}.\1", str(error), count=1)

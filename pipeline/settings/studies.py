@@ -43,6 +43,11 @@ def described(params: Mapping, name: str) -> str:
 
 def study(params: Mapping, name: str) -> dict:
     """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
+    blocks = blocks_of(params, name)
+    return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
+
+
+def blocks_of(params: Mapping, name: str) -> dict:
     where, studies = f"{STUDIES}: {name}", params["studies"]
     require_named(name, list(studies), f"a study of {STUDIES}")
     chosen = studies[name]
@@ -51,7 +56,7 @@ def study(params: Mapping, name: str) -> dict:
     blocks = {key: chosen.get(key, {}) for key in STUDY}
     for key, block in blocks.items():
         require_mapping(block, f"{where}.{key}")
-    return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
+    return blocks
 
 
 def corpora_needed(params: Mapping) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Finds long trainings whose outputs are complete on this machine and which are stale only because of code."""
+"""Finds long trainings whose outputs are complete on this machine, and which are stale because of code or a lost cache."""
 
 import os
 import sys
@@ -16,6 +16,7 @@ from pipeline.workflow.times import duration, read_times
 from transformer.config.reading import UserError
 
 LONG = 30 * 60  # seconds
+UNCACHED = "its outputs are not in DVC's cache"
 TIMES = Path("work/times")
 
 
@@ -27,10 +28,10 @@ class Costly:
 
     def __str__(self) -> str:
         more = f" and {len(self.modules) - 3} more" if len(self.modules) > 3 else ""
+        code = f"of code ({', '.join(self.modules[:3])}{more})"
         return (
-            f"{self.stage} is stale only because of code ({', '.join(self.modules[:3])}{more}); it took "
-            f"{duration(self.seconds)}. `python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps its "
-            "outputs"
+            f"{self.stage} is stale only because {code if self.modules else UNCACHED}; it took {duration(self.seconds)}. "
+            f"`python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps its outputs"
         )
 
 
@@ -49,9 +50,9 @@ def seconds_of(stage: str) -> float:
 
 
 def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:
-    """Return the long trainings that are stale only because of code. `stale` is the result of DVC's status.
+    """Return the long trainings that are stale only because of code or because their outputs are not in DVC's cache.
 
-    A training is left out if DVC can restore its outputs for the current code.
+    `stale` is the result of DVC's status. A training is left out if DVC can restore its outputs for the current code.
     """
     found = []
     for stage in stages:

@@ -23,12 +23,24 @@ PATIENCE = 5.0  # seconds that a killed process may take to end, because freeing
 
 
 def whole(content: bytes) -> bool:
-    """Return whether this is a complete lock file. DVC accepts an empty file, too, and then finds every stage stale."""
+    """Return whether this is a complete lock file.
+
+    DVC accepts less: an empty file, and a file that ends within the last stage or within a value. For the stages that such
+    a file lacks, DVC finds that they never ran. A file that ends exactly after an output or a stage counts as complete.
+    """
     try:
         COMPILED_LOCKFILE_SCHEMA(lock := YAML(typ="safe").load(content))
     except (YAMLError, ValueError, Invalid):
         return False
-    return bool(lock)
+    return content.endswith(b"\n") and bool(lock) and all(map(complete, lock["stages"].values()))
+
+
+def complete(entry: dict[str, Any]) -> bool:
+    """Return whether the entry of a stage in dvc.lock ends with a complete output, as DVC writes it."""
+    outs = entry.get("outs", [])
+    return bool(outs) and all(
+        {"path", "md5", "size"} <= out.keys() and out["md5"].endswith(".dir") == ("nfiles" in out) for out in outs
+    )
 
 
 def keep_or_put_back() -> bool:

@@ -11,7 +11,7 @@ from pipeline.workflow.hardware import device_type
 from transformer.checkpoint import SETTINGS, WEIGHTS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
-from transformer.translator import Translator
+from transformer.translator import PAPER, Translator
 
 NAMED = "a run of params.yaml, or a model folder such as models/RUN/average"
 
@@ -43,14 +43,18 @@ def label_of(name: str) -> str:
     return folder.parent.name if folder.name == "average" else folder.name
 
 
-def settings_of(name: str) -> dict[str, Any]:
-    """Return the settings for loading the model: the device and decoding settings of a run, or {} for a folder."""
+def decoding_of(name: str) -> DecodingConfig:
+    """Return the decoding settings of a run, or the paper's for a model folder."""
     if is_folder(name):
-        return {}
+        return PAPER
     params = load()
     run_settings(params, name)  # raises UserError for an invalid entry
-    config = section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
-    return {"device": device_type(machine(params)), **vars(config)}
+    return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig)
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Return the settings for loading the model: the device and decoding settings of a run, or {} for a folder."""
+    return {} if is_folder(name) else {"device": device_type(machine(load())), **vars(decoding_of(name))}
 
 
 def translator_of(name: str) -> Translator:

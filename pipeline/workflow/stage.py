@@ -100,8 +100,8 @@ def require_within() -> None:
     for folder in folders:
         if not (place := folder.resolve()).is_relative_to(Path.cwd()):
             raise UserError(
-                f"{folder} is a link to {place}, and DVC records outputs only within the project: move the folder back. "
-                "`dvc config cache.dir PATH` moves DVC's cache to another disk"
+                f"{folder} is a link to {place}, and DVC records outputs only within the project: move the folder back. To "
+                "use another disk, move .dvc/cache to a PATH there, and run `dvc config --local cache.dir PATH`"
             )
 
 

@@ -26,7 +26,8 @@ class Mbr:
     """MBR decoding as a `Decoder`. The score of a translation is its utility.
 
     Equal candidates count once. Equal references count as often as they were drawn. Equal pools are drawn once. Pools
-    of `mcts` with an oracle are never equal. Of equally good candidates, the one that its decoder ranks higher is first.
+    of `mcts` with an oracle are never equal. Of equally good candidates, the one that its decoder ranks higher is first. If
+    the search for a candidate or a reference of a sentence ran out of its budget, `finished` is False.
     """
 
     candidates: Pool
@@ -36,13 +37,15 @@ class Mbr:
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         drawn = {pool: pool.decoder.search(batch, pool.number) for pool in {self.candidates, self.references}}
         return [
-            self.ranked([each.ids for each in candidates], [each.ids for each in references])[:n_best]
+            self.ranked(candidates, references)[:n_best]
             for candidates, references in zip(drawn[self.candidates], drawn[self.references])
         ]
 
-    def ranked(self, candidates: Sequence[list[int]], references: Sequence[list[int]]) -> list[Translation]:
-        different = list({tuple(ids): ids for ids in candidates}.values())
-        found = [Translation(ids, score) for ids, score in zip(different, self.utility(different, references))]
+    def ranked(self, candidates: Sequence[Translation], references: Sequence[Translation]) -> list[Translation]:
+        different = list({tuple(each.ids): each.ids for each in candidates}.values())
+        scores = self.utility(different, [each.ids for each in references])
+        finished = all(each.finished for each in (*candidates, *references))
+        found = [Translation(ids, score, finished) for ids, score in zip(different, scores)]
         return sorted(found, key=lambda each: -each.score)
 
     def width(self, n_best: int) -> int:
