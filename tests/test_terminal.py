@@ -145,6 +145,21 @@ def test_a_bar_without_a_terminal_prints_nothing_and_leaves_its_place_only_when_
     assert capfd.readouterr() == ("a line\n", "")
 
 
+@pytest.mark.parametrize(
+    ("steps", "least", "most"),
+    [([1.0] * 100, 390, 410), ([1.0] * 99 + [11.0], 400, 600), ([1.0] * 100 + [0.5] * 100, 200, 300)],
+)
+def test_the_time_left_follows_the_pace_of_the_last_minute(bar_of_a_stage, monkeypatch, steps, least, most):
+    """`steps` are the seconds of each step: all alike, with a pause at the end, or faster in the second half."""
+    with Progress(total=len(steps) + 400, unit="step") as bar:
+        now = bar.start_t
+        monkeypatch.setattr(bar, "_time", lambda: now)
+        for seconds in steps:
+            now += seconds
+            bar.update(1)
+        assert least <= place_of(STAGE).left <= most
+
+
 def test_without_dvc_there_is_no_file(bar_of_a_stage, monkeypatch, tmp_path):
     monkeypatch.delenv("DVC_STAGE")
     with Progress(total=2, unit="step") as bar:

@@ -62,7 +62,8 @@ class Progress(tqdm):
         stage = os.environ.get("DVC_STAGE")
         self.place = PLACES / f"{stage}.json" if stage else None
         self.drawn = sys.stderr.isatty()
-        options |= {"mininterval": 1.0, "file": None if self.drawn else io.StringIO()}
+        # The rate is that of the last minute, about. With tqdm's default, a pause of seconds makes hours of the time left.
+        options |= {"mininterval": 1.0, "smoothing": 0.02, "file": None if self.drawn else io.StringIO()}
         super().__init__(*arguments, **options)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
