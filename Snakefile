@@ -37,7 +37,6 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
-from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import devices, slurm
 from pipeline.workflow.costly import confirm, costly
@@ -45,6 +44,7 @@ from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.workflow.project import opened
 from pipeline.workflow.stage import require_within
 from pipeline.workflow.termination import handled_in_a_thread
+from pipeline.workflow.threads import threads_of
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # not the folder of a run: no name of a run starts with a dot
@@ -147,9 +147,7 @@ rule all:
 
 
 for stage in graph:
-    needs = stage.meta["snakemake"]
-    if stage.name.startswith("train@"):
-        needs = {**needs, "threads": run_settings(params, stage.name.removeprefix("train@"))[2].threads}
+    needs = {**stage.meta["snakemake"], "threads": threads_of(params, stage.name, stage.meta["snakemake"]["threads"])}
     if SUBMITTED:
         needs = slurm.requests(stage.name, needs, hardware)
     elif stage.name.startswith("train@"):

@@ -15,6 +15,7 @@ results give equal files.
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,6 +204,13 @@ def main(arguments: argparse.Namespace) -> None:
         trees=tree_plots.selected(params, arguments.scores),
         tuned=searches.selected(params, arguments.scores) + searches.records(arguments.results),
     )
+    for run in runs:
+        if (
+            not run.recorded
+            and not run.parts["training"]
+            and (arguments.scores / run.run / evidence.PARTS["training"]).exists()
+        ):
+            print(f"{run.run}: its scores are of other settings or of another corpus, and are left out", file=sys.stderr)
     publish(report(params, known), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")

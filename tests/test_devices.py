@@ -1,5 +1,6 @@
 """Several GPUs on one machine: each stage uses its own. CUDA_VISIBLE_DEVICES simulates GPUs that do not exist."""
 
+import copy
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.workflow import devices
+from pipeline.workflow.threads import threads_of
 from tests.imports import ROOT, STAGES
 from tests.stubs import StubProject
 
@@ -139,6 +141,28 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     (threads,) = re.findall(r"^rule train@other:$.*?^ +threads: (\d+)", printed, re.MULTILINE | re.DOTALL)
     assert threads == "4", "two of each process"
     assert asked["train@other"] == "2" and asked["decode@other"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("stage", "threads"),
+    [
+        ("train@demo-tiny", 3),
+        ("search@s", 6),
+        ("decode@demo-tiny", 5),
+        ("decoding@d", 5),
+        ("decoding@e", 7),
+        ("score@s", 1),
+    ],
+)
+def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, stage, threads):
+    params = copy.deepcopy(params)
+    params["base"]["training"]["threads"], params["base"]["decoding"]["threads"] = 3, 5
+    space = {"threads": [4, 6], "dropout": {"low": 0.1, "high": 0.2, "scale": "linear"}}
+    trial = {"corpus": "demo", "model": "tiny", "trials": 1, "steps": 9, "metric": "dev_loss", "seed": 1}
+    params["searches"] = {"s": {**trial, "space": space}}
+    model = {"model": "demo-tiny/average", "set": "demo-test"}
+    params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
+    assert threads_of(params, stage, 1) == threads
 
 
 def test_without_a_gpu_two_trainings_of_one_thread_run_at_the_same_time_on_two_cores(two_runs):

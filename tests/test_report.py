@@ -575,6 +575,29 @@ def test_a_run_that_params_yaml_has_changed_since_its_training_is_not_recorded(p
         recorded(params, "demo-tiny", tmp_path)
 
 
+@pytest.mark.parametrize("change", [{"dropout": 0.3}, {"corpus": "multi30k"}, {"steps": 900}, {"model": "small"}])
+def test_scores_of_other_settings_or_of_another_corpus_are_not_those_of_a_run(project, tmp_path, change):
+    params = project("demo")
+    write_scores(params, "demo-tiny", tmp_path / "scores")
+    assert known(params, tmp_path)[0].scores
+    params["runs"] = {"demo-tiny": {**params["runs"]["demo-tiny"], **change}}
+    (run,) = known(params, tmp_path)
+    assert not run.scores and not run.curve and not run.samples and not any(run.parts.values())
+    assert run.settings.items() >= {key: value for key, value in change.items() if key in ("dropout", "steps")}.items()
+
+
+def test_a_record_does_not_count_as_the_training_of_a_changed_run(project, tmp_path):
+    params = project("demo-table3")
+    for run in params["runs"]:
+        write_scores(params, run, tmp_path / "scores")
+        recorded(params, run, tmp_path)
+    params["runs"] = {run: {**params["runs"][run], "steps": 900} for run in ("demo-tiny-h1", "demo-tiny-N1")}
+    params["runs"]["demo-tiny"] = params["studies"]["demo-table3"]["runs"]["demo-tiny"]
+    found = studies(params, known(params, tmp_path))
+    (own,) = [each for each in headlines(params, found, comparison(found)) if each.origin == "selected"]
+    assert own.progress == f"{own.runs - 2} of {own.runs}", "of the runs of params.yaml, only demo-tiny has scores"
+
+
 def test_costs_show_the_papers_trainings_and_all_that_is_known_of_ours(project, tmp_path):
     params = project("table2")
     write_scores(params, "wmt14-en-de-base", tmp_path / "scores")

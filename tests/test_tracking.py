@@ -36,6 +36,13 @@ stages:
   train@{name}:
     deps:
     - {{path: data/demo/binarised, hash: md5, md5: 99ff.dir}}
+    params:
+      params.yaml:
+        runs.{name}:
+          corpus: demo
+          model: tiny
+    outs:
+    - {{path: models/{name}/checkpoints, hash: md5, md5: 88ff.dir}}
 """
 pytestmark = pytest.mark.slow
 
@@ -399,6 +406,16 @@ def test_no_process_is_started_if_tracking_is_off(
     with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
         tracking.mirror_scores("tiny", project / "scores/tiny")
     assert capfd.readouterr().err == ""
+
+
+def test_the_names_of_a_training_are_those_of_its_time(project: Path) -> None:
+    text = (project / "params.yaml").read_text()
+    (project / "params.yaml").write_text(text.replace("{corpus: demo, model: tiny}", "{corpus: other, model: large}"))
+    write_scores(project / "scores/tiny")
+    mirror(project / "scores/tiny")
+    for entry in content():
+        assert (entry["tags"]["corpus"], entry["tags"]["model"]) == ("demo", "tiny")
+    assert content()[0]["tags"]["data_dvc"] == "99ff.dir"
 
 
 def test_a_half_written_dvc_lock_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

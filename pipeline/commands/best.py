@@ -19,7 +19,7 @@ from pipeline.settings.check import check
 from pipeline.settings.score_files import mapping, within
 from pipeline.settings.searches import line
 from pipeline.workflow import stage
-from transformer.config.reading import UserError, unknown
+from transformer.config.reading import UserError
 from transformer.files import atomic, read_json
 
 FOLDERS = (Path("scores/searches"), Path("results/searches"))
@@ -32,8 +32,7 @@ def best_run(name: str) -> dict[str, Any]:
         if path.is_file():
             return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
     known = sorted({*params.load()["searches"], *(path.stem for path in FOLDERS[1].glob("*.json"))})
-    if name not in known:
-        raise UserError(unknown(name, known, "params.yaml: searches"))
+    params.require_named(name, known, f"a search of params.yaml or of {FOLDERS[1]}")
     raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` creates the first")
 
 

@@ -8,15 +8,17 @@ writes the translations to FILE. Reads params.yaml (base.scoring).
 """
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import read_aligned
 from pipeline.scoring.of_sets import scores
 from pipeline.settings.params import load
 from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
-from pipeline.workflow.models import NAMED, translator_of
+from pipeline.workflow.models import NAMED, is_folder, translator_of
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.text import in_columns
 from transformer.config.reading import UserError
@@ -46,6 +48,8 @@ def main(arguments: argparse.Namespace) -> None:
     if not source:
         raise UserError(f"{arguments.source} is empty; there is nothing to translate")
     translator = translator_of(arguments.run)
+    for stale in not_done(arguments.run).values() if not is_folder(arguments.run) else []:
+        print(f"evaluate: {stale}; its last model translates", file=sys.stderr)
     if translator.text_config is None:
         raise UserError(
             f"{arguments.run}: the model folder has no text.json, so its languages are unknown; run the stage average again"

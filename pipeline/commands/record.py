@@ -21,12 +21,10 @@ from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import decoder_facts, decodings, differences, evidence
 from pipeline.reporting.decoder_facts import Facts
-from pipeline.reporting.evidence import Evidence
 from pipeline.settings.params import load, require_named
-from pipeline.settings.score_files import within
-from pipeline.settings.selection import run_settings
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
+from pipeline.workflow.trained import changes
 from transformer.config.reading import UserError
 from transformer.files import write_json
 
@@ -51,6 +49,7 @@ def thinned_curve(curve: list[dict]) -> list[dict]:
 
 def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets: Path) -> dict[str, Any]:
     """The content of results/RUN.json."""
+    require_same_run(params, run, scores)
     known = evidence.of_run(params, run, scores, times)
     files = {part: scores / run / file for part, file in evidence.PARTS.items()}
     files |= {part: times / run / file for part, (file, _) in evidence.TIMES.items()}
@@ -62,7 +61,6 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
         missing.append(translation)
     if missing:
         raise not_built(run, missing, times)
-    require_same_run(params, known, scores)
     dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
     counts = differences.recorded(differences.statistics(translation, dev))
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
@@ -77,17 +75,12 @@ def not_built(name: str, missing: Sequence[Path], times: Path) -> UserError:
     return UserError(f"{without}; build {name} first")
 
 
-def require_same_run(params: Mapping[str, Any], known: Evidence, scores: Path) -> None:
+def require_same_run(params: Mapping[str, Any], run: str, scores: Path) -> None:
     """Raise UserError if the settings or the corpus have changed since the training whose scores would be recorded."""
-    _, model, training = run_settings(params, known.run)
-    now = vars(model) | vars(training)
-    changed = [key for key, value in now.items() if known.settings[key] != value]
-    data_sum = within(evidence.read(scores / "corpora" / known.corpus / "binarise.json"), "data_sum")
-    if data_sum not in (None, known.at("training", "data_sum")):
-        changed.insert(0, "corpus")
-    if changed:
+    training = evidence.read(scores / run / evidence.PARTS["training"])
+    if training and (changed := changes(params, run, training, scores)):
         raise UserError(
-            f"{known.run} cannot be recorded: settings or corpus have changed since its training ({', '.join(changed)}); "
+            f"{run} cannot be recorded: settings or corpus have changed since its training ({', '.join(changed)}); "
             "restore them, or train it again"
         )
 

@@ -15,6 +15,7 @@ from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.times import read_times
+from pipeline.workflow.trained import changes
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, convert, read_saved, shown
 from transformer.config.training import TrainingConfig
@@ -252,8 +253,13 @@ def selected(params: Mapping, scores: Path, times: Path) -> list[Evidence]:
 
 
 def of_run(params: Mapping, run: str, scores: Path, times: Path) -> Evidence:
-    """Return a run of params.yaml with the score files and times that exist."""
+    """Return a run of params.yaml with the score files and times that exist.
+
+    Files of a training with other settings or on another corpus are left out.
+    """
     folder, (corpus, *own) = scores / run, run_settings(params, run)
+    if training := checked("training", read(path := folder / PARTS["training"]), str(path)):
+        folder = folder / "none" if changes(params, run, training, scores) else folder  # this folder does not exist
     now = vars(own[0]) | vars(own[1]) | {"bpe_dropout": bpe_dropout(params, corpus)}
     entries, translations = dict(params["runs"][run]), folder / "translations"
     parts = {part: checked(part, read(folder / file), str(folder / file)) for part, file in PARTS.items()}

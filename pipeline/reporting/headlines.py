@@ -39,11 +39,15 @@ def headlines(params: Mapping[str, Any], studies: Sequence[Study], compared: Com
     `not done` contains all its runs.
     """
     found, known = {}, catalogue(params)
-    trained = {run.run for study in studies for run in study.runs if run.scores}
+    every = [run for study in studies for run in study.runs]
+    trained, selected = {run.run for run in every if run.scores}, {run.run for run in every if not run.recorded}
+    # In a study that params.yaml selects, a record does not count for a selected run of its name.
+    current = trained - selected | {run.run for run in every if run.scores and not run.recorded}
     for study in studies:
         if any(run.scores for run in study.runs):
             runs = {run.run for run in study.runs} | set(known.get(study.name, ()))  # also its runs on other corpora
-            found[study.name] = headline(params, study, len(trained & runs), len(runs), compared)
+            counted = (trained if study.recorded else current) & runs
+            found[study.name] = headline(params, study, len(counted), len(runs), compared)
     missing = {name: runs for name, runs in known.items() if name not in found and not set(runs) <= trained}
     whole = [name for name, runs in missing.items() if not any(set(runs) < set(others) for others in missing.values())]
     whole.sort(key=lambda name: -len(missing[name]))
@@ -107,7 +111,8 @@ def best(scored: Sequence[Evidence], corpus: str) -> tuple[str, str, str]:
         return f"{mean.score:.1f}", says, f"{of}.{note}"
     score = scores[seeds[0].name]
     bounds = interval(score, 1)
-    return f"{score.score:.1f}", says, f"{highest}{seeds[0].run}{f', 95% interval {bounds}' if bounds else ''}.{note}"
+    of = f"{highest}{seeds[0].run}, one seed{f', 95% interval {bounds}' if bounds else ''}"
+    return f"{score.score:.1f}", says, f"{of}.{note}"
 
 
 def perplexities(scored: Sequence[Evidence]) -> tuple[str, str] | None:

@@ -1,7 +1,8 @@
 """The files in scores/ as runs of MLflow: one run per training or search, with its decodings or trials nested under it.
 
 The name of the run, the settings and the data identify a training, so mirroring twice changes nothing. The names of the
-corpus and the model are from params.yaml or studies.yaml. DVC's hash of the data is from dvc.lock.
+corpus and the model and DVC's hash of the data are from dvc.lock. The names of a training that DVC has not recorded yet
+are from params.yaml or studies.yaml.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML, YAMLError
 
 from pipeline.settings.params import load
+from pipeline.settings.score_files import within
 from pipeline.settings.studies import with_studies
 from pipeline.tracking.store import Curve, Entry, Store
 from pipeline.workflow.text import content
@@ -59,10 +61,13 @@ class Sources:
         return {}
 
     def trained(self, run: str) -> dict[str, str]:
-        """`names`, and DVC's hash of the data that the run was trained on."""
-        names = self.names(run)
+        """The corpus and the model of a training that DVC has recorded, and DVC's hash of the data; otherwise `names`."""
+        entry = within(self.lock, "stages", f"train@{run}")
+        settings = within(entry, "params", "params.yaml", f"runs.{run}")
+        recorded = settings and "outs" in entry  # `outs` follows the settings; without it, these may be half written
+        names = {key: settings[key] for key in ("corpus", "model")} if recorded else self.names(run)
         try:
-            sums = {item["path"]: item["md5"] for item in self.lock["stages"][f"train@{run}"]["deps"]}
+            sums = {item["path"]: item["md5"] for item in entry["deps"]}
             return names | {"data_dvc": sums[f"data/{names['corpus']}/binarised"]}
         except (KeyError, TypeError):  # train has not run, or dvc.lock is half written
             return names
@@ -92,7 +97,8 @@ def impatient(curve: Curve, config: Mapping[str, Any]) -> bool:
 def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
     """Mirror the score files of a trained run, and those of its decoding if they exist."""
     timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
-    training = {**sources.trained(run), **read_json(folder / "training.json")}
+    names = sources.trained(run)
+    training = {**names, **read_json(folder / "training.json")}
     entry = training_entry(run, training, read_curve(folder / "training.jsonl"), "FINISHED")
     commit = {"mlflow.source.git.commit": timing["commit"]} if timing.get("commit") else {}
     entry = dataclasses.replace(
@@ -111,7 +117,11 @@ def mirror_run(store: Store, run: str, folder: Path, sources: Sources) -> None:
         decoding = read_json(folder / TRANSLATIONS)
         timing = read_times(TIMES / run / "decoding.json", folder / TRANSLATIONS) or {}
         scores = content(folder / "score.json") or {}
-        store.write(decoding_entry(run, parent, decoding, timing, scores, sources.names(run)))
+        store.write(
+            decoding_entry(
+                run, parent, decoding, timing, scores, {key: names[key] for key in ("corpus", "model") if key in names}
+            )
+        )
 
 
 def training_entry(run: str, training: Mapping[str, Any], curve: Curve, status: str) -> Entry:

@@ -18,7 +18,7 @@ JOB = f"trap '' TERM; export {MARK}=1; "  # precedes the command of a stage; DVC
 def requests(stage: str, needs: Mapping[str, Any], machine: MachineConfig) -> dict[str, Any]:
     """Return `threads`, `minutes` and the resources of Snakemake's Slurm plugin for a stage.
 
-    `needs` is `meta.snakemake` of dvc.yaml, with the run's `threads` for a training. Its CPUs and memory are those of one
+    `needs` is `meta.snakemake` of dvc.yaml with the threads of `threads_of`. Its CPUs and memory are those of one
     process. The plugin reads `mem_mb` as memory per node, and `threads` as CPUs per task.
     """
     if machine.device == "cpu":
