@@ -121,6 +121,11 @@ def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
     assert [best.score for best in translate(LINES, scores=True)] == pytest.approx(expected, abs=1e-3)
     with pytest.raises(UserError, match="n_best: 0 is not possible"):
         translate("the cat", n_best=0)
+    with pytest.raises(UserError, match=f"n_best: {10**20} is not possible; a whole number from 1 to 10,000 is"):
+        translate("the cat", n_best=10**20)
+    for value in (None, 5):
+        with pytest.raises(UserError, match=f"^{value} is not possible; a text or a list of texts is expected"):
+            translate(value)
     with pytest.raises(UserError, match=r"n_best: 2\.5 is not possible"):
         translate("the cat", n_best=2.5)
 

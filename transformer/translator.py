@@ -9,7 +9,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -35,6 +35,8 @@ from transformer.layout import Rows, pad
 from transformer.memory import enough_memory
 from transformer.model import Transformer, attention_weights_of
 from transformer.vocabulary import Vocabulary
+
+MOST = 10_000  # hypotheses of a line
 
 # The default settings of a translator. The settings of the search are the paper's (6.1); the others change
 # translations at most by rounding. All are equal to base.decoding of params.yaml, which explains each setting.
@@ -137,8 +139,10 @@ class Translator:
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
         of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. `settings` are
         those of `DecodingConfig` that differ in this call. Line feeds in a line become spaces. Raises UserError as
-        `normalise`, `hypotheses` and `using` do.
+        `normalise`, `hypotheses` and `using` do, and for a `text` that is neither a str nor a list.
         """
+        if not isinstance(text, Iterable):
+            raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         results: list[Any] = list(
             translator.hypotheses(
@@ -248,23 +252,27 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         """At most `n_best` hypotheses of each normalised line, in order, as soon as all earlier lines are translated.
 
-        Raises UserError as `finished` does, and if `n_best` is not a whole number above 0.
+        Raises UserError as `finished` does, and if `n_best` is not a whole number from 1 to MOST.
         """
-        require(isinstance(n_best, int) and n_best > 0, "n_best", n_best, "a whole number above 0 is expected")
-        sources = self.encode(lines)
+        valid = isinstance(n_best, int) and 0 < n_best <= MOST
+        require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
+        sources, model = self.encode(lines), self.separate() if attention or alignment else None
         nothing = Hypothesis("", 0.0, [], [], alignment=[] if alignment else None)
         found = {number: [nothing] for number, source in enumerate(sources) if not source}
         given = 0
         for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
             for number, translations in zip(job.numbers, searched.translations):
-                found[number] = [self.hypothesis(sources[number], each, attention, alignment) for each in translations]
+                source = sources[number]
+                found[number] = [self.hypothesis(source, each, attention, alignment, model) for each in translations]
             while given in found:
                 yield found.pop(given)
                 given += 1
 
-    def hypothesis(self, source: list[int], translation: Translation, attention: bool, alignment: bool) -> Hypothesis:
+    def hypothesis(
+        self, source: list[int], translation: Translation, attention: bool, alignment: bool, model: Transformer | None
+    ) -> Hypothesis:
         pieces, (text,) = self.vocabulary.pieces, self.text([translation])
-        cross = self.attention(source, translation.ids)["cross"] if attention or alignment else None
+        cross = self.attention(source, translation.ids, model)["cross"] if attention or alignment else None
         aligned = None
         if alignment:
             assert cross is not None
@@ -273,20 +281,22 @@ class Translator:
         sides = [*pieces(source), "</s>"], [*pieces(translation.ids), "</s>"]
         return Hypothesis(text, translation.score, *sides, cross if attention else None, aligned)
 
+    def separate(self) -> Transformer:
+        """A copy of the model with the same weights. Hooks on the copy do not see the calls of other threads."""
+        shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
+        return copy.deepcopy(self.model, shared)
+
     @torch.inference_mode()
-    def attention(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
+    def attention(self, source: list[int], target: list[int], model: Transformer | None = None) -> dict[str, Tensor]:
         """The attention weights for `source` and `target`, in float32, on the CPU: [layers, heads, queries, keys].
 
         The keys of the result are those of `attention_weights_of`. Source positions are the pieces of `source` and EOS.
         Target positions are BOS and the pieces of `target`; position t predicts piece t, and the last position EOS.
-        Raises UserError if memory runs out.
+        `model` is a copy that `separate` made; without one, this call makes one. Raises UserError if memory runs out.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
-        # A copy, because hooks on `model` itself would also see the calls of threads that decode with it.
-        shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
-        own = copy.deepcopy(self.model, shared)
         with enough_memory("for the attention weights", "split the line"):
-            weights = attention_weights_of(own, *map(Rows, ids))
+            weights = attention_weights_of(model or self.separate(), *map(Rows, ids))
             return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:

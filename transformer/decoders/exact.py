@@ -16,6 +16,8 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
 from transformer.decoders.steps import Batch, Counted, Translation, next_logits
 
+SLOTS = 64  # positions for which a tree has memory at first
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -32,7 +34,8 @@ class Exact:
         config = dataclasses.replace(self.config, alpha=0.0)
         found = beam_search(batch.start(), batch.limits, config, batch.device)
         walks = [Walk(limit, best, self.own.max_steps) for limit, (best, *_) in zip(batch.limits, found)]
-        depth_first(batch.tree(max(batch.limits)), walks, batch.device)
+        # The tree grows with the translations, which are much shorter than the limits. Its memory is quadratic.
+        depth_first(batch.tree(min(max(batch.limits), SLOTS)), walks, batch.device)
         return [[dataclasses.replace(walk.best, finished=walk.finished)] for walk in walks]
 
     def width(self, n_best: int) -> int:
