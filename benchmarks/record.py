@@ -21,11 +21,12 @@ import torch
 
 from benchmarks.provenance import Table, code_digest, write_record
 from pipeline.workflow import stage
-from pipeline.workflow.hardware import commit, hardware
+from pipeline.workflow.hardware import commit, git, hardware
 from transformer.config.reading import UserError
 from transformer.files import read_json, write_json
 
 FOLDER, PACKAGE = Path(__file__).parent, "benchmarks"
+EDITED = "-edited"
 PACKAGES = ("sentencepiece", "sacrebleu", "ctranslate2", "transformers", "joeynmt", "dvc", "snakemake")
 
 
@@ -53,13 +54,23 @@ def main(arguments: argparse.Namespace) -> None:
             lines.append(line)
     if process.returncode:
         raise UserError(f"python {shlex.join(words)} ended with status {process.returncode}; nothing is written")
+    if not (found := tables(lines)):
+        raise UserError(f"python {shlex.join(words)} printed no table; nothing is written")
     here = hardware(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     versions = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}
     shown = {name: here[name] for name in ("python", "torch")}
     shown |= {name: versions[name] for name in PACKAGES if name in versions}
     path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
     hardware_of = f"{here['hardware']}, {here['cores']} cores, {here['instructions']}"
-    write_record(path, f"python {shlex.join(words)}", hardware_of, shown, commit(), tables(lines))
+    write_record(path, f"python {shlex.join(words)}", hardware_of, shown, measured_commit(), found)
+
+
+def measured_commit() -> str | None:
+    """Return the git commit of the code, with the suffix "-edited" if code of the benchmarks or the project differs."""
+    head = commit()
+    if head is None or head.endswith(EDITED):
+        return head
+    return head + EDITED if git("status", "--porcelain", "--", str(FOLDER), f":!{FOLDER / 'results'}") else head
 
 
 def take_all(paths: Iterable[Path]) -> None:
@@ -79,13 +90,13 @@ def take(path: Path) -> None:
     record = read_json(path)
     if not isinstance(record, dict) or "code" not in record:
         raise UserError(f"{path} is not a file that benchmarks.gpu wrote")
-    if record["device"] != "cuda":
-        raise UserError(f"{path} was measured on {record['device']}; a measurement on a GPU is expected")
+    if (device := record.get("device")) != "cuda":
+        raise UserError(f"{path} was measured on {device}; a measurement on a GPU is expected")
     if record["code"] != code_digest():
         raise UserError(f"{path} was measured with other code than this; check out its commit, or measure again")
     if record.get("failures"):
         raise UserError(f"{path}: a check of this part failed: {record['failures'][0]}; measure again")
-    write_json(FOLDER / "results" / path.name, record | {"commit": commit()})
+    write_json(FOLDER / "results" / path.name, record | {"commit": measured_commit()})
 
 
 def options() -> argparse.ArgumentParser:

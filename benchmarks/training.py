@@ -47,7 +47,7 @@ from transformer.device import autocast, precision_of
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
-from transformer.layout import Batch, Layout, packed, padded
+from transformer.layout import Batch, Layout, joined, packed, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
@@ -70,7 +70,9 @@ class System(NamedTuple):
     kept: bool = False  # the process keeps the memory that it frees
 
 
-OURS = [System(f"ours, {layout.__name__}", Transformer, batch_loss, layout, kept=True) for layout in (padded, packed)]
+OURS = [
+    System(f"ours, {layout.__name__}", Transformer, batch_loss, layout, kept=True) for layout in (padded, packed, joined)
+]
 PEERS = [
     System("torch.nn.Transformer", peers.TorchTransformer, peers.torch_loss),
     System("Hugging Face MarianMTModel", peers.marian, peers.marian_loss),
@@ -87,11 +89,11 @@ def compiled(system: System) -> System:
 def systems(cuda: bool, also_compiled: bool) -> list[System]:
     """The systems in the order of the table. The first one is closest to pipeline.train on this device."""
     if cuda and compiles("cuda"):
-        return [*map(compiled, [OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
+        return [*map(compiled, [OURS[2], OURS[1], *PEERS[:2]]), OURS[1], OURS[0], *PEERS[:2]]
     if cuda:
-        return [*reversed(OURS), *PEERS]
+        return [OURS[1], OURS[0], *PEERS]
     kept = PEERS[0]._replace(name=f"{PEERS[0].name}, freed memory kept", kept=True)
-    return [*OURS, PEERS[0], kept, *PEERS[1:], *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
+    return [OURS[0], OURS[1], PEERS[0], kept, *PEERS[1:], *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
 
 
 @dataclass

@@ -194,6 +194,11 @@ def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
     assert (tmp_path / f"gpu-{part}{'-mixed' if batching == 'mixed' else ''}.json").exists()
     cold, warm = made["figures"]["cold"], made["figures"]["warm"]
     assert cold["tokens"] == warm["tokens"] > 1000 and cold["steps"] == warm["steps"] == 6
+    (table,) = [table for table in made["tables"] if table["columns"][0] == "pass"]
+    shown = dict(zip(table["columns"], table["rows"][0]))
+    seconds = made["figures"]["start_seconds"] + cold["seconds"]
+    assert shown["real tokens/s"] == f"{cold['tokens'] / seconds:,.0f}"
+    assert shown["TFLOP/s"] == f"{cold['tflops'] * cold['seconds'] / seconds:.0f}", "over the same time as the tokens"
     assert made["figures"]["host_waits"] == []
     # In bfloat16, attention on a CPU uses none of torch's attention kernels.
     precision = precision_of("auto", CPU)
@@ -289,6 +294,8 @@ def test_only_a_gpus_figures_of_this_code_are_taken(tmp_path, monkeypatch):
         take(device="cpu")
     with pytest.raises(UserError, match="measured with other code"):
         take(code="0")
+    with pytest.raises(UserError, match="a check of this part failed: it differs; measure again"):
+        take(failures=["it differs"])
     with pytest.raises(UserError, match=r"gpu-none.json is not a file that benchmarks.gpu wrote$"):
         take(files=2)  # a file that is refused does not stop the others
     kept = json.loads((tmp_path / "results/gpu-big.json").read_text(encoding="utf-8"))

@@ -1,5 +1,8 @@
 """The graphs of the forward and backward passes. A CPU has no graphs: here a captured function is called again instead."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -73,6 +76,19 @@ def test_a_shape_gets_a_graph_when_it_occurs_again(settings, training_settings):
     assert counts == [0, 0, 2, 2, 4], "one graph of the forward and one of the backward pass for each shape"
 
 
+def test_graphs_read_their_own_copies_of_a_batch_and_the_tables_of_their_capture(settings, training_settings):
+    """A graph reads fixed addresses, where later batches are copied to and where its table of positions stays."""
+    model, batch = build(settings(), 90).train(), table(10)
+    own, _ = gradients(model, training_settings(threads=1), again)
+    stepped(model, own, [[table(0)], [batch]])
+    (passes,) = own.graphs.graphs.values()
+    assert passes.source.ids_BS.data_ptr() != batch.source.ids_BS.data_ptr()
+    old = weakref.ref(model.source_positions.table)
+    model.source_positions(0, 2 * len(model.source_positions.table))
+    gc.collect()
+    assert old() is not None and old() is not model.source_positions.table
+
+
 def fails(function):
     raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
@@ -129,10 +145,15 @@ def test_if_memory_runs_out_again_in_a_repeated_capture_no_further_shape_gets_gr
         torch.testing.assert_close(other_grads, grads)
 
 
-def test_if_memory_runs_out_in_the_first_capture_a_line_says_so(settings, training_settings):
-    def fails(function):
+@pytest.mark.parametrize("copies", [False, True])
+def test_if_memory_runs_out_in_the_first_capture_a_line_says_so(settings, training_settings, monkeypatch, copies):
+    """Or just before it, where the gradients are copied."""
+
+    def fails(*_):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
 
+    if copies:
+        monkeypatch.setattr(Graphs, "share_gradients", fails)
     graphed, warnings = gradients(build(settings(), 90).train(), training_settings(threads=1), fails)
     stepped(graphed.model, graphed, STEPS)
     assert warnings == ["training goes on without CUDA graphs: memory does not suffice for them"]

@@ -207,6 +207,25 @@ def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
     assert sorted(text for batch in slow.batches for text in batch) == ["a", "b", "c", "d"]
 
 
+def test_the_texts_of_a_client_that_has_left_are_not_translated_and_leave_the_queue(slow):
+    limits = Limits(body=2**16, texts=40, pieces=50, waiting=3, traces=4, seconds=60)
+    with served(slow, limits=limits) as server, ThreadPoolExecutor(8) as clients:
+
+        def waiting():
+            return json.load(urllib.request.urlopen(f"{server.url}health"))["waiting"]
+
+        running = clients.submit(server.post, "translate", {"text": "a"})
+        wait_for(lambda: slow.batches)
+        with connect(server, posted("translate", b'{"text": ["b", "c"]}')):
+            wait_for(lambda: waiting() == 2)
+        wait_for(lambda: waiting() == 0)
+        later = clients.submit(server.post, "translate", {"text": ["d", "e"]})
+        wait_for(lambda: waiting() == 2)
+        slow.go.set()
+        assert running.result()[0] == later.result()[0] == 200
+    assert sorted(text for batch in slow.batches for text in batch) == ["a", "d", "e"]
+
+
 def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
     limits = Limits(body=2**16, texts=40, pieces=50, waiting=30, traces=4, seconds=0.3)
     with served(slow, limits=limits) as server:

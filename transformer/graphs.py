@@ -115,10 +115,12 @@ class Graphs:
         return self.model.hidden(source, target)
 
     def add(self, shape: tuple[torch.Size, torch.Size], source: Rows, target: Rows) -> None:
-        self.share_gradients()
-        kept = [] if self.graphs else [total.clone() for total in self.sums]  # the check of the first graphs changes them
+        kept: list[Tensor] = []
         reason = ""
         try:
+            self.share_gradients()
+            if not self.graphs:
+                kept = [total.clone() for total in self.sums]  # the check of the first graphs changes them
             passes = self.captured(source, target)
             if kept:
                 passes.check()

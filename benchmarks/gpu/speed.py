@@ -122,8 +122,9 @@ def report_cold(
     bench: Bench, outcome: Outcome, part: str, start: float, cold: Pass, coming: TimedPrefetch, captured: int
 ) -> None:
     columns = ("pass", "batching", "steps", "real tokens/s", "goal", "TFLOP/s", "shapes", "programs", "shapes with graphs")
-    speed = cold.tokens / (start + cold.seconds)
-    cells = [f"{cold.steps:,}", f"{speed:,.0f}", f"{GOALS[part]:,}", f"{cold.tflops:.0f}", str(len(coming.shapes))]
+    seconds = start + cold.seconds
+    speed, tflops = cold.tokens / seconds, cold.tflops * cold.seconds / seconds
+    cells = [f"{cold.steps:,}", f"{speed:,.0f}", f"{GOALS[part]:,}", f"{tflops:.0f}", str(len(coming.shapes))]
     rows = outcome.table(*columns)
     rows.append(["from a cold start", bench.batching, *cells, str(cold.programs), str(captured)])
     rows.append(["warm", bench.batching, *["–"] * 2, f"{GOALS[part]:,}", *["–"] * 4])

@@ -159,10 +159,10 @@ async def refused(_: Request, error: Any) -> Response:
 def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> None:
     @app.get("/health")
     async def health() -> dict[str, Any]:
-        return {"status": "ok", "waiting": len(app.state.batcher.jobs)}
+        return {"status": "ok", "waiting": app.state.batcher.waiting()}
 
     @app.post("/translate")
-    async def translate(body: Translate) -> dict[str, Any]:
+    async def translate(body: Translate, request: Request) -> dict[str, Any]:
         texts = [body.text] if isinstance(body.text, str) else body.text
         if len(texts) > limits.texts:
             raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
@@ -172,7 +172,7 @@ def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> N
         require_short([len(text) for text in texts], most * CHARACTERS, "characters")
         lengths = await anyio.to_thread.run_sync(engine.lengths, texts)
         require_short(lengths, most, "pieces")
-        results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best))
+        results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best), request)
         answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
         asked = "n_best" in body.model_fields_set
         return {"translations": [{**found[0], **({"n_best": found} if asked else {})} for found in answers if found]}
@@ -191,18 +191,31 @@ def submit(batcher: Batcher, texts: list[str], lengths: list[int], n_best: int) 
         raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
 
 
-async def within(seconds: float, results: "asyncio.Future[list]") -> list:
-    """Return the results. Raises HTTPException after `seconds`; texts that still wait are then not translated."""
+async def within(seconds: float, results: "asyncio.Future[list]", request: Request) -> list:
+    """Return the results. Raises HTTPException after `seconds`, and once the client has closed its connection.
+
+    Texts that still wait are then not translated.
+    """
+    watch = asyncio.ensure_future(left(request))
+    watch.add_done_callback(lambda _: results.cancel())
     try:
         return await asyncio.wait_for(results, seconds)
     except TimeoutError:
         raise HTTPException(504, f"no translation within {seconds:g} seconds") from None
     except asyncio.CancelledError:
-        raise HTTPException(503, "the server is stopping") from None
+        raise HTTPException(503, "the server is stopping, or the client has left") from None
     except UserError as error:
         raise HTTPException(500, str(error)) from None
     except Exception:
         raise HTTPException(500, "the translation failed; the server's log says why") from None
+    finally:
+        watch.cancel()
+
+
+async def left(request: Request) -> None:
+    """Wait until the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def add_page(app: FastAPI) -> None:

@@ -66,11 +66,17 @@ class Batcher:
         """
         jobs = [Job(text, pieces, n_best) for text, pieces in zip(texts, lengths)]
         with self.changed:
+            self.jobs = deque(job for job in self.jobs if not job.result.cancelled())
             if self.stopped or len(self.jobs) + len(jobs) > self.most:
                 raise QueueFull
             self.jobs.extend(jobs)
             self.changed.notify()
         return [job.result for job in jobs]
+
+    def waiting(self) -> int:
+        """The number of texts in the queue."""
+        with self.changed:
+            return sum(not job.result.cancelled() for job in self.jobs)
 
     def stop(self) -> None:
         """Cancel the waiting texts, and end the worker after its current batch."""

@@ -48,6 +48,11 @@ async function search(text, prefix = []) {
 class Problem extends Error {}
 
 function begin(text, prefix) {
+  if (text !== shown?.text) {  // the earlier search is of another sentence
+    tree.clear();
+    byId("beam").hidden = true;
+    byId("words").hidden = true;
+  }
   shown = { text, prefix, steps: 0 };
   byId("notice").textContent = "";
   byId("facts").textContent = "";
