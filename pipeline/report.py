@@ -166,9 +166,9 @@ def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
         "1 to 3 are .tex as well. `study-*.csv` hold the runs of a study, `runs.csv` all runs with the hashes of their "
         "data and settings, `scores.csv` every score.\n\nSelected runs are those of params.yaml; recorded runs are kept in "
         "results/. A study whose runs have several test sets is shown in parts, one per test set. The part with the "
-        "study's first run has the name of the study. The other parts are named STUDY-CORPUS. If only one part has results "
-        "and it lacks the first run, it is named after its corpus. `make study` does not list such names. The table of "
-        "runs leaves out runs that are expected to fail (post-norm without warm-up); `runs.csv` has them.\n"
+        "study's first run has the name of the study. Any other part is named STUDY-CORPUS. Exception: a part without the "
+        "first run is named after its corpus if it is the only part with results. `make study` does not list such names. "
+        "The table of runs leaves out runs that are expected to fail (post-norm without warm-up); `runs.csv` has them.\n"
     )
     pictures = [
         f"{escape_markdown(figure.caption)}\n\n![{escape_markdown(figure.alt)}](figures/{figure.name}.svg)\n"

@@ -224,7 +224,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     if stale := stale_stage(source):
-        print(f"export: {stale}, so the model card has no scores", file=sys.stderr)
+        print(f"export: {stale}, so the model card has neither scores nor data and training settings", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
         FORMATS[arguments.format](model, source / "vocabulary.model", folder, decoding)
         text = card(source, description, arguments.format, decoding, bool(stale))

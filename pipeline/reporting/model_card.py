@@ -89,7 +89,13 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
     known = None if stale else known_of(folder, description)
     path = folder / TEXT
     text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None
-    parts = [head(text, known), use(kind, text, decoding), data(known), settings(folder, known, description), scores(known)]
+    parts = [
+        head(text, known),
+        use(kind, text, decoding, known),
+        data(known),
+        settings(folder, known, description),
+        scores(known),
+    ]
     commits = {"Trained": known.at("timing", "commit") if known else None, "Exported": commit()}
     origin = [f"{what} with the code of commit `{value}`." for what, value in commits.items() if value]
     return "\n\n".join([*parts, *origin]) + "\n"
@@ -104,15 +110,16 @@ def head(text: TextConfig | None, known: Evidence | None) -> str:
     return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])
 
 
-def use(kind: str, text: TextConfig | None, decoding: DecodingConfig) -> str:
+def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Evidence | None) -> str:
     steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
     normalised = "; ".join([*steps, "control and invisible characters are removed, every other space becomes one space"])
-    known = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
+    state = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
     code = Template(USE[kind]).substitute(vars(decoding))
-    lines = ["## Use", "", "```python", code, "```", "", f"The input {known}."]
+    lines = ["## Use", "", "```python", code, "```", "", f"The input {state}."]
     if decoding.penalty != "power":
-        lines += ["", "The length penalty of this library is L^alpha. The scores below are those of the penalty under"]
-        lines[-1] += " Settings, so some translations can differ."
+        lines += ["", "The length penalty of this library is L^alpha."]
+        lines[-1] += " The scores below are those of the penalty under Settings, so some translations" if known else ""
+        lines[-1] += " can differ." if known else " That of this project differs, and so do some translations."
     return "\n".join(lines)
 
 
