@@ -70,7 +70,7 @@ def measured_commit() -> str | None:
     head = commit()
     if head is None or head.endswith(EDITED):
         return head
-    return head + EDITED if git("status", "--porcelain", "--", str(FOLDER), f":!{FOLDER / 'results'}") else head
+    return head + EDITED if git("status", "--porcelain", "--", PACKAGE, f":!{PACKAGE}/results") else head
 
 
 def take_all(paths: Iterable[Path]) -> None:

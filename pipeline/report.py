@@ -204,13 +204,9 @@ def main(arguments: argparse.Namespace) -> None:
         trees=tree_plots.selected(params, arguments.scores),
         tuned=searches.selected(params, arguments.scores) + searches.records(arguments.results),
     )
-    for run in runs:
-        if (
-            not run.recorded
-            and not run.parts["training"]
-            and (arguments.scores / run.run / evidence.PARTS["training"]).exists()
-        ):
-            print(f"{run.run}: its scores are of other settings or of another corpus, and are left out", file=sys.stderr)
+    for run in (run.run for run in runs if not run.recorded and not run.parts["training"]):
+        if (arguments.scores / run / evidence.PARTS["training"]).exists():
+            print(f"{run}: its scores are of other settings or of another corpus, and are left out", file=sys.stderr)
     publish(report(params, known), arguments.out)
     scored = sum(bool(run.scores) for run in runs)
     print(f"{arguments.out / PAGE} written: {count(len(runs), 'run')}, {scored} with scores")

@@ -26,9 +26,7 @@ class Facts:
     empty: int | None  # empty translations
     unfinished: int | None  # sentences in which the search used up its budget
     calls: float | None  # prefixes that the model scored, per sentence
-    search_errors: (
-        float | None
-    )  # share of the sentences for which a finished exact search found a more probable translation
+    search_errors: float | None  # of the sentences that exact search finished: the share with a more probable translation
     source_log_prob: float | None  # the mean log-probability of a source given its translation, by `reverse_scores`
     p: float | None  # of the difference from the paper's beam search; None also if all translations are equal
 

@@ -117,9 +117,8 @@ def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Evi
     code = Template(USE[kind]).substitute(vars(decoding))
     lines = ["## Use", "", "```python", code, "```", "", f"The input {state}."]
     if decoding.penalty != "power":
-        lines += ["", "The length penalty of this library is L^alpha."]
-        lines[-1] += " The scores below are those of the penalty under Settings, so some translations" if known else ""
-        lines[-1] += " can differ." if known else " That of this project differs, and so do some translations."
+        ours = "The scores below are those of the penalty under Settings" if known else "That of this project differs"
+        lines += ["", f"The length penalty of this library is L^alpha. {ours}, so some translations can differ."]
     return "\n".join(lines)
 
 
