@@ -2,7 +2,8 @@
 
 The scores of a model folder models/RUN/average are in the score files of the run or in its record in results/. They are
 shown only if the averaged steps and the settings of the model are equal, and if the stages of a run of params.yaml are up
-to date. Training settings and data are not compared, because the weights do not name them.
+to date. For a run of params.yaml, its training settings and data must be equal, too; for a record they are not compared,
+because the weights do not name them.
 """
 
 import json
