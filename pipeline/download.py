@@ -1,4 +1,4 @@
-"""Collect a corpus as plain text from files, URLs and archives, or generate it.
+"""Collect a corpus as plain text from files, URLs and archives.
 
     python -m pipeline.download CORPUS --out data/CORPUS/raw --test data/CORPUS/test
 
@@ -14,7 +14,6 @@ import argparse
 from pathlib import Path
 
 from pipeline.corpora.collecting import collect
-from pipeline.corpora.demonstration.grammar import make
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import SETS, DownloadConfig
@@ -28,11 +27,8 @@ from transformer.files import atomic_folder
 def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: Path, test: Path) -> None:
     """Write train and dev to the folder `out` and the corpus's own test set to `test`, each folder atomically."""
     with atomic_folder(test) as test_folder, atomic_folder(out) as folder:
-        if config.generate is not None:
-            pairs = make(config.generate, codes, folder)
-        else:
-            sets = {name: getattr(config, name) for name in SETS if getattr(config, name)}
-            pairs = collect(sets, config.archives or {}, codes, fetcher, folder)
+        sets = {name: getattr(config, name) for name in SETS if getattr(config, name)}
+        pairs = collect(sets, config.archives or {}, codes, fetcher, folder)
         for name, count in pairs.items():
             if count == 0:
                 raise UserError(f"{name} holds no pair; a corpus without one is of no use")

@@ -1,5 +1,6 @@
 """A copy of the project in a git repository of its own, and commands that run in it."""
 
+import lzma
 import os
 import shutil
 import subprocess
@@ -21,7 +22,20 @@ FILES = (
     "pipeline",
     "transformer",
     "results",
+    "text/demo",
 )
+
+
+def demonstration(name: str, number: int) -> list[tuple[str, str]]:
+    """The first pairs (English, German) of a set of the demonstration."""
+    files = [(ROOT / f"text/demo/{name}.{language}.xz").read_bytes() for language in ("en", "de")]
+    return list(zip(*(lzma.decompress(file).decode().splitlines()[:number] for file in files)))
+
+
+def first(download: dict[str, list[dict]], **pairs: int) -> None:
+    """Shorten the sets of a corpus, whose block `download` this is, to their first pairs."""
+    for name, number in pairs.items():
+        download[name][0]["first"] = number
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,8 +56,6 @@ class Project:
         for name in FILES:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
             copy(ROOT / name, root / name)
-        (root / "text").mkdir()
-        (root / "text/.gitkeep").touch()
         (root / ".dvc").mkdir()
         for name in ("config", ".gitignore"):
             shutil.copy2(ROOT / ".dvc" / name, root / ".dvc" / name)

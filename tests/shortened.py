@@ -19,8 +19,10 @@ DECODINGS = {
 ENSEMBLE, VALUE = "twice", "demo-chrf"
 MODELS = {"demo-both": f"ensembles/{ENSEMBLE}", "demo-mcts": f"values/{VALUE}"}
 SMALLER = {
-    "train: 40000, dev: 500, test: 1000": "train: 1500, dev: 30, test: 40",
-    "vocabulary: {pieces: 2000}": "vocabulary: {pieces: 600}",
+    "target: text/demo/train.de.xz}": "target: text/demo/train.de.xz, first: 1500}",
+    "target: text/demo/dev.de.xz}": "target: text/demo/dev.de.xz, first: 30}",
+    "target: text/demo/test.de.xz}": "target: text/demo/test.de.xz, first: 40}",
+    "vocabulary: {pieces: 2000}\n  demo-reverse:": "vocabulary: {pieces: 600}\n  demo-reverse:",
     f"runs:\n  {RUN}: {{corpus: demo, model: tiny}}": f"runs:\n  {RUN}: {{corpus: demo, model: tiny, N: 1, "
     "d_model: 32, d_ff: 64, h: 2, d_k: 16, d_v: 16, steps: 60, batch_tokens: 300, micro_batch_tokens: 300, warmup: 10, "
     "checkpoint_every: 5, evaluate_every: 20, log_every: 10}",

@@ -22,7 +22,6 @@ from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
 from pipeline.commands import plan, study
 from pipeline.commands.compare import common_set
-from pipeline.corpora.demonstration.grammar import generate
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.costs import speed
@@ -30,7 +29,6 @@ from pipeline.fetch_monolingual import normalise, write_raw
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
-from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load, parse
 from pipeline.settings.selection import run_settings
@@ -38,6 +36,7 @@ from tests import forked, in_process
 from tests.imports import ROOT
 from tests.killed import kill
 from tests.pages import edges
+from tests.projects import demonstration
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
@@ -448,7 +447,8 @@ back_translations:
     tagged: true
     ratio: 1.0
 """
-TURNED = "  turned: {languages: [de, en], download: {generate: {seed: 2, train: 9, dev: 9, test: 9}}, "
+PART = "[{source: text/demo/dev.de.xz, target: text/demo/dev.en.xz, first: 9}]"
+TURNED = f"  turned: {{languages: [de, en], download: {{train: {PART}, dev: {PART}, test: {PART}}}, "
 
 
 def with_back_translation(project):
@@ -524,10 +524,8 @@ DECODINGS = {
 def made(tmp_path_factory):
     """A folder in which all stages but layer_costs have run: a run in each direction and one on the back-translation."""
     folder = tmp_path_factory.mktemp("back-translation")
-    sets: dict[str, list[list[str]]] = {}
-    for name, *pair in generate(GeneratorConfig(seed=1, train=160, dev=6, test=6)):
-        sets.setdefault(name, []).append(pair)
-    sets["more"], sets["train"] = sets["train"][120:], sets["train"][:120]
+    sets = {"train": demonstration("train", 120), "dev": demonstration("dev", 6), "test": demonstration("test", 6)}
+    sets["more"] = demonstration("train", 160)[120:]
     (folder / "text").mkdir()
     for name, pairs in sets.items():
         for language, lines in zip(("en", "de"), zip(*pairs)):

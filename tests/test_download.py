@@ -11,6 +11,7 @@ import json
 import lzma
 import os
 import pathlib
+import shutil
 import unicodedata
 import urllib.parse
 from collections import Counter
@@ -378,14 +379,17 @@ def test_an_empty_corpus_is_refused(collect, files):
         collect({"train": dev, "dev": dev, "test": empty})
 
 
-def test_the_demonstration_is_generated(collect):
-    sizes = {"train": 60, "dev": 5, "test": 7}
-    written = collect({"generate": {"seed": 1, **sizes}})
+def test_the_demonstration_and_its_reverse_are_the_text_of_the_project(collect, tmp_path):
+    shutil.copytree(ROOT / "text/demo", tmp_path / "text/demo")
+    demo, turned = (load(ROOT / "params.yaml")["corpora"][name] for name in ("demo", "demo-reverse"))
+    written = collect(demo["download"])
+    assert collect(turned["download"], turned["languages"], name="reverse") == written
+    sizes = {"train": 40_000, "dev": 500, "test": 1000}
     assert {name: data.count(b"\n") for name, data in written.items()} == {
         f"{name}.{language}": size for name, size in sizes.items() for language in ("en", "de")
     }
-    assert collect({"generate": {"seed": 1, **sizes}}, name="again") == written
-    assert collect({"generate": {"seed": 1, **sizes}}, ("de", "en"), name="reverse") == written
+    english = [line for name in sizes for line in written[f"{name}.en"].split(b"\n")[:-1]]
+    assert len(set(english)) == sum(sizes.values()), "no sentence of dev or test is in train"
 
 
 OWN = {"dev": {"hold_out": 10}, "test": {"hold_out": 30}}
@@ -506,7 +510,6 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"archives": {"a": {"url": "file:///a.tgz"}}}, "file: is refused"),
         ({"archives": {"a": {"url": "text/a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; 32 hexadecimal"),
         ({"archives": {"a": {"url": "text/a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one checksum is expected"),
-        ({"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}, "excludes these"),
         ({"dev": {"hold_out": 5, "first": 3}}, "first: the keys first, hold_out do not define a part"),
         ({"train": {"first": 3}}, "first: the keys first do not define a part"),
         ({"train": [PAIR | {"first": 0}]}, "first: 0 is not possible"),
@@ -542,7 +545,7 @@ NAMES = ["../evil", "a/b", "/evil", "a;touch evil", "$(touch evil)", "a.b", "-x"
 
 
 def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
-    own = {"languages": ["en", "de"], "download": {"generate": {"seed": 1, "train": 9, "dev": 1, "test": 1}}}
+    own = {"languages": ["en", "de"], "download": GOOD}
     project(tmp_path, dict.fromkeys(NAMES, own) | {"own": own | {"languages": ["en", "../de"]}})
     monkeypatch.chdir(tmp_path)
     before = snapshot(tmp_path)

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline.corpora.demonstration.grammar import generate
-from pipeline.settings.download import GeneratorConfig
 from pipeline.settings.params import load
 from tests import in_process
 from tests.imports import ROOT
 from tests.in_process import Refused
+from tests.projects import demonstration
 from transformer.binarised import open_binarised
 from transformer.cleaning import cleaner
 from transformer.vocabulary import Vocabulary
@@ -80,7 +79,7 @@ def run(kind: str) -> None:
 def made(tmp_path_factory):
     """A folder in which every stage but layer_costs has run on a corpus of ordinary and unusual lines."""
     folder = tmp_path_factory.mktemp("hostile")
-    plain = [pair for name, *pair in generate(GeneratorConfig(seed=1, train=60, dev=1, test=1)) if name == "train"]
+    plain = demonstration("train", 60)
     with in_process.inside(folder):
         long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
         write_sets(folder / "text", {"train": plain + AWKWARD + long, "dev": plain[:9] + AWKWARD, "test": AWKWARD})

@@ -301,7 +301,7 @@ def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project)
         ("transformer/attention.py", {"train", "average", "decode", "layer_costs", "report"}),
         ("pipeline/scoring/bleu.py", {"score", "report"}),
         ("pipeline/costs/table1_layers.py", {"layer_costs"}),
-        ("pipeline/corpora/demonstration/lexicon.py", {"download"}),
+        ("pipeline/corpora/archives.py", {"download"}),
         ("pipeline/workflow/stage.py", set()),
         ("pipeline/tracking/client.py", set()),
     ],
@@ -329,7 +329,7 @@ def test_an_edit_to_a_module_concerns_the_stages_that_import_it(built, path, sta
         ("    bootstrap: 1000 ", "    bootstrap: 500 ", {"score", "report"}),
         ("  P100: 9.5", "  P100: 9.6", {"report"}),
         ("  kernel: 3 ", "  kernel: 5 ", {"layer_costs"}),
-        ("generate: {seed: 1,", "generate: {seed: 2,", {"download", "report"}),
+        ("dev: [{source: text/demo/dev.en.xz, ", "dev: [{first: 9, source: text/demo/dev.en.xz, ", {"download", "report"}),
         ("{corpus: demo, model: tiny}\n\ncorp", "{corpus: demo, model: tiny, N: 1}\n\ncorp", {"train", "report"}),
         # settings that the run does not use
         ("    model: {N: 3, d_model: 128", "    model: {N: 4, d_model: 128", set()),

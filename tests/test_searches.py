@@ -40,6 +40,7 @@ from pipeline.training.trials import STARTUP, Trial, Trials, written
 from tests import forked, in_process
 from tests.browser import pictures
 from tests.imports import ROOT
+from tests.projects import first
 from tests.spoilt import MISSING, places, spoilt
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
@@ -334,7 +335,7 @@ def test_a_resumed_trial_that_diverges_is_pruned_and_one_with_a_damaged_state_is
 
 def write_params(folder: Path, **search_settings: Any) -> None:
     params = load(ROOT / "params.yaml")
-    params["corpora"]["demo"]["download"]["generate"] |= {"train": 400, "dev": 15, "test": 2}
+    first(params["corpora"]["demo"]["download"], train=400, dev=15, test=2)
     params["corpora"]["demo"]["vocabulary"] = {"pieces": 400}
     params["models"]["tiny"] |= {"model": SMALL, "training": SHORT, "decoding": {"extra_length": 5, "threads": 1}}
     params["machine"] |= {"save_every_minutes": 0.0001, "device": "cpu"}

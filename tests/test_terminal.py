@@ -420,7 +420,7 @@ def test_evaluations_take_a_third_of_a_pass_and_decoding_takes_the_time_of_its_b
     one, paper = plan.training(params, "demo-tiny"), plan.models_of_paper(params)
     planner = plan.Planner(params, set(), {}, Speed([dataclasses.replace(POINT, seconds_per_weight=0.0)]), paper)
     rate = planner.speed.at(one).seconds_per_token
-    dev = params["corpora"]["demo"]["download"]["generate"]["dev"] * (one.corpus.source + one.corpus.target)
+    dev = one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
     often = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10))
     never = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10**9))
     more = planner.training_job("a", often).here - planner.training_job("a", never).here

@@ -49,7 +49,6 @@ START = 3.0  # seconds that a stage takes to start: DVC and imports
 OWN = {"layer_costs": 40.0, "average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
 # Seconds per pair. docs/benchmarks.md has the sum for normalise, binarise and the sampling in learn_bpe.
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
-GENERATED = 250e-6  # seconds per pair of the demonstration's grammar
 # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
 DECODED_PER_TRAINED = 0.7
 Estimate = Callable[[str], float | None]  # the seconds of a stage
@@ -169,11 +168,11 @@ class Planner:
 
     def data_seconds(self, corpus: expected.Corpus, name: str) -> float | None:
         kind = name.partition("@")[0]
-        if corpus.pairs is None or (kind == "download" and not corpus.generated):
+        if corpus.pairs is None or (kind == "download" and not corpus.here):
             return None
         sizes = {"learn_bpe": min(corpus.pairs, corpus.sampled), "binarise": corpus.pairs * corpus.segmentations}
         pairs = sizes.get(kind, corpus.pairs)
-        return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, GENERATED)
+        return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, 0.0)
 
     def training_job(self, run: str, one: Training) -> Job:
         seconds = self.training_seconds(one)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.settings.download import DEMONSTRATION
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import within
 from pipeline.workflow.text import content
@@ -21,6 +22,7 @@ from transformer.flops import Lengths, forward_flops, parameters, training_flops
 # Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). For the parts `multi30k-half` and
 # `europarl-en-fr`, `first` of params.yaml. The longest key with which the name of a corpus begins counts.
 PAIRS = {
+    "demo": 40_000,
     "wmt14-en-de": 4_500_000,
     "wmt14-en-fr": 36_000_000,
     "multi30k": 29_000,
@@ -49,7 +51,7 @@ class Corpus:
     vocabulary: int
     sampled: float  # the largest number of pairs from which the vocabulary is learnt
     evaluated: int  # sentences that the stage `decode` translates: dev twice, test once
-    generated: bool
+    here: bool  # the text comes with the project
     segmentations: int = 1
 
     @property
@@ -64,17 +66,16 @@ def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     config = params["corpora"][text]
     vocabulary = {**params["base"]["vocabulary"], **config["vocabulary"]}
     size = vocabulary["pieces"], vocabulary["sample_pairs"] or math.inf
-    generate = config["download"].get("generate") or {}
-    dev, test = (generate.get(key, EVALUATED) for key in ("dev", "test"))
+    here, dev, test = DEMONSTRATION in str(config["download"]), EVALUATED, EVALUATED
     if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
-        dev, test = (built["dev"]["pairs"], generate.get("test", built["dev"]["pairs"]))
+        dev, test = [built["dev"]["pairs"]] * 2
         times = segmentations_of(train)
-        return Corpus(train["pairs"] // times, source, target, *size, 2 * dev + test, bool(generate), times)
+        return Corpus(train["pairs"] // times, source, target, *size, 2 * dev + test, here, times)
     known = [published for published in PAIRS if name.startswith(published)]
-    pairs = generate.get("train", PAIRS[max(known, key=len)] if known else None) if name == text else None
-    return Corpus(pairs, *TYPICAL, *size, 2 * dev + test, bool(generate), vocabulary["segmentations"])
+    pairs = PAIRS[max(known, key=len)] if known and name == text else None
+    return Corpus(pairs, *TYPICAL, *size, 2 * dev + test, here, vocabulary["segmentations"])
 
 
 @dataclass(frozen=True)

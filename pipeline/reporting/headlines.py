@@ -12,6 +12,7 @@ from pipeline.reporting.lines import common_name
 from pipeline.reporting.published import TOOLKITS
 from pipeline.reporting.studies import Study, catalogue
 from pipeline.reporting.tables import Column, Table, interval
+from pipeline.settings.download import DEMONSTRATION
 from pipeline.settings.studies import described
 
 
@@ -65,7 +66,7 @@ def not_done(params: Mapping[str, Any], name: str, trained: int, runs: int) -> H
 def headline(params: Mapping[str, Any], study: Study, trained: int, runs: int, compared: Comparison) -> Headline:
     scored = [run for run in study.best_first() if run.scores]
     figure, says, note = best(scored, study.corpus)
-    if "generate" in (text_entry(params, study.corpus) or {}).get("download", {}):
+    if DEMONSTRATION in str(text_entry(params, study.corpus)):
         says += ", whose sentences a grammar generates"
     seeds = "One seed per run. " if all(len(same) == 1 for same in alike(scored)) else ""
     decided = of_table3(compared) if compared.study and study.name == compared.study.name else []

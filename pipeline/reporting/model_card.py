@@ -14,6 +14,7 @@ from typing import Any
 
 from pipeline.reporting import evidence
 from pipeline.reporting.evidence import Evidence
+from pipeline.settings.download import DEMONSTRATION
 from pipeline.settings.params import PARAMS, load
 from pipeline.settings.score_files import within
 from pipeline.workflow.hardware import commit
@@ -23,7 +24,7 @@ from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
 from transformer.files import read_json
 
-GENERATED = "sentences that a grammar of this project generates", "MIT"
+FROM_A_GRAMMAR = "sentences that a grammar of this project generates", "MIT"
 MULTI30K = "[Multi30k](https://github.com/multi30k/dataset), image captions", "CC BY-NC-SA 4.0"
 UNKNOWN = "the licence of the data is not recorded; it may limit the use of the model"
 STEPS = {
@@ -76,9 +77,8 @@ def known_of(folder: Path, description: Mapping[str, Any]) -> Evidence | None:
 
 def data_of(corpus: str) -> tuple[str, str | None]:
     """Return a description of the corpus, and its licence or None if this project does not know it."""
-    download = within(load(), "corpora", corpus, "download")
-    if isinstance(download, Mapping) and "generate" in download:
-        return GENERATED
+    if DEMONSTRATION in str(within(load(), "corpora", corpus, "download")):
+        return FROM_A_GRAMMAR
     return MULTI30K if corpus.startswith("multi30k") else (f"the corpus `{corpus}`", None)
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Any
 
-from transformer.config.reading import UserError, require, require_seed, unknown
+from transformer.config.reading import UserError, require, unknown
 
 TEXT = "text"  # the folder of the user's own text; every download stage in dvc.yaml depends on it
+DEMONSTRATION = f"{TEXT}/demo"  # the sentence pairs that come with the project
 TARS = {".tar": "", ".tgz": ".gz", ".tar.gz": ".gz", ".txz": ".xz", ".tar.xz": ".xz"}
 SETS = ("train", "dev", "test", "test_filtered")
 DIGITS = {"sha256": 64, "md5": 32}
@@ -24,21 +25,6 @@ class Sum:
     value: str
     origin: str  # the file that states the checksum
     unpacked: bool = False  # the checksum is that of the decompressed content of a .gz or .xz file
-
-
-@dataclass(frozen=True)
-class GeneratorConfig:
-    """The demonstration corpus: the seed, and the number of pairs in each set."""
-
-    seed: int
-    train: int
-    dev: int
-    test: int
-
-    def __post_init__(self) -> None:
-        require_seed(self.seed)
-        for key in ("train", "dev", "test"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
 
 
 @dataclass(frozen=True)
@@ -113,9 +99,8 @@ class Part:
 
 @dataclass(frozen=True)
 class DownloadConfig:
-    """The source of a corpus: `generate`, or a list of parts for each set."""
+    """The source of a corpus: a list of parts for each set."""
 
-    generate: GeneratorConfig | None
     archives: dict[str, Archive] | None
     train: tuple[Part, ...] | None
     dev: tuple[Part, ...] | None
@@ -123,10 +108,6 @@ class DownloadConfig:
     test_filtered: tuple[Part, ...] | None
 
     def __post_init__(self) -> None:
-        if self.generate is not None:
-            others = [field.name for field in fields(self)[1:] if getattr(self, field.name) is not None]
-            require(not others, "generate", others, "generate makes every set and excludes these")
-            return
         for name in SETS:
             parts = getattr(self, name)
             require(parts is not None or name == "test_filtered", name, parts, "the source of the set is expected")
