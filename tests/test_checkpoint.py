@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from test_training import build, files, run
+from test_training import files, run
 
 from pipeline.average import work
 from tests.killed import at_change
+from tests.trainers import build
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError

@@ -7,29 +7,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from tests.pairs import Pairs
 from transformer.data import Batches, MixedBatches, first_fit, in_order
 from transformer.layout import padded
-
-
-class Pairs:
-    """Pairs of pieces in memory, with the methods of a binarised set."""
-
-    def __init__(self, number=500, longest=30, seed=0):
-        random = np.random.default_rng(seed)
-        self.sides = [[random.integers(4, 90, n) for n in random.integers(1, longest, number)] for _ in range(2)]
-
-    def __len__(self):
-        return len(self.sides[0])
-
-    def lengths(self, side):
-        return np.array([len(ids) for ids in self.sides[side == "target"]])
-
-    def pair(self, number):
-        return self.sides[0][number], self.sides[1][number]
-
-    def sentences(self, side, numbers):
-        chosen = [self.sides[side == "target"][number] for number in numbers]
-        return np.concatenate(chosen), np.array([len(ids) for ids in chosen])
 
 
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])

@@ -6,9 +6,9 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from test_data import Pairs
 from test_model import VARIATIONS, build
 
+from tests.pairs import Pairs
 from transformer.gradients import Gradients
 from transformer.graphs import Graphs
 from transformer.layout import tabled

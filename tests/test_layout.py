@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from test_data import Pairs
 from test_model import VARIATIONS, build
 
+from tests.pairs import Pairs
 from transformer import compilation, layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast

@@ -17,29 +17,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from ruamel.yaml import YAML
-from test_data import Pairs
-from test_training import REFUSED, build, short_of_memory
+from test_training import REFUSED, short_of_memory
 from torch.multiprocessing import ProcessRaisedException, start_processes
 
-from pipeline.settings.params import load
 from pipeline.train import Interruption
 from pipeline.training import workers
 from pipeline.workflow import stage
 from tests.imports import ROOT
+from tests.small_run import COMMAND, write_data, write_params
+from tests.trainers import build
 from transformer import parallel
-from transformer.binarised import id_type, write_description, write_side
 from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.files import sha256
 from transformer.training import Trainer
 
-RUN = {"corpus": "demo", "model": "tiny", "N": 1, "d_model": 32, "d_ff": 64, "h": 2, "d_k": 16, "d_v": 16}
-RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "threads": 1}
-RUN |= {"steps": 100_000, "checkpoint_every": 100}  # more steps than any test takes
-VOCABULARY = 90
 PATIENCE = 180  # seconds, enough on a busy machine; on an idle machine, each wait is shorter than 10 seconds
 
 
@@ -49,26 +42,11 @@ class Training:
     def __init__(self, folder: Path, processes: int) -> None:
         self.folder, self.work = folder, folder / "work/run"
         self.started: list[subprocess.Popen] = []
-        (folder / "data").mkdir()
-        sets = {"train": Pairs(60, 25), "dev": Pairs(12, 25, seed=9)}
-        counts = {name: self.write(pairs, name) for name, pairs in sets.items()}
-        (folder / "vocabulary.model").write_bytes(b"only its digest is compared")
-        write_description(folder / "data", VOCABULARY, sha256(folder / "vocabulary.model"), ["en", "de"], counts)
+        write_data(folder)
         self.set(processes)
 
-    def write(self, pairs: Pairs, name: str) -> dict:
-        counts = {"pairs": len(pairs)}
-        for side, lines in zip(("source", "target"), pairs.sides):
-            encoded = [(np.concatenate(lines), np.array([len(ids) for ids in lines]))]
-            _, counts[f"{side}_tokens"] = write_side(self.folder / "data", f"{name}.{side}", encoded, id_type(VOCABULARY))
-        return counts
-
     def set(self, processes: int, nodes: int = 1) -> None:
-        params = load(ROOT / "params.yaml")
-        params |= {"runs": {"run": RUN}, "corpora_in_use": ["demo"]}
-        params["machine"] |= {"nodes": nodes, "processes": processes, "save_every_minutes": 0.001}
-        with open(self.folder / "params.yaml", "w") as file:
-            YAML(typ="safe").dump(params, file)
+        write_params(self.folder, {"nodes": nodes, "processes": processes})
 
     def kill(self) -> None:
         """Kill the processes that a failed test has left."""
@@ -77,21 +55,8 @@ class Training:
                 os.killpg(process.pid, signal.SIGKILL)
 
     def start(self) -> subprocess.Popen:
-        arguments = (
-            "run",
-            "--data",
-            "data",
-            "--vocabulary",
-            "vocabulary.model",
-            "--out",
-            "models",
-            "--scores",
-            "scores",
-            "--times",
-            "times/training.json",
-        )
         process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.train", *arguments],
+            [sys.executable, "-m", *COMMAND],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"},
             stderr=subprocess.PIPE,

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_data import Pairs
 
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import with_studies
+from tests.pairs import Pairs
 from transformer.data import Batches
 from transformer.layout import padded
 from transformer.model import Transformer

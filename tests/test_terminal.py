@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from snakemake_interface_logger_plugins.common import LogEvent
-from test_training import build, files, run
+from test_training import files, run
 
 from pipeline.commands import plan
 from pipeline.commands.status import State, state_of
@@ -33,6 +33,7 @@ from pipeline.workflow.times import write_times
 from tests.imports import ROOT
 from tests.stubs import StubProject
 from tests.test_hard_times import at_work
+from tests.trainers import build
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.training import TrainingConfig

@@ -16,24 +16,23 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from test_data import Pairs
 
 from tests.imports import ROOT
+from tests.pairs import Pairs
+from tests.trainers import CPU, build
 from transformer import compilation, gradients, loss, perplexity, store
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
-from transformer.device import autocast, precision_of
+from transformer.device import precision_of
 from transformer.dropout import SOURCE, dropout
 from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
-from transformer.parallel import SINGLE_PROCESS
 from transformer.perplexity import mean_loss
-from transformer.store import Reader, Store
-from transformer.training import Trainer, batches_of, new_state
+from transformer.store import Store
+from transformer.training import Trainer
 
-CPU = torch.device("cpu")
 FAULTS = """
 import resource, sys
 from transformer.memory import keep_freed
@@ -44,17 +43,6 @@ for _ in range(2):
     bytearray(100 << 20)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
-
-
-def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
-    torch.manual_seed(config.seed)
-    model = Transformer(model_config, 90)
-    pairs = pairs or Pairs(60, 12)
-    batches = batches_of(pairs, config)
-    place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1})
-    state = new_state(model, config, CPU)
-    place.resume(state)
-    return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, "float32", 1e9, workers=group)
 
 
 @pytest.mark.parametrize("precision, rounded", [("float32", False), ("bfloat16", True)])
@@ -749,19 +737,6 @@ def test_the_loss_of_r_drop_and_its_gradients_equal_torch_s(monkeypatch, rows, c
     torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
 
 
-def test_the_loss_of_r_drop_in_bfloat16_is_near_float32_s():
-    torch.manual_seed(0)
-    rows = 2 * loss.BLOCK + 6
-    hidden, embedding = torch.randn(rows, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
-    labels = torch.randint(0, 17, (rows // 2,))
-    expected = r_drop_by_torch(hidden, embedding, labels, 0.1, 5.0)
-    with autocast(CPU, "bfloat16"):
-        result = loss.cross_entropy(hidden, embedding, labels.repeat_interleave(2), 0.1, 5.0)
-    torch.testing.assert_close(result, expected, rtol=2e-2, atol=0)
-    for one, other in zip(*(torch.autograd.grad(value, [hidden, embedding]) for value in (result, expected))):
-        assert (one - other).norm() < 0.02 * other.norm()
-
-
 @pytest.mark.parametrize("layout", [padded, packed])
 def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
     """Without dropout the passes are equal, and the loss is that of one pass, whatever alpha."""
@@ -799,21 +774,6 @@ def test_weight_decay_is_decoupled(training_settings):
             optimiser.step()
         results.append(parameter.detach())
     assert torch.equal(*results)
-
-
-def test_a_loss_in_bfloat16_has_the_sum_and_the_gradients_of_float32():
-    """The rows fill more than one block. Only the products, and the gradients by the logits, are rounded to bfloat16."""
-    torch.manual_seed(0)
-    rows = 2 * loss.BLOCK + 7
-    hidden, embedding = torch.randn(rows, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
-    labels = torch.randint(0, 17, (rows,))
-    expected = F.cross_entropy(hidden @ embedding.T, labels, label_smoothing=0.1, reduction="sum")
-    with autocast(CPU, "bfloat16"):
-        result = loss.cross_entropy(hidden, embedding, labels, 0.1)
-    assert result.dtype == torch.float32
-    torch.testing.assert_close(result, expected, rtol=2e-3, atol=0)
-    for one, other in zip(*(torch.autograd.grad(value, [hidden, embedding]) for value in (result, expected))):
-        assert one.dtype == torch.float32 and (one - other).norm() < 0.02 * other.norm()
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.999995])

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from ruamel.yaml import YAML
-from test_data import Pairs
-from test_parallel import RUN, Training
+from test_parallel import Training
 
 from pipeline import train
 from pipeline.commands.adopt import adopt_unfinished
@@ -21,6 +20,8 @@ from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.training import workers, workspace
 from pipeline.workflow import hardware
+from tests.pairs import Pairs
+from tests.small_run import RUN
 from transformer.binarised import describe
 from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS, Workers

@@ -1,0 +1,44 @@
+"""Small trainings in this process, and what their dropout drew."""
+
+import sys
+
+import pytest
+import torch
+
+from tests.pairs import Pairs
+from transformer import dropout
+from transformer.model import Transformer
+from transformer.parallel import SINGLE_PROCESS
+from transformer.store import Reader, Store
+from transformer.training import Trainer, batches_of, new_state
+
+CPU = torch.device("cpu")
+
+
+def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
+    """A training of 90 pieces on random pairs, resumed if `folder` has its state."""
+    torch.manual_seed(config.seed)
+    model = Transformer(model_config, 90)
+    pairs = pairs or Pairs(60, 12)
+    batches = batches_of(pairs, config)
+    place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1})
+    state = new_state(model, config, CPU)
+    place.resume(state)
+    return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, "float32", 1e9, workers=group)
+
+
+def recorded_masks(patch: pytest.MonkeyPatch) -> list[tuple[float, torch.Tensor]]:
+    """A list to which each dropout in training from now on appends its rate and its mask, which is 0 or 1 / (1 - rate)."""
+    masks, whole = [], dropout.dropout
+
+    def noted(x, p, training):
+        if not training or p == 0:
+            return whole(x, p, training)
+        mask = whole(torch.ones_like(x), p, training)
+        masks.append((p, mask.detach()))
+        return x * mask
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("transformer.") and getattr(module, "dropout", None) is whole:
+            patch.setattr(module, "dropout", noted)
+    return masks

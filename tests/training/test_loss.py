@@ -1,0 +1,42 @@
+"""The loss in bfloat16 against torch's in float64, on inputs whose logits bfloat16 holds exactly."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer import loss
+from transformer.device import autocast
+
+
+def by_torch(logits, labels, smoothing, alpha):
+    """Half of equation 4 of R-Drop (L. Wu et al. 2021), by torch's losses. Rows 2i and 2i + 1 are the passes of token i."""
+    if not alpha:
+        return F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
+    first, second = (logits[start::2].log_softmax(-1) for start in (0, 1))
+    nll = sum(F.cross_entropy(each, labels[::2], label_smoothing=smoothing, reduction="sum") for each in (first, second))
+    pairs = ((first, second), (second, first))
+    divergence = sum(F.kl_div(other, one, reduction="sum", log_target=True) for one, other in pairs) / 2
+    return (nll + alpha * divergence) / 2
+
+
+@pytest.mark.parametrize("r_drop, smoothing", [(0.0, 0.0), (0.0, 0.1), (5.0, 0.1)])
+@pytest.mark.parametrize("rows", [6, 2 * loss.BLOCK + 6, loss.ROWS["cpu"] + loss.BLOCK])
+def test_a_bfloat16_loss_is_that_of_float64(rows, r_drop, smoothing):
+    """Only the gradients are rounded: those by the logits, and their products. Each rounding is by at most 2^-8."""
+    torch.manual_seed(0)
+    hidden, embedding = (torch.randint(-2, 3, (count, 8)).float().requires_grad_() for count in (rows, 17))
+    labels = torch.randint(0, 17, (rows // 2,)).repeat_interleave(2)
+    with autocast(torch.device("cpu"), "bfloat16"):
+        result = loss.cross_entropy(hidden, embedding, labels, smoothing, r_drop)
+    found = torch.autograd.grad(result, [hidden, embedding])
+    exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, embedding)]
+    expected = by_torch(exact[0] @ exact[1].T, labels, smoothing, r_drop)
+    logits = (exact[0] @ exact[1].T).detach().requires_grad_()
+    (slopes,) = torch.autograd.grad(by_torch(logits, labels, smoothing, r_drop), logits)
+    assert result.dtype == torch.float32
+    assert result.item() == pytest.approx(expected.item(), rel=2e-6)
+    parts = -(-rows // loss.ROWS["cpu"])  # the embedding's gradient is rounded after each part
+    bounds = slopes.abs() @ exact[1].abs(), (slopes.abs().T @ exact[0].abs()) * parts
+    for ours, theirs, bound in zip(found, torch.autograd.grad(expected, exact), bounds):
+        assert ours.dtype == torch.float32
+        assert ((ours - theirs).abs() <= 2**-7 * bound + 1e-6).all()

@@ -1,0 +1,93 @@
+"""What is drawn at random: where dropout is, and on what weights, orders and masks depend."""
+
+from itertools import groupby
+
+import pytest
+import torch
+
+from tests import in_process
+from tests.small_run import COMMAND, write_data, write_params
+from tests.trainers import build, recorded_masks
+from transformer.parallel import Workers
+from transformer.training import Trainer
+
+
+def run(folder, patch, config, model, until=None, rank=0):
+    """Train up to the step `until`. Returns the masks of each step of this start."""
+    group = Workers()
+    group.rank = rank
+    trainer, masks, steps = build(folder, config, model, group=group), recorded_masks(patch), []
+
+    def tick(record):
+        if masks:
+            steps.append(masks[:])
+            masks.clear()
+
+    trainer.run(tick, lambda: trainer.state.step == until)
+    return steps
+
+
+def equal(one, other):
+    """Whether two lists of masks are equal in rates, shapes and content."""
+    same = [a == b and x.shape == y.shape and torch.equal(x, y) for (a, x), (b, y) in zip(one, other)]
+    return len(one) == len(other) and all(same)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_dropout_is_where_the_paper_has_it(tmp_path, monkeypatch, settings, training_settings, norm):
+    """Section 5.4: the sums of embeddings and positions, and the output of each sub-layer. Options: weights and ReLU."""
+    model = settings(dropout=0.3, attention_dropout=0.2, relu_dropout=0.1, norm=norm)
+    first, *_ = run(tmp_path, monkeypatch, training_settings(), model, until=1)
+    rows, source, _ = first[0][1].shape
+    target = first[1 + 4 * model.N][1].shape[1]
+    stream, inner, weights = (0.3, (32,)), (0.1, (64,)), lambda keys: (0.2, (keys,))
+    encoder = [(weights(source), source), (stream, source), (inner, source), (stream, source)]
+    decoder = [(weights(target), target), (stream, target), (weights(source), target), (stream, target)]
+    decoder += [(inner, target), (stream, target)]
+    expected = [(stream, source), *encoder * model.N, (stream, target), *decoder * model.N]
+    seen = [((p, (mask.shape[-1],)), mask.shape[-2]) for p, mask in first]
+    assert seen == expected and source != target
+    assert all(mask.shape[:2] == (rows, model.h) for p, mask in first if p == 0.2)
+
+
+def test_masks_depend_on_step_and_worker_and_repeat_on_resuming(tmp_path, monkeypatch, settings, training_settings):
+    config, model = training_settings(steps=6), settings(dropout=0.3, attention_dropout=0.2, relu_dropout=0.1)
+    whole = run(tmp_path / "whole", monkeypatch, config, model)
+    first = run(tmp_path / "parts", monkeypatch, config, model, until=2)
+    rest = run(tmp_path / "parts", monkeypatch, config, model)
+    assert (len(whole), len(first), len(rest)) == (6, 2, 4)
+    assert all(equal(*steps) for steps in zip(whole, [*first, *rest]))
+    other = run(tmp_path / "other", monkeypatch, config, model, rank=1)
+    streams = [[mask.flatten()[:60].tolist() for _, mask in step] for step in [*whole, *other]]
+    draws = sorted(draw for step in streams for draw in step if len(draw) == 60)
+    assert len(draws) > 100 and all(len(list(same)) == 1 for _, same in groupby(draws)), "no two masks are equal"
+
+
+def test_the_seed_decides_on_weights_orders_and_masks(tmp_path, monkeypatch):
+    """The stage `train` with two seeds, one of them twice."""
+    seen, whole = {}, Trainer.run
+    for name, seed in {"one": 1, "again": 1, "two": 2}.items():
+        (folder := tmp_path / name).mkdir()
+        write_data(folder)
+        write_params(folder, seed=seed, steps=5, checkpoint_every=1, dropout=0.1)
+        started = []
+
+        def noted(trainer, *given, started=started):
+            weights = {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
+            started.append((weights, trainer))
+            return whole(trainer, *given)
+
+        with in_process.inside(folder), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Trainer, "run", noted)
+            masks = recorded_masks(patch)
+            in_process.run(COMMAND)
+        ((weights, trainer),) = started
+        order = [trainer.batches.batch(step).tolist() for step in range(8)]
+        seen[name] = weights, order, masks, {path.name: path.read_bytes() for path in (folder / "models").iterdir()}
+    one, again, two = seen.values()
+    assert one[1] == again[1] and equal(one[2], again[2]) and one[3] == again[3]
+    torch.testing.assert_close(one[0], again[0], atol=0, rtol=0)
+    drawn = [name for name, tensor in one[0].items() if tensor.std() > 0 and "norm" not in name]
+    assert len(drawn) > 10 and not any(torch.equal(one[0][name], two[0][name]) for name in drawn)
+    assert one[1] != two[1] and one[3] != two[3]
+    assert not any(torch.equal(x.flatten()[:40], y.flatten()[:40]) for (_, x), (_, y) in zip(one[2], two[2]))
