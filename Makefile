@@ -37,14 +37,25 @@ moved:
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-# pip is upgraded first, because an old pip takes three times as long. --no-compile saves a minute: Python compiles a module
-# at its first import and keeps the result, since PYTHONDONTWRITEBYTECODE is empty. PYTHONWARNINGS hides the warning of
-# setuptools about editable installations.
+# uv installs, if it is there, otherwise pip. pip is upgraded first, because an old pip takes three times as long.
+# --no-compile saves a minute: Python compiles a module at its first import and keeps the result, since
+# PYTHONDONTWRITEBYTECODE is empty. PYTHONWARNINGS hides the warning of setuptools about editable installations.
+# uv does not read pip's configuration, so an index that PIP_INDEX_URL names is passed on.
+UV := $(shell command -v uv)
+PACKAGES = $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
 $(INSTALLED): pyproject.toml $(LOCKS) $(MOVED)
 	@echo "Environment: the tested versions of $$(grep -c == constraints.txt) packages go into $(VENV)/, once; 2 GB with torch's CPU build, more with CUDA; a minute or two"
+ifdef UV
+	@uv venv --quiet $(if $(MOVED),--clear,--allow-existing) --python $(PYTHON) $(VENV)
+	@uv pip install --quiet --python $(VENV)/bin/python $(PACKAGES)
+else
 	@$(PYTHON) -m venv $(if $(MOVED),--clear) $(VENV)
 	@python -m pip install --quiet --no-compile --upgrade --constraint constraints.txt pip
-	@PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(addprefix --constraint ,$(LOCKS)) --editable '.[dev]'
+	@PYTHONWARNINGS=ignore python -m pip install --quiet --no-compile $(PACKAGES)
+endif
 	@realpath $(VENV) > $@
 
 environment: $(INSTALLED)  ## install the tested versions of all packages into .venv
