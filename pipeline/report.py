@@ -4,7 +4,7 @@
                               --out reports
 
 Reads the score files and times of the runs, decodings, values and searches that params.yaml selects (others are
-ignored), the costs of layers on this machine, the test sets, the records in results/, and studies.yaml. Missing values
+ignored), the test sets, the records in results/, and studies.yaml. Missing values
 become dashes.
 
 Writes into reports/: README.md with its pictures, each table as .csv, Tables 1 to 3 as .tex as well, and index.html.
@@ -41,7 +41,6 @@ from pipeline.reporting.differences import Bootstrap
 from pipeline.reporting.evidence import Evidence
 from pipeline.reporting.headlines import headlines
 from pipeline.reporting.headlines import table as headline_table
-from pipeline.reporting.layer_table import Measured, layer_times
 from pipeline.reporting.page import Content, count, page
 from pipeline.reporting.plots import Figure, curves, positional_encoding, style
 from pipeline.reporting.searches import Tuning
@@ -64,10 +63,10 @@ SUFFIXES = (".html", ".svg", ".md", ".csv", ".tex")  # of the files of a report
 
 @dataclass(frozen=True)
 class Known:
-    """What the report shows. `machines`: costs of the layers of Table 1. `sets`: the folder of the test sets."""
+    """What the report shows. `layers`: the file of the measured layers of Table 1. `sets`: the folder of the test sets."""
 
     runs: Sequence[Evidence]
-    machines: Sequence[Measured] = ()
+    layers: Path = Path("results/layers/layers.json")
     decoded: Sequence[Decoding] = ()
     sets: Path | None = None
     values: Sequence[Calibration] = ()
@@ -98,7 +97,7 @@ def content_of(params: Mapping, known: Known, figures: bool = True) -> Content:
         searches=[searches.table(search) for search in known.tuned],
         recorded=[run_tables.study_table(study) for study in found if study.recorded],
         recorded_decodings=searched_tables(params, known, recorded=True),
-        paper=[layer_table.table1(known.machines), paper_tables.table2(shown), paper_tables.table3(shown)],
+        paper=[layer_table.table1(known.layers), paper_tables.table2(shown), paper_tables.table3(shown)],
         costs=[
             run_tables.bleu_matrix(shown),
             run_tables.flops(shown),
@@ -123,7 +122,6 @@ def figures_of(known: Known, found: Sequence[Study], compared: Comparison) -> li
             *curves(known.runs, found),
             *(figure for search in known.tuned for figure in searches.figures(search)),
             positional_encoding(),
-            *(layer_times(machine) for machine in known.machines if machine.has_times),
             *(values.calibration(value) for value in known.values),
             *(tree_plots.figure(trees) for trees in known.trees),
             *(figure for run in known.runs for figure in attention(run)),
@@ -155,7 +153,7 @@ def report(params: Mapping, known: Known) -> dict[str, str]:
 def overview(figures: Sequence[Figure]) -> list[Figure]:
     """The figures that README.md shows. The page embeds all `figures`."""
     kinds = ("deltas", "studies", "runs")
-    return [figure for kind in kinds for figure in figures if figure.section == kind and not figure.measured][:PICTURES]
+    return [figure for kind in kinds for figure in figures if figure.section == kind][:PICTURES]
 
 
 def readme(tables: Sequence[Table], figures: Sequence[Figure]) -> str:
@@ -197,7 +195,7 @@ def main(arguments: argparse.Namespace) -> None:
     decoded += decodings.records(arguments.results)
     known = Known(
         runs=runs,
-        machines=layer_table.measured(arguments.scores, arguments.results, arguments.times),
+        layers=arguments.results / "layers/layers.json",
         decoded=decoded,
         sets=arguments.sets,
         values=values.selected(params, arguments.scores) + values.records(arguments.results),

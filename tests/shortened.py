@@ -34,8 +34,6 @@ SMALLER = {
         for name, own in DECODINGS.items()
     ),
     "save_every_minutes: 10 ": "save_every_minutes: 0.001 ",
-    "lengths: [64, 128, 256, 512, 1024]": "lengths: [16, 32, 64]",
-    "widths: [64, 128, 256, 512, 1024]": "widths: [16, 32, 64]",
 }
 PAGE = "index.html"  # of the report; it shows times, so it differs between equal runs
 

@@ -522,7 +522,7 @@ DECODINGS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which all stages but layer_costs have run: a run in each direction and one on the back-translation."""
+    """A folder in which all stages have run: a run in each direction and one on the back-translation."""
     folder = tmp_path_factory.mktemp("back-translation")
     sets = {"train": demonstration("train", 120), "dev": demonstration("dev", 6), "test": demonstration("test", 6)}
     sets["more"] = demonstration("train", 160)[120:]

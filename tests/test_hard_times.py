@@ -174,8 +174,8 @@ def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(pr
 
 
 def hold(path: Path, pid: int) -> None:
-    """Enter a process into DVC's list of readers and writers: as a writer of the scores of Table 1, and as a reader."""
-    info, file = {"pid": pid, "cmd": "dvc repro"}, str(path.parent.parent.parent / "scores/layer-costs.json")
+    """Enter a process into DVC's list of readers and writers: as a writer of the scores of a run, and as a reader."""
+    info, file = {"pid": pid, "cmd": "dvc repro"}, str(path.parent.parent.parent / "scores/demo-tiny/score.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"write": {file: info}, "read": {f"{file}.other": [info]}}))
 
@@ -192,7 +192,7 @@ def child() -> Iterator[subprocess.Popen]:
 def test_a_killed_process_that_is_a_zombie_blocks_no_start(project, child):
     hold(project.root / ".dvc/tmp/rwlock", child.pid)
     child.kill()
-    assert project.planned() == [], "it said that scores/layer-costs.json is busy"
+    assert project.planned() == [], "it said that scores/demo-tiny/score.json is busy"
 
 
 def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_entries(tmp_path, child, monkeypatch):

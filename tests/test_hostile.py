@@ -77,7 +77,7 @@ def run(kind: str) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder in which every stage but layer_costs has run on a corpus of ordinary and unusual lines."""
+    """A folder in which every stage has run on a corpus of ordinary and unusual lines."""
     folder = tmp_path_factory.mktemp("hostile")
     plain = demonstration("train", 60)
     with in_process.inside(folder):

@@ -186,20 +186,20 @@ def test_the_live_line_is_one_line_no_wider_than_the_terminal_and_gives_way_to_o
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     screen = Screen(lambda: None, terminal)
-    screen.handle(event(LogEvent.RUN_INFO, stats={STAGE: 1, "layer_costs": 1, "all": 1, "total": 3}))
+    screen.handle(event(LogEvent.RUN_INFO, stats={STAGE: 1, "download": 1, "all": 1, "total": 3}))
     screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name=STAGE))
     with Progress(total=10, unit="step", desc="") as bar:
         bar.update(3)
         bar.refresh()
         screen.draw()
         assert terminal.shown()[-1].startswith(f"{STAGE}: step 3 of 10")
-        screen.handle(event(LogEvent.JOB_INFO, jobid=2, rule_name="layer_costs"))
+        screen.handle(event(LogEvent.JOB_INFO, jobid=2, rule_name="download"))
         screen.draw()
     assert len(terminal.shown()[-1]) < 50 and terminal.shown()[-1].endswith("...")
     screen.handle(event(LogEvent.JOB_FINISHED, job_id=1))
     assert terminal.shown()[2:] == [f"[1/2] {STAGE}  0 s (not run: DVC has its result)", ""]
     screen.draw()
-    assert terminal.shown()[-1] == "layer_costs: 0 s"
+    assert terminal.shown()[-1] == "download: 0 s"
 
 
 # `make status`

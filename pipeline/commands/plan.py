@@ -46,7 +46,7 @@ GROUPED = (*DATA, *AUGMENTATION, "train", *SCORES)  # every other stage has a ro
 START = 3.0  # seconds that a stage takes to start: DVC and imports
 # Seconds that a stage takes in addition to START, whatever the size of the corpus, measured on two cores. For large
 # checkpoints, `average` takes longer, but still little compared with the training.
-OWN = {"layer_costs": 40.0, "average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
+OWN = {"average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
 # Seconds per pair. docs/benchmarks.md has the sum for normalise, binarise and the sampling in learn_bpe.
 PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
 # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
@@ -224,7 +224,7 @@ def selected(params: Mapping[str, Any]) -> set[str]:
 def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether two selections define a stage alike. Code, and blocks that no study selects, are not compared."""
     kind, _, key = name.partition("@")
-    if kind in DATA or kind == "layer_costs":
+    if kind in DATA:
         return True
     whole = {"report": STUDY, "reverse_score": ["decodings"]}.get(kind, [])  # blocks that the stage reads as a whole
     names = [key, *now["decodings"]] if kind == "reverse_score" else [key]

@@ -30,7 +30,6 @@ SECTIONS = {
     "paper": "The paper's tables",
     "curves": "Training curves",
     "costs": "Measures and costs",
-    "layers": "Time of a layer",
     "schedules": "Schedule and positions",
     "search": "Values and search trees",
     "samples": "Translations",
@@ -63,7 +62,7 @@ class Content:
 def page(content: Content, digest: str = "") -> str:
     """Return the page as HTML. `digest` identifies the results that it shows."""
     figures: dict[str, list[Figure]] = {
-        key: [] for key in ("deltas", "studies", "searches", "layers", "schedules", "search", "attention", "runs")
+        key: [] for key in ("deltas", "studies", "searches", "schedules", "search", "attention", "runs")
     }
     for figure in content.figures:
         figures[figure.section].append(figure)

@@ -65,13 +65,12 @@ class Figure:
     """
 
     name: str
-    section: Literal["deltas", "studies", "searches", "runs", "layers", "schedules", "search", "attention"]
+    section: Literal["deltas", "studies", "searches", "runs", "schedules", "search", "attention"]
     svg: str
     caption: str
     alt: str
     run: str = ""  # of an attention map: the name of the run
     text: str = ""  # of an attention map: the sentence
-    measured: bool = False  # the picture shows times, so it is on the page and in no other file
 
     @property
     def wide(self) -> bool:

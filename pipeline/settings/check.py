@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from typing import Any
 
-from pipeline.settings import layer_costs as costs
 from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
 from pipeline.settings.decodings import choice, decoding_run
 from pipeline.settings.download import DownloadConfig, on_the_web
@@ -33,7 +32,7 @@ from transformer.config.vocabulary import VocabularyConfig
 OF_CORPUS = {"normalise": NormaliseConfig, "vocabulary": VocabularyConfig}
 OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": AveragingConfig, "decoding": DecodingConfig}
 WITH_TEXT = ("corpora", "back_translations")  # the blocks whose entries are corpora of runs
-BLOCKS = (*STUDY, "corpora_in_use", "machine", "base", "corpora", "models", "hardware", "peak_tflops", "layer_costs")
+BLOCKS = (*STUDY, "corpora_in_use", "machine", "base", "corpora", "models", "hardware", "peak_tflops")
 
 TAKEN = {
     "corpora": "scores/corpora holds the reports on the corpora",
@@ -55,7 +54,6 @@ def check(params: Mapping[str, Any]) -> None:
     check_base(params)
     for block in ("hardware", "peak_tflops"):
         rates(params, block)
-    costs.config(params)
     for name in names(params, "corpora"):
         check_corpus(params, name)
     for name in names(params, "models"):

@@ -1,4 +1,9 @@
-"""The four layers of Table 1 (section 4), and their path lengths and sequential operations.
+"""What the four layers of Table 1 cost (section 4): time, memory, sequential operations and path length.
+
+    python -m benchmarks.layers [--rounds 4] [--out results/layers/layers.json]
+
+Times one layer of each kind, forward and backward, with n and d from LARGE, in one thread and with one sentence,
+and fits powers of n and d. Prints a table and writes the file from which the report makes Table 1.
 
 Each layer maps a sequence of n positions to a sequence of n positions. Both kinds of self-attention have one head, and x is
 query, key and value. They leave out the projections, n d^2 operations each, as the paper's count does.
@@ -6,15 +11,29 @@ query, key and value. They leave out the projections, n d^2 operations each, as 
 Shapes: B sentences, N positions, D dimensions; G blocks of R positions, and a window of W = 3 R around each.
 """
 
+import argparse
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pipeline.workflow import stage
+from pipeline.workflow.hardware import commit, hardware
 from transformer.attention import attention_weights
+from transformer.files import write_json
+
+LARGE = (256, 512, 1024)  # n and d for the fits: at small sizes, constant costs hide the growth
+COUNTED = 64  # n for the sequential operations and the path length
+KERNEL, NEIGHBOURHOOD = 3, 16  # k of the convolution; r, positions on either side
 
 
 @dataclass(frozen=True)
@@ -150,3 +169,80 @@ def sequential_operations(kind: str, n: int) -> int:
     while not done.all():
         done, rounds = ~(waits & ~done).any(1), rounds + 1
     return rounds
+
+
+def seconds(layer: nn.Module, x_BND: Tensor) -> float:
+    """Return the CPU time of a forward and a backward pass, in seconds, summed over the threads of this process."""
+    gradient, inputs = torch.ones_like(x_BND), [x_BND, *layer.parameters()]
+    start = time.process_time()
+    torch.autograd.grad(layer(x_BND), inputs, gradient)
+    return time.process_time() - start
+
+
+def kept_bytes(forward: Callable[[], Tensor], weights: Iterable[Tensor]) -> int:
+    """Return the bytes that a forward pass keeps for the backward pass, without the weights."""
+    kept: dict[int, int] = {}  # by address, because two tensors may share memory
+
+    def keep(tensor: Tensor) -> Tensor:
+        memory = tensor.untyped_storage()
+        kept[memory.data_ptr()] = memory.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = forward()  # its graph keeps the tensors alive, so that no address is used twice
+    for weight in weights:
+        kept.pop(weight.untyped_storage().data_ptr(), None)
+    assert output.requires_grad
+    return sum(kept.values())
+
+
+def power_law(costs: dict[tuple[int, int], float]) -> dict[str, float]:
+    """Fit scale * n^n * d^d to the costs by (n, d): least squares on the logarithms, and the R^2 of this fit."""
+    logs, (lengths, widths) = np.log(np.array(list(costs.values()))), np.log(np.array(list(costs), np.float64)).T
+    factors = np.stack([np.ones_like(lengths), lengths, widths], axis=1)
+    solution, *_ = np.linalg.lstsq(factors, logs, rcond=None)
+    residual, total = ((logs - factors @ solution) ** 2).sum(), ((logs - logs.mean()) ** 2).sum()
+    scale, n, d = map(float, solution)
+    return {"scale": math.exp(scale), "n": n, "d": d, "r_squared": float(1 - residual / total)}
+
+
+def measured(kind: str, rounds: int, lengths: Sequence[int] = LARGE, widths: Sequence[int] = LARGE) -> dict[str, Any]:
+    """A row of Table 1. The time of a layer is the shortest of all rounds; the operations and paths are at n = COUNTED."""
+    times: dict[tuple[int, int], float] = {}
+    kept: dict[tuple[int, int], float] = {}
+    for _, n, d in product(range(rounds), lengths, widths):
+        torch.manual_seed(1)
+        made = layer(kind, d, KERNEL, NEIGHBOURHOOD)
+        x_BND = torch.randn(1, n, d, requires_grad=True)
+        kept[n, d] = kept_bytes(partial(made, x_BND), made.parameters())  # this call is also the warm-up
+        times[n, d] = min(times.get((n, d), math.inf), seconds(made, x_BND))
+    counted = {(n, d): COUNTS[kind].kept(n, d, KERNEL, NEIGHBOURHOOD) for n, d in kept}
+    return {
+        "time": power_law(times),
+        "memory": power_law(kept),
+        "expected_memory": power_law(counted),
+        "sequential_operations": sequential_operations(kind, COUNTED),
+        "path_length": path_length(kind, COUNTED, KERNEL, NEIGHBOURHOOD),
+    }
+
+
+def main(arguments: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    layers = {kind: measured(kind, arguments.rounds) for kind in COUNTS}
+    print("| layer | time grows as | R^2 | memory grows as | sequential operations | path length |")
+    print("|---|---|---:|---|---:|---:|")
+    for kind, of in layers.items():
+        time, memory = ("n^{n:.2f} d^{d:.2f}".format(**of[key]) for key in ("time", "memory"))
+        print(f"| {kind} | {time} | {of['time']['r_squared']:.3f} | {memory} |", end=" ")
+        print(f"{of['sequential_operations']} | {of['path_length']} |")
+    here = hardware(torch.device("cpu"))
+    sizes = {"n_d": [LARGE[0], LARGE[-1]], "k": KERNEL, "r": NEIGHBOURHOOD, "counted_at_n": COUNTED}
+    made_on = {"hardware": f"{here['hardware']}, {here['instructions']}", "torch": here["torch"], "commit": commit()}
+    write_json(arguments.out, {**made_on, "settings": sizes, "layers": layers})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="benchmarks.layers", description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--out", type=Path, default=Path("results/layers/layers.json"))
+    stage.run(main, parser, checked=False)
