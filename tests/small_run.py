@@ -35,8 +35,14 @@ def write_data(folder: Path) -> None:
 
 def write_params(folder: Path, machine: dict | None = None, **settings) -> None:
     """Write params.yaml with the run `run`: RUN, changed by `settings`."""
-    params = load(ROOT / "params.yaml")
-    params |= {"runs": {"run": RUN | settings}, "corpora_in_use": ["demo"]}
-    params["machine"] |= {"save_every_minutes": 0.001, **(machine or {})}
+    write_yaml(folder, {"run": RUN | settings}, machine={"save_every_minutes": 0.001, **(machine or {})})
+
+
+def write_yaml(folder: Path, runs: dict, machine: dict | None = None, **base: dict) -> None:
+    """Write the project's params.yaml with these runs of the corpus `demo`, and changes of `machine` and `base`."""
+    params = load(ROOT / "params.yaml") | {"runs": runs, "corpora_in_use": ["demo"]}
+    params["machine"] |= machine or {}
+    for section, changes in base.items():
+        params["base"][section] |= changes
     with open(folder / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)

@@ -137,6 +137,22 @@ def test_bombs_are_refused(tmp_path):
             refused()
 
 
+def with_header(content, size):
+    """A .gz file of exactly `size` bytes, the rest of which is a long name in its header."""
+    packed = bytearray(gzip.compress(content, mtime=0))
+    packed[3] |= 8  # the header has a name, which ends with 0
+    return bytes(packed[:10] + b"x" * (size - len(packed) - 1) + b"\0" + packed[10:])
+
+
+@pytest.mark.parametrize("unpacked, packed", [(16_800_000, 168_000), (1 << 24, 100_000)])
+def test_a_file_that_unpacks_to_100_times_its_size_or_to_16_mib_is_no_bomb(tmp_path, unpacked, packed):
+    (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked), packed))
+    assert len(plain(tmp_path / "a.gz")) == unpacked
+    (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked + 1), packed))
+    with pytest.raises(UserError, match=rf"a\.gz is refused: {packed:,} bytes unpack to {unpacked + 1:,}; at most 100 "):
+        plain(tmp_path / "a.gz")
+
+
 def test_a_sparse_member_is_refused(tmp_path):
     member = hostile("dev/sparse")
     member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": str(1 << 26)}

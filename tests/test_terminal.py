@@ -441,6 +441,11 @@ def test_the_plan_has_the_disk_of_all_files_and_their_copies_in_the_cache_and_th
     assert one.disk == pytest.approx(sum(sizes.values()) + 2 * published * 4 / 3, rel=0.1), "three, and their average"
     kept = one.memory(1e6) - one.memory(0)
     assert kept == pytest.approx(2 * config.micro_batch_tokens * 1e6, rel=0.05), "a full part on both sides"
+    # By hand, with N = 2, d_model = 32 and d_ff = 64: embeddings; four projections with their biases, once in each layer of
+    # the encoder and twice in the decoder; two linear maps with their biases; gains and biases of 2 and 3 norms.
+    attention, linear, norm = 4 * (32 * 32 + 32), 2 * 32 * 64 + 64 + 32, 2 * 32
+    weights = 90 * 32 + 2 * (attention + linear + 2 * norm) + 2 * (2 * attention + linear + 3 * norm)
+    assert one.memory(0) == pytest.approx(330e6 + 4 * 4 * weights), "a weight, its gradient and Adam's two moments"
 
 
 def test_models_that_do_not_fit_into_memory_are_not_measured(params, monkeypatch):

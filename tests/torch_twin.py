@@ -31,7 +31,7 @@ def by_torch_names(weights):
 
 def tables(pairs, numbers):
     """Sources that end with EOS, targets that begin with BOS, and labels that end with EOS: three padded tables."""
-    both = [[ids.tolist() for ids in pairs.pair(number)] for number in numbers]
+    both = [[[int(token) for token in ids] for ids in pairs.pair(number)] for number in numbers]
     rows = zip(*(([*source, EOS], [BOS, *target], [*target, EOS]) for source, target in both))
     return [pad_sequence([torch.tensor(ids) for ids in side], batch_first=True, padding_value=PAD) for side in rows]
 

@@ -32,7 +32,7 @@ def whole(content: bytes) -> bool:
         COMPILED_LOCKFILE_SCHEMA(lock := YAML(typ="safe").load(content))
     except (YAMLError, ValueError, Invalid):
         return False
-    return content.endswith(b"\n") and bool(lock) and all(map(complete, lock["stages"].values()))
+    return content.endswith(b"\n") and "stages" in (lock or {}) and all(map(complete, lock["stages"].values()))
 
 
 def complete(entry: dict[str, Any]) -> bool:

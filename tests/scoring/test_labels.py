@@ -1,0 +1,131 @@
+"""Labels of the stages `decode` and `score`: each belongs to its weights, its text and its measure."""
+
+import json
+import math
+import shutil
+
+import pytest
+import sacrebleu
+import sentencepiece
+import torch
+
+from pipeline.corpora.evaluation import read_lines
+from tests import in_process
+from tests.imports import ROOT
+from tests.models import LINES, OLD, TRANSLATIONS, model_folder
+from tests.pairs import Listed
+from tests.small_run import write_yaml
+from tests.torch_twin import summed_loss
+from transformer.checkpoint import read_settings, read_tensors, write_tensors
+
+DATA = ROOT / "tests/data/compound-bleu"
+PLACES = "--dev data/sets/demo-dev --test data/sets/demo-test"
+DECODE = f"pipeline.decode run --checkpoints checkpoints --average average {PLACES} --out translations --times times.json"
+SCORE = f"pipeline.score run --translations translations {PLACES} --out score.json --metrics metrics.json"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """The current folder, with params.yaml."""
+    with in_process.inside(tmp_path):
+        write_yaml(tmp_path, {"run": {"corpus": "demo", "model": "tiny"}}, scoring={"bootstrap": 0, "seed": 1})
+        yield tmp_path
+
+
+def write_set(folder, **texts):
+    """Write an evaluation set. `texts` are the source and the target lines of each form."""
+    folder.mkdir(parents=True)
+    (folder / "set.json").write_text(json.dumps({"corpus": "demo", "languages": ["en", "de"], "pairs": 3}))
+    for form, sides in texts.items():
+        for language, lines in zip(("en", "de"), sides):
+            (folder / f"{form}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def exchanged(text, one, other):
+    return text.replace(one, "*").replace(other, one).replace("*", other)
+
+
+def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
+    """The checkpoints are the average with the embeddings of two German words exchanged, which exchanges the words."""
+    folder = model_folder(place / "average")
+    config, _, _ = read_settings(folder)
+    average, _ = read_tensors(folder / "model.safetensors")
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
+    (place / "checkpoints").mkdir()
+    shutil.copy(OLD / "model/settings.json", place / "checkpoints")
+    weights = {"average": average}
+    for step, words in {1: ["Katze", "Hund"], 2: ["Katze", "Vogel"]}.items():
+        both = pieces.encode(words)
+        assert [len(ids) for ids in both] == [1, 1]
+        order = torch.arange(len(average["embedding"]))
+        order[[both[0][0], both[1][0]]] = order[[both[1][0], both[0][0]]]
+        weights["last"] = average | {"embedding": average["embedding"][order]}
+        write_tensors(place / f"checkpoints/step-{step:08d}.safetensors", weights["last"], {"step": step})
+    text, answers = ["of no use"] * 3, ["der Hund hört die Katze", "die Katze mag", "die Hund"]
+    write_set(place / "data/sets/demo-dev", raw=(text, text), normalised=(LINES, answers))
+    write_set(place / "data/sets/demo-test", raw=(text, text), normalised=(LINES[::-1], text))
+    in_process.run(DECODE.split())
+    written = {name: read_lines(place / f"translations/{name}.txt") for name in ("dev.last", "dev.average", "test.average")}
+    last = [exchanged(line, "Katze", "Vogel") for line in TRANSLATIONS]
+    assert written == {"dev.last": last, "dev.average": TRANSLATIONS, "test.average": TRANSLATIONS[::-1]}
+    pairs = Listed(pieces.encode(LINES), pieces.encode(answers))
+    described = json.loads((place / "translations/translations.json").read_text())["dev"]
+    for name in ("last", "average"):
+        in_float64 = {key: tensor.double() for key, tensor in weights[name].items()}
+        mean = summed_loss(config, in_float64, pairs, (range(3), []), 0.0).item() / sum(
+            len(ids) + 1 for ids in pairs.sides[1]
+        )
+        assert described[name] == pytest.approx({"loss": mean, "perplexity": math.exp(mean)}, rel=1e-5)
+    assert described["last"]["loss"] > 1.01 * described["average"]["loss"]
+
+
+BLEU = {"bleu-13a": {}, "bleu-13a-lc": {"lowercase": True}}
+BLEU |= {"bleu-intl": {"tokenize": "intl"}, "bleu-intl-lc": {"tokenize": "intl", "lowercase": True}}
+WORDS = {"tokenize": "none", "smooth_method": "none", "force": True}
+
+
+def expected(hypotheses, references):
+    """The scores by sacreBLEU, for the paper's BLEU of the lines that Moses' Perl scripts wrote.
+
+    The arguments are numbers of lines of the 30 pairs.
+    """
+    plain, split = ([read_lines(DATA / f"{name}.{end}de") for name in ("hyp", "ref")] for end in ("", "tok-split."))
+    text, answers = [plain[0][n] for n in hypotheses], [[plain[1][n] for n in references]]
+    scores = {name: sacrebleu.corpus_bleu(text, answers, **more) for name, more in BLEU.items()}
+    scores["bleu-tokenised"] = sacrebleu.corpus_bleu(text, answers, **WORDS, lowercase=True)
+    scores["chrf"] = sacrebleu.corpus_chrf(text, answers)
+    text = [split[0][n] for n in hypotheses]
+    normalised = read_lines(DATA / "ref-normalised.tok-split.de")
+    for name, lines in {"bleu-paper": split[1], "bleu-paper-normalised": normalised}.items():
+        scores[name] = sacrebleu.corpus_bleu(text, [[lines[n] for n in references]], **WORDS)
+    return {name: round(score.score, 4) for name, score in scores.items()}
+
+
+def test_each_score_is_of_its_text_and_measure(place):
+    """Some lines of the translations stand at wrong places. The normalised references are of no use for scores."""
+    hypotheses, references = (read_lines(DATA / f"{name}.de") for name in ("hyp", "ref"))
+    dev, test, filtered = list(range(30)), list(range(24)), [3, 4, 8, 15, 22]
+    texts = {"dev.last": [1, 0, *dev[2:]], "dev.average": [*dev[:28], 29, 28], "test.average": [2, 1, 0, 4, 3, *test[5:]]}
+    for name, lines in {"dev": dev, "test": test}.items():
+        sides = [f"source {n}" for n in lines], [references[n] for n in lines]
+        more = {"filtered": [[side[n] for n in filtered] for side in sides]} if name == "test" else {}
+        write_set(place / f"data/sets/demo-{name}", raw=sides, normalised=(sides[0], ["other"] * len(lines)), **more)
+    (place / "translations").mkdir()
+    for name, lines in texts.items():
+        (place / f"translations/{name}.txt").write_text("".join(f"{hypotheses[n]}\n" for n in lines), encoding="utf-8")
+    perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
+    (place / "translations/translations.json").write_text(json.dumps(perplexities))
+    in_process.run(SCORE.split())
+    written = json.loads((place / "score.json").read_text())
+    cells = {name: expected(lines, dev if name.startswith("dev") else test) for name, lines in texts.items()}
+    cells["test_filtered.average"] = expected([texts["test.average"][n] for n in filtered], filtered)
+    for name, scores in cells.items():
+        of_set, checkpoint = name.split(".")
+        cell = written[of_set][checkpoint]
+        assert {measure: entry["score"] for measure, entry in cell["metrics"].items()} == scores, name
+        assert len(set(scores.values())) == len(scores) == 8
+    assert len({json.dumps(scores) for scores in cells.values()}) == 4
+    of_test = cells["test.average"]
+    chosen = {"test_sacrebleu": "bleu-13a", "test_bleu_paper": "bleu-paper", "test_chrf": "chrf"}
+    metrics = json.loads((place / "metrics.json").read_text())
+    assert metrics == {name: of_test[measure] for name, measure in chosen.items()} | {"dev_perplexity": 4.25}
