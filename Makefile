@@ -29,7 +29,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help moved environment reproduce report status plan page check test quick test-cluster kill lint format docs deps bench study record translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check test quick test-more test-cluster kill lint format docs deps bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 moved:
@@ -84,11 +84,16 @@ check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check
 
 # One process more than there are CPUs, because tests of kills, servers and locks spend a third of their time waiting.
-test: $(INSTALLED)  ## run all tests in parallel, each file in one process
-	python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder
+PYTEST = python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadgroup --no-loadscope-reorder
 
-quick: $(INSTALLED)  ## run most tests, those that are not slow, in one to two minutes
-	python -m pytest -q -m "not slow" -n auto --dist worksteal
+test: $(INSTALLED)  ## run the tests in parallel, except those of test-more
+	$(PYTEST) -m "not more"
+
+quick: $(INSTALLED)  ## run the tests that are not slow, in a minute
+	$(PYTEST) -m "not slow and not more"
+
+test-more: $(INSTALLED)  ## run the tests of kills, a full disk, a browser, servers, clusters and the GPU's harness
+	$(PYTEST) -m more
 
 test-cluster: $(INSTALLED)  ## run the demonstration on a real Slurm of two nodes on this machine, as root; docs/clusters.md
 	python -m tests.cluster

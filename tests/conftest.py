@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -23,6 +24,9 @@ from transformer.config.training import TrainingConfig
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy machine must not fail a test
 hypothesis.settings.load_profile("any machine")
 os.environ["MLFLOW_TRACKING_URI"] = "off"  # test_tracking sets its own store
+MEMORY = Path("/dev/shm")  # where pytest's folders are, because on a disk each fsync takes time
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 8 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 Project.forked = True
 
 # Processes that train are forks of a server that has imported torch, which saves the time of the import. They are not
@@ -41,14 +45,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use `built` as slow, and run the files with the most slow tests first.
+    """Mark the tests that use `built` as slow, group tests, and run the slowest files first.
 
     Snakemake runs all stages for `built`, and often again in the test. If a long file started last, the other processes
-    of `make test` would have nothing to do.
+    of `make test` would have nothing to do. Tests that share a module's fixture run in one process, so that it is made
+    once; all others are divided among the processes.
     """
     for item in items:
         if "built" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+        fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else []
+        if any(each[-1].scope == "module" for each in fixtures):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 

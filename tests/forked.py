@@ -9,12 +9,10 @@ A test that kills or interrupts a tool starts a process of its own instead, with
 
 import atexit
 import contextlib
-import functools
 import gc
 import importlib
 import json
 import os
-import pickle
 import runpy
 import select
 import shutil
@@ -26,7 +24,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 # The server's folder has its socket and a program that DVC and Snakemake run instead of Python. The program passes DVC
 # and the modules of `pipeline` to the server, and everything else to Python.
@@ -99,7 +96,6 @@ def serve(place: Path) -> None:
     for name in IMPORTED.split():
         importlib.import_module(name)
     importlib.import_module("snakemake.cli").get_argument_parser()  # finds the plugins, for all forks
-    spare_dvc_its_repetitions()
     gc.freeze()  # a collection in a fork would copy the memory of all these modules
     running: dict[int, tuple[int, socket.socket]] = {}  # each fork and its connection, by the descriptor of the fork
     with socket.socket(socket.AF_UNIX) as listening:
@@ -123,34 +119,6 @@ def serve(place: Path) -> None:
                     finally:
                         os._exit(status)
                 running[os.pidfd_open(fork)] = fork, connection
-
-
-def spare_dvc_its_repetitions() -> None:
-    """Save about half a second in each stage that DVC runs.
-
-    Every fork has the parser of the command line already. It parses each content of a file once. It reads and writes
-    dvc.lock, which has no comments, with fast libraries. Lines then break at other places.
-    """
-    import yaml
-    from dvc.cli import parser
-    from dvc.utils import strictyaml
-    from dvc.utils.serialize import _yaml
-
-    arguments, read, write = parser.get_main_parser(), _yaml.parse_yaml, _yaml._dump
-    parsed = functools.cache(lambda text, path: pickle.dumps(read(text, path)))
-
-    def parse(text: str, path: str, typ: str = "safe") -> dict:
-        fast = typ == "safe" or str(path).endswith("dvc.lock")
-        return pickle.loads(parsed(text, path)) if fast else read(text, path, typ)
-
-    def dump(data: dict, stream: TextIO) -> None:
-        if Path(getattr(stream, "name", "")).name == "dvc.lock":
-            yaml.dump(json.loads(json.dumps(data)), stream, yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
-        else:
-            write(data, stream)
-
-    parser.get_main_parser = lambda: arguments
-    _yaml.parse_yaml, strictyaml.parse_yaml, _yaml._dump = parse, parse, dump
 
 
 def answered(connection: socket.socket, place: Path) -> int:
