@@ -79,7 +79,7 @@ def with_scores(summary: Path, block: str) -> str:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown. Columns of numbers align to the right. A column of dashes is left out."""
     chosen = [[head, *cells] for head, *cells in zip(columns, *rows) if {*cells} != {"–"}]
-    numbers = [all(re.match(r"[-+]?\d|–", cell) for cell in cells) for _, *cells in chosen]
+    numbers = [all(re.match(r"[-+<]?\d|–", cell) for cell in cells) for _, *cells in chosen]
     head, *lines = (f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in zip(*chosen))
     return "".join([head, f"|{'|'.join('---:' if right else '---' for right in numbers)}|\n", *lines])
 
@@ -139,11 +139,12 @@ def difference(row: Mapping[str, str], column: str) -> str:
 
 def claims(path: Path, _: str) -> str:
     """The table of the claims with what our runs found."""
-    columns = ["claim", "source", "our change", "BLEU (95%)", "perplexity", "found"]
+    columns = ["claim", "source", "our change", "BLEU (95%)", "p, Holm", "perplexity", "found"]
     rows = []
     for row in rows_of(path):
-        known = difference(row, "difference, BLEU"), f"{float(row['difference, PPL %']):+.1f}%"
-        rows.append([row["claim"], row["source"], row["our change"], *known, row["found"] or "–"])
+        p = "–" if not (value := row["p, Holm"]) else "<0.001" if float(value) < 0.001 else f"{float(value):.3f}"
+        known = difference(row, "difference, BLEU"), p, f"{float(row['difference, PPL %']):+.1f}%"
+        rows.append([row["claim"], row["source"], row["our change"], *known, row["found"]])
     return table(columns, rows)
 
 

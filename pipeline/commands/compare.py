@@ -1,12 +1,14 @@
-"""Compare two systems' translations of one test set, and test whether their scores differ significantly.
+"""Compare two systems' translations of one test set, with the interval of the difference between their scores.
 
     python -m pipeline.commands.compare SYSTEM SYSTEM [--metric bleu-13a]
 
 A system is a run, a decoding, or a file with a translation of each line of the test set. At least one of the two must
 be a run or a decoding. A run translates the test set of its corpus. A decoding translates the set that it names. The
-two sets may have different names if they have the same text. The test is sacreBLEU's paired bootstrap resampling (Koehn
-2004). It is one-sided: p is the probability that the better system is ahead by at least this difference if the systems
-are equally good. A difference in either direction is significant at 0.05 if p is below 0.025.
+two sets may have different names if they have the same text.
+
+Two decodings by one model differ by the search only. For them, p is the probability of a difference of this size if both
+are equally good (two-sided, by bootstrap over the sentences). Two trainings also differ by their seeds, about which one
+translation of each says nothing, so there is no p. The report compares trainings with three seeds.
 
 Reads params.yaml (base.scoring, runs, decodings), scores/RUN/translations/test.average.txt or
 scores/decodings/NAME/translation.txt, and data/sets/SET. Prints a table; writes nothing.
@@ -17,11 +19,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.bleu import HEADLINE, interval, measures
+from pipeline.scoring.intervals import Difference, resampled, within
 from pipeline.scoring.of_sets import aligned
-from pipeline.scoring.significance import paired
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.params import load, require_named
 from pipeline.settings.scoring import scoring
@@ -70,12 +74,26 @@ def common_set(params: Mapping, systems: list[str]) -> str:
     return next(iter(sets.values()))
 
 
-def table(metric: str, systems: list[str], results: list) -> str:
-    rows = [["system", metric, "95% interval", "p, one-sided"]]
-    for system, result in zip(systems, results):
-        p = "" if result.p_value is None else f"{result.p_value:.4f}"
-        rows.append([system, f"{result.score:.2f}", f"{result.mean:.2f} ± {result.ci:.2f}", p])
+def model_of(params: Mapping, system: str) -> str | None:
+    """The model that translated, RUN/average for example. None for a file, whose model is not known."""
+    if Path(system).is_file():
+        return None
+    return decoding_run(params, system).model if system in params["decodings"] else f"{system}/average"
+
+
+def table(metric: str, scores: Mapping[str, np.ndarray]) -> str:
+    rows = [["system", metric, "95% interval"]]
+    for system, values in scores.items():
+        low, high = interval(values[1:].tolist())
+        rows.append([system, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
     return "\n".join(in_columns(rows, numbers=True))
+
+
+def conclusion(found: Difference, same_model: bool) -> str:
+    text = f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences)"
+    if same_model:
+        return f"{text}, p = {found.p:.4f} (two-sided)"
+    return f"{text}; no p, because one seed each says nothing about the variance between trainings"
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -93,15 +111,18 @@ def main(arguments: argparse.Namespace) -> None:
     test = EvaluationSet.open(Path("data/sets") / name)
     target = test.languages[1]
     require_named(arguments.metric, list(measures(target)), "a measure of BLEU or chrF")
-    segments: dict[str, list[str]] = {}
+    measure, scores = measures(target)[arguments.metric], dict[str, np.ndarray]()
     for system in systems:
-        segments[system], references = aligned(translation(params, system), test.path("raw", "target"))
-    signature, results = paired(segments, references, measures(target)[arguments.metric], settings)
-    if results[1].p_value is None:
-        score = f"{results[1].score:.2f} {arguments.metric}"
+        segments, references = aligned(translation(params, system), test.path("raw", "target"))
+        scores[system] = resampled(measure, measure.statistics(segments, references), settings)
+    first, second = scores.values()
+    if np.array_equal(first, second):
+        score = f"{first[0]:.2f} {arguments.metric}"
         raise UserError(f"{' and '.join(systems)} have the same score, {score}; there is no difference to test")
-    print(f"set {name}, {len(references):,} pairs, {signature}")
-    print(table(arguments.metric, systems, results))
+    print(f"set {name}, {len(references):,} pairs, {measure.signature(settings.bootstrap, settings.seed)}")
+    print(table(arguments.metric, scores))
+    models = {model_of(params, system) for system in systems}
+    print(conclusion(within(second, first), same_model=len(models) == 1))
 
 
 def parser() -> argparse.ArgumentParser:

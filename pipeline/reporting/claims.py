@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.reporting.deltas import FAILED, Comparison, Own, differing, note
-from pipeline.reporting.evidence import Mean, Score
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import stated
+from pipeline.scoring.intervals import LEVEL, SEEDS, holm, seeds_named
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ def number_of_heads(new: int, old: int) -> int | None:
     return 1 if old == 1 < new else -1 if new == 1 < old or new >= 4 * old else None
 
 
+def number_of_layers(new: int, old: int) -> int:
+    """In Table 3, 2 and 4 layers are worse than the base's 6. 8 layers are no better: -0.3."""
+    return -1 if new < old else 0
+
+
 def on_is_better(new: float, old: float) -> int | None:
     """For a setting that 0 turns off. The claim says nothing about a change from one positive value to another."""
     return -1 if new == 0 < old else 1 if old == 0 < new else None
@@ -49,9 +54,10 @@ def needs_warmup(new: str, old: str) -> int | None:
 CLAIMS = (
     Claim("Table 3, A", "a single head is worse than several, and so are too many heads", "h", number_of_heads),
     Claim("Table 3, B", "a smaller key size hurts", "d_k", lambda new, old: -1 if new < old else None),
+    Claim("Table 3, C", "fewer layers are worse; more are no better", "N", number_of_layers),
     *(
-        Claim("Table 3, C", "bigger models are better", setting, lambda new, old: 1 if new > old else -1)
-        for setting in ("N", "d_model", "d_ff")
+        Claim("Table 3, C", "wider models are better", setting, lambda new, old: 1 if new > old else -1)
+        for setting in ("d_model", "d_ff")
     ),
     Claim("Table 3, D", "dropout helps against over-fitting", "dropout", on_is_better),
     Claim("5.4", "label smoothing improves BLEU", "label_smoothing", on_is_better),
@@ -66,16 +72,17 @@ CLAIMS = (
 
 
 OF_TRAINING = ("schedule", "attention")  # the claims about these settings are about whether a training succeeds
-HOLDS, EQUAL, THE_TRAINING_FAILED = "holds", "no difference found", "the training failed"  # some of the results
+HOLDS, NOT_DECIDED, THE_TRAINING_FAILED = "holds", "not decided", "the training failed"  # some of the results
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a run of ours found about a claim. `result` is None if the difference in BLEU has no interval."""
+    """What our runs found about a claim. `p` is corrected by Holm's method over the findings, or None without a test."""
 
     claim: Claim
     own: Own
-    result: str | None
+    result: str
+    p: float | None
 
 
 def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
@@ -87,52 +94,49 @@ def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
 
 
 def findings(compared: Comparison) -> list[Finding]:
-    """Return one finding for each run of the compared study that tests a claim."""
-    found = []
+    """Return one finding for each change of the compared study that tests a claim."""
+    tested = []
     for own in compared.ours:
         new, old = stated(own.run), stated(own.base)
         claim = claim_about(new, old)
         predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
         if claim and predicted is not None:
-            failed = own.failed and claim.setting not in OF_TRAINING
-            result = THE_TRAINING_FAILED if failed else verdict(predicted, own.bleu, compared.seeds)
-            found.append(Finding(claim, own, result))
-    return found
+            decides = own.p is not None and (not own.failed or claim.setting in OF_TRAINING)
+            tested.append((claim, own, predicted, own.p if decides else None))
+    corrected = holm([p for *_, p in tested])
+    return [Finding(claim, own, verdict(own, predicted, p), p) for (claim, own, predicted, _), p in zip(tested, corrected)]
+
+
+def verdict(own: Own, predicted: int, p: float | None) -> str:
+    """What a difference with the corrected `p` says about a claim that predicts its sign."""
+    if p is None:
+        return THE_TRAINING_FAILED if own.failed else seeds_named(own.seeds) if own.seeds < SEEDS else "no interval"
+    if p >= LEVEL:
+        return NOT_DECIDED
+    if not predicted:
+        return "differs"
+    return HOLDS if own.bleu.score * predicted > 0 else "contradicted"
 
 
 def table(compared: Comparison) -> Table | None:
     """Return a table with one line for each finding. Return None if there is none."""
     if compared.study is None:
         return None
-    columns = [Column("claim"), Column("difference, BLEU", "score"), Column("found"), Column("our change")]
-    columns += [Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
+    columns = [Column("claim"), Column("difference, BLEU", "score"), Column("p, Holm", "number", 4), Column("found")]
+    columns += [Column("our change"), Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
     rows, others = [], ""
     for found in findings(compared):
         claim, own = found.claim, found.own
-        rows.append([claim.text, own.bleu, found.result, own.change, own.perplexity, claim.source, own.run.name])
+        rows.append([claim.text, own.bleu, found.p, found.result, own.change, own.perplexity, claim.source, own.run.name])
         if own.base not in compared.study.bases:
             others += f" {own.run.name} is compared with {own.base.name}."
     says = (
-        "The spread of the base is the largest distance of one of its seeds from their mean. A claim is decided if the "
-        "interval does not contain 0 and the difference is larger than this spread. A decided claim holds if the "
-        "difference has the predicted sign, and is contradicted if it has the opposite sign. 'differs' means that the "
-        "claim predicts no difference and one was found. "
-        f"A training that ends more than {FAILED:.0f} BLEU below its base has failed, and decides nothing about the "
-        "setting. The claims on the schedule and on scaling are about whether a training succeeds, so a failed training "
-        "decides them."
+        f"p is two-sided and corrected by Holm's method over the rows of this table; the intervals are not corrected. A "
+        f"claim is decided by {SEEDS} seeds on both sides and p below {LEVEL}. A decided claim holds if the difference has "
+        "the predicted sign, and is contradicted if it has the opposite sign. 'differs' means that the claim predicts no "
+        f"difference and one was found. A training that ends more than {FAILED:.0f} BLEU below its base has failed, and "
+        "decides nothing about the setting. The claims on the schedule and on scaling are about whether a training "
+        "succeeds, so failed trainings with three seeds decide them."
     )
     title = f"Published claims, tested by {compared.study.name}"
     return Table("claims", title, columns, rows, [f"{note(compared)} {says}{others}"]) if rows else None
-
-
-def verdict(predicted: int, difference: Score, seeds: Mean | None) -> str | None:
-    """What the difference says about a claim that predicts its sign, or None if it has no interval."""
-    if difference.low is None or difference.high is None:
-        return None
-    spread = max(seeds.high - seeds.score, seeds.score - seeds.low) if seeds else 0.0
-    differs = not difference.low <= 0 <= difference.high and abs(difference.score) > spread
-    if not predicted:
-        return "differs" if differs else EQUAL
-    if not differs:
-        return "not decided"
-    return HOLDS if difference.score * predicted > 0 else "contradicted"

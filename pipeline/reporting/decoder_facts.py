@@ -5,13 +5,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting.evidence import read
 from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned
-from pipeline.scoring.significance import paired
-from pipeline.settings.score_files import entry, mapping, within
-from pipeline.settings.scoring import ScoringConfig, scoring
+from pipeline.settings import score_files
+from pipeline.settings.score_files import entry, mapping
+from pipeline.settings.scoring import scoring
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser")
@@ -28,7 +31,7 @@ class Facts:
     calls: float | None  # prefixes that the model scored, per sentence
     search_errors: float | None  # of the sentences that exact search finished: the share with a more probable translation
     source_log_prob: float | None  # the mean log-probability of a source given its translation, by `reverse_scores`
-    p: float | None  # of the difference from the paper's beam search; None also if all translations are equal
+    p: float | None  # two-sided, of the difference from `base`'s beam search; None also if all translations are equal
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def of_folder(folder: Path, sets: Path) -> Made | None:
         return None
     return Made(
         group=(entry(decoding, "model", str, where), chosen.name),
-        settings=mapping(within(decoding, "settings", "decoding"), f"{where}: settings.decoding"),
+        settings=mapping(score_files.within(decoding, "settings", "decoding"), f"{where}: settings.decoding"),
         calls=entry(decoding, "calls", int, where),
         sentences=sentences,
         lines=aligned(translation, EvaluationSet.open(chosen).path("raw", "target"))[0],
@@ -88,11 +91,12 @@ def of_group(
     """The facts of decodings of one set by one model. `reverse` has the source log-probabilities that are known."""
     sources, references = chosen.lines("raw")
     exact = exact_log_probs(list(systems.values()), sources)
-    p_values = significance(params, systems, references, chosen.languages[1], scoring(params))
     measure = measures(chosen.languages[1])[HEADLINE]
+    statistics = {name: measure.statistics(each.lines, references) for name, each in systems.items()}
+    p_values = significance(params, systems, statistics)
     found = {}
     for name, each in systems.items():
-        ours, theirs = measure.statistics(each.lines, references).sum(axis=0)[:2]
+        ours, theirs = statistics[name].sum(axis=0)[:2]
         count = len(each.lines)
         found[name] = rounded(
             Facts(
@@ -147,33 +151,26 @@ def search_errors(made: Made, exact: Mapping[int, float]) -> float | None:
 
 
 def significance(
-    params: Mapping[str, Any],
-    systems: Mapping[str, Made],
-    references: list[str],
-    language: str,
-    settings: ScoringConfig,
+    params: Mapping[str, Any], systems: Mapping[str, Made], statistics: Mapping[str, np.ndarray]
 ) -> dict[str, float]:
-    """The p-values of other systems against the paper's beam search, by sacreBLEU's paired bootstrap resampling."""
-    base = next((name for name, each in systems.items() if is_papers(params, each.settings)), None)
-    if base is None or not settings.bootstrap:
+    """The p-values of the other systems against the beam search of `base`. They have one model, so the seed is the same."""
+    base, settings = next((name for name, each in systems.items() if is_base(params, each.settings)), None), scoring(params)
+    if base is None or not settings.bootstrap or len(systems) == 1:
         return {}
-    others = [name for name in systems if name != base]
-    if not others:
-        return {}
-    lines = {name: systems[name].lines for name in (base, *others)}
-    _, results = paired(lines, references, measures(language)[HEADLINE], settings)
-    return {name: result.p_value for name, result in zip(others, results[1:]) if result.p_value is not None}
+    scores = {name: resampled(measures("")[HEADLINE], rows, settings) for name, rows in statistics.items()}
+    others = [name for name in systems if not np.array_equal(scores[name], scores[base])]
+    return {name: within(scores[name], scores[base]).p for name in others}
 
 
-def is_papers(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-    """Whether these are the settings of `base`: the paper's beam search."""
+def is_base(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Whether these are the settings of `base`: beam search with the paper's values."""
     base = {"regulariser": 0.0, **params["base"]["decoding"]}
     return settings.get("decoder") == "beam" and all(settings.get(key) == base[key] for key in PAPERS)
 
 
 def shown_settings(params: Mapping[str, Any], settings: Mapping[str, Any], left_out: Sequence[str]) -> str:
     """The settings that differ from those of `base`, as text: `beam 8, alpha 1.0`."""
-    own = within(params, "base", "decoders", settings.get("decoder", "beam")) or {}
+    own = score_files.within(params, "base", "decoders", settings.get("decoder", "beam")) or {}
     base, parts = {**params["base"]["decoding"], **own}, []
     for key, value in settings.items():
         if isinstance(value, Mapping):

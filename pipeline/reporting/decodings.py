@@ -10,6 +10,7 @@ from pipeline.reporting.decoder_facts import Facts, shown_settings
 from pipeline.reporting.decoder_facts import facts as facts_of
 from pipeline.reporting.evidence import Scores, read
 from pipeline.reporting.tables import Column, Table
+from pipeline.scoring.intervals import holm
 from pipeline.settings.score_files import entry, mapping, within
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError, convert
@@ -20,7 +21,7 @@ UNKNOWN = Facts(*[None] * len(dataclasses.fields(Facts)))
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
 SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"}  # metrics by column title
 FACTS = {
-    "p": Column("p, one-sided", "number", 4),
+    "p": Column("p, Holm", "number", 4),
     "log_prob": Column("log-probability", "number"),
     "source_log_prob": Column("source log-probability", "number"),
     "length_ratio": Column("length ratio", "number", 3),
@@ -32,8 +33,9 @@ FACTS = {
 NOTES = [
     "A decoding is one line of `decodings` in params.yaml, with the settings that differ from `base`; 95% intervals by "
     "bootstrap.",
-    "p tests the difference in sacreBLEU from the paper's beam search by the same model on the same set (paired bootstrap "
-    "resampling, Koehn 2004; one-sided). The log-probability is the mean of log p(translation | source) by the model. The "
+    "p tests the difference in sacreBLEU from the beam search of `base` by the same model on the same set: two-sided, by "
+    "bootstrap over the sentences (the training is one, so no seed varies), corrected by Holm's method over the decodings "
+    "of one set by one model. The log-probability is the mean of log p(translation | source) by the model. The "
     "source log-probability is the mean of log p(source | translation) by the run in `reverse_scores`. Search errors are "
     "the share of the sentences finished by exact search for which it found a more probable translation. Prefixes are the "
     "mean number of prefixes that the model scored for a sentence.",
@@ -115,6 +117,7 @@ def tables(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> list[Tab
 
 def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table:
     """Return a table with one row for each decoding."""
+    corrected = corrected_p(decodings)
     varied = len({each.settings.get("precision") for each in decodings}) > 1
     left_out = NO_RESULT if varied else (*NO_RESULT, "precision")
     columns = [Column("decoding"), *(Column(title, "score", drawn=True) for title in SCORES)]
@@ -122,7 +125,8 @@ def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table:
     columns.append(Column("pieces per second", "count", measured=True))
     rows = []
     for each in decodings:
-        metrics, facts = each.scores["set"].metrics, dataclasses.asdict(each.facts)
+        metrics = each.scores["set"].metrics
+        facts = dataclasses.asdict(each.facts) | {"p": corrected[each.name, each.recorded]}
         cells: list[Any] = [f"{each.name} (recorded)" if each.recorded else each.name]
         cells += [*(metrics.get(metric) for metric in SCORES.values()), each.model, each.set]
         decoder = each.settings.get("decoder", "beam")
@@ -131,3 +135,15 @@ def table(params: Mapping[str, Any], decodings: Sequence[Decoding]) -> Table:
         cells.append(shown_settings(params, each.settings, left_out))
         rows.append([*cells, *(facts[key] for key in FACTS), each.pieces_per_second])
     return Table("decoding", "Decodings", columns, rows, NOTES)
+
+
+def corrected_p(decodings: Sequence[Decoding]) -> dict[tuple[str, bool], float | None]:
+    """The p-values by name and origin, after Holm's correction over the decodings of one set by one model."""
+    groups: dict[Any, list[Decoding]] = {}
+    for each in decodings:
+        groups.setdefault((each.model, each.set, each.recorded), []).append(each)
+    return {
+        (each.name, each.recorded): p
+        for group in groups.values()
+        for each, p in zip(group, holm([each.facts.p for each in group]))
+    }

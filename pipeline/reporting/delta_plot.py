@@ -41,7 +41,7 @@ def figure(compared: Comparison, name: str, what: str, unit: str) -> Figure:
     whole = [(place, own, value) for place, _, own, value in ours if own.run.name not in cut]
     extents = [value for *_, value in whole]
     if name == "bleu":
-        extents += intervals(above, compared, [(place, own.bleu) for place, own, _ in whole])
+        extents += intervals(above, [(place, own.bleu) for place, own, _ in whole])
     same = compared.study is not None and on(compared.study.corpus, EN_DE)
     limits(plot, above, published, extents, same)
     labels(plot, compared.deltas, cut)
@@ -60,17 +60,13 @@ def bars(number: int, runs: int) -> list[tuple[float, float]]:
     return [(number + OFFSET + HEIGHT * ((bar + 0.5) / runs - 0.5), HEIGHT / runs) for bar in range(runs)]
 
 
-def intervals(above: Axes, compared: Comparison, ours: Sequence[tuple[float, Score]]) -> list[float]:
-    """Draw the intervals of our differences, and the range of the base's seeds as a band. Returns all their ends."""
+def intervals(above: Axes, ours: Sequence[tuple[float, Score]]) -> list[float]:
+    """Draw the intervals of our differences. Returns their ends."""
     ends: list[float] = []
     for place, score in ours:
         if score.low is not None and score.high is not None:
             above.plot([score.low, score.high], [place] * 2, color=INK, linewidth=1.1)
             ends += [score.low, score.high]
-    if seeds := compared.seeds:
-        band = [seeds.low - seeds.score, seeds.high - seeds.score]
-        above.axvspan(*band, color=OURS, alpha=0.16, linewidth=0)
-        ends += band
     return ends
 
 
@@ -109,13 +105,11 @@ def labels(plot: Axes, deltas: Sequence[Delta], cut: Mapping[str, str]) -> None:
 def legend(compared: Comparison, name: str) -> str:
     if compared.study is None:
         return "Grey: the paper. No run of ours corresponds to a row yet."
-    lines = band = ""
+    lines = ""
     if name == "bleu" and compared.has_intervals:
-        lines = "The lines are 95% intervals of the difference, by paired bootstrap."
-    if name == "bleu" and compared.seeds:
-        band = f"The band is the range of the base's {compared.seeds.seeds} seeds."
+        lines = "The lines are 95% intervals of the difference, over seeds and sentences."
     scale = "" if on(compared.study.corpus, EN_DE) else "The paper's axis and ours have different scales and a common zero."
     ours = f"Blue: {compared.study.name}, on {compared.study.corpus}; {compared.sample()}."
     caveat = compared.study.caveat() if name == "perplexity" else ""
-    said = "Last checkpoints on the dev sets. Grey: the paper, on WMT14.", ours, lines, band, scale, caveat
+    said = "Last checkpoints on the dev sets. Grey: the paper, on WMT14.", ours, lines, scale, caveat
     return " ".join(filter(None, said))

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
-from pipeline.reporting.differences import OF_TABLE3, Bootstrap
+from pipeline.reporting.differences import OF_TABLE3, Bootstrap, differences
 from pipeline.reporting.evidence import Evidence, Mean, Score, alike, over_seeds
 from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.published import BASE, TABLE3, Table3Row
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
+from pipeline.scoring.intervals import SEEDS, Spread
 
 FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate
 
@@ -21,19 +22,19 @@ FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learn
 class Own:
     """The differences of one of our runs from the run with which it is compared. Several seeds are compared by their mean.
 
-    `run` and `base` are the first seeds; `base` is in most cases the base of the study. `bleu` is in points of BLEU as the
-    paper computes it, with its 95% interval where it is known. `perplexity` is in per cent of the base's.
+    `run` and `base` are the first seeds; `base` is in most cases the base of the study. `seeds` is the number of seeds of
+    the side with fewer. `bleu` is in points of BLEU as the paper computes it, with its 95% interval where it is known, and
+    `p` its p-value before a correction. `perplexity` is in per cent of the base's. `failed` says that one of the runs has.
     """
 
     run: Evidence
     base: Evidence
     change: str
+    seeds: int
     bleu: Score
     perplexity: float | None
-
-    @property
-    def failed(self) -> bool:
-        return self.bleu.score < -FAILED
+    failed: bool
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,15 @@ class Delta:
 class Comparison:
     """The rows A to E of Table 3, beside one study. `others` are its runs with a change that Table 3 does not have.
 
-    `seeds` is the BLEU of the study's base over its seeds, or None if the base has one seed.
+    `seeds` is the BLEU of the study's base over its seeds, or None if the base has one seed. `spread` is that of all seeds
+    in the comparison, or None if no difference has an interval.
     """
 
     study: Study | None
     seeds: Mean | None
     deltas: tuple[Delta, ...]
     others: tuple[Own, ...] = ()
+    spread: Spread | None = None
 
     @property
     def ours(self) -> list[Own]:
@@ -94,11 +97,20 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
     study, found = max(of_study, key=lambda of: rank(*of), default=(None, []))
     if study is None or not matched(found):
         return Comparison(None, None, tuple(Delta(row, ()) for row in rows))
-    pairs = [(number, runs, compared_with(runs[0], study)) for runs, number in found]
-    ours = [(number, own(runs, bases, bootstrap, number is not None)) for number, runs, bases in pairs if bases]
-    deltas = (Delta(row, tuple(each for place, each in ours if place == number)) for number, row in enumerate(rows))
-    others = tuple(each for place, each in ours if place is None)
-    return Comparison(study, over_seeds(study.bases, *OF_TABLE3), tuple(deltas), others)
+    changes = [(number, runs, bases) for runs, number in found if (bases := compared_with(runs[0], study))]
+    ours = [own(runs, bases, number is not None) for number, runs, bases in changes]
+    spread = None
+    if bootstrap and ours:
+        pairs, failed = [(runs, bases) for _, runs, bases in changes], [each.failed for each in ours]
+        spread, tested = differences(pairs, failed, bootstrap)
+        for place, result in enumerate(tested):
+            if result:
+                score = Score(result.score, result.low, result.high, "")
+                ours[place] = replace(ours[place], bleu=score, p=result.p)
+    placed = [(number, each) for (number, *_), each in zip(changes, ours)]
+    deltas = (Delta(row, tuple(each for place, each in placed if place == number)) for number, row in enumerate(rows))
+    others = tuple(each for place, each in placed if place is None)
+    return Comparison(study, over_seeds(study.bases, *OF_TABLE3), tuple(deltas), others, spread)
 
 
 def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence], int | None]]:
@@ -145,16 +157,22 @@ def matched(found: Sequence[tuple[list[Evidence], int | None]]) -> list[int]:
     return [number for _, number in found if number is not None]
 
 
-def own(runs: Sequence[Evidence], bases: Sequence[Evidence], bootstrap: Bootstrap | None, in_table3: bool) -> Own:
-    bleu = bootstrap.difference(runs, bases) if bootstrap else None
-    if bleu is None:
-        ours, others = ([score.score for run in part if (score := run.measure(*OF_TABLE3))] for part in (runs, bases))
-        bleu = Score(mean(ours) - mean(others), None, None, "")
+def own(runs: Sequence[Evidence], bases: Sequence[Evidence], in_table3: bool) -> Own:
+    """The differences of some seeds from the seeds of their base, without intervals."""
+    ours, others = ([score.score for run in part if (score := run.measure(*OF_TABLE3))] for part in (runs, bases))
     known = [run.at("translations", "dev", "last", "perplexity") for run in (*runs, *bases)]
     perplexity = 100 * (mean(known[: len(runs)]) / mean(known[len(runs) :]) - 1) if all(known) else None
     change = described(stated(runs[0]), stated(bases[0]), in_table3)
     seeds = f", {len(runs)} seeds" if len(runs) > 1 else ""
-    return Own(runs[0], bases[0], f"{change}{seeds}", bleu, perplexity)
+    return Own(
+        run=runs[0],
+        base=bases[0],
+        change=f"{change}{seeds}",
+        seeds=min(len(runs), len(bases)),
+        bleu=Score(mean(ours) - mean(others), None, None, ""),
+        perplexity=perplexity,
+        failed=min(ours) < mean(others) - FAILED,
+    )
 
 
 def nearest(settings: Mapping[str, Any], base: Mapping[str, Any], rows: Sequence[Table3Row]) -> int | None:
@@ -203,10 +221,16 @@ def table(compared: Comparison) -> Table:
 
 
 def note(compared: Comparison) -> str:
-    intervals = ", with 95% intervals of the difference by paired bootstrap" if compared.has_intervals else ""
+    spread, intervals = compared.spread, ""
+    if spread and compared.has_intervals:
+        intervals = (
+            " The 95% intervals contain the variance between seeds and that between sentences: t distribution, pooled "
+            f"standard deviation of a seed {math.sqrt(spread.seeds):.2f} BLEU, {spread.freedom} degrees of freedom; paired "
+            f"bootstrap. A change with fewer than {SEEDS} seeds has no interval."
+        )
     return (
-        f"Differences from the base model on dev, last checkpoint: BLEU as the paper computes it{intervals}; perplexity "
-        f"in per cent of the base model's. Ours: {compared.sample()}."
+        "Differences from the base model on dev, last checkpoint: BLEU as the paper computes it; perplexity in per cent of "
+        f"the base model's. Ours: {compared.sample()}.{intervals}"
     )
 
 

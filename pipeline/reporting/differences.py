@@ -1,15 +1,15 @@
-"""Differences between runs in the BLEU of Table 3, with intervals by paired bootstrap over the sentences of the dev set."""
+"""Differences between trainings in the BLEU of Table 3, with intervals that contain the seeds and the sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.reporting.evidence import Evidence, Score
-from pipeline.scoring.bleu import interval, measures, resampling
+from pipeline.reporting.evidence import Evidence
+from pipeline.scoring.bleu import measures
+from pipeline.scoring.intervals import SEEDS, Difference, Spread, between, resampled, spread
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import ScoringConfig
 
@@ -34,39 +34,29 @@ def recorded(counts: np.ndarray) -> list[str]:
 
 @dataclass(frozen=True)
 class Resampled:
-    """BLEU of one run on the whole set (first) and on each resample. `lengths` are those of the references."""
+    """The scores of trainings on resamples of a set, [K, 1 + R]. `references` are the lengths, which identify the set."""
 
-    lengths: np.ndarray
+    references: bytes
     scores: np.ndarray
 
 
 class Bootstrap:
-    """Draws the same sentences for all runs on a corpus, so that the scores of two runs are paired by resample."""
+    """Scores trainings on resamples of the dev set. `sets` has the dev sets of runs that are not recorded."""
 
     def __init__(self, sets: Path, settings: ScoringConfig) -> None:
         self.sets, self.settings = sets, settings
-        self.known: dict[str, Resampled | None] = {}  # by the name of the run
+        self.known: dict[str, Resampled | None] = {}  # of one run, by its name
 
-    def difference(self, runs: Sequence[Evidence], bases: Sequence[Evidence]) -> Score | None:
-        """Mean BLEU of `runs` minus mean BLEU of `bases`, with its 95% interval.
-
-        Returns None if a run has no statistics, or if the lengths of the references differ, because the runs then have
-        different dev sets.
-        """
-        if not self.settings.bootstrap:
+    def scores(self, runs: Sequence[Evidence]) -> Resampled | None:
+        """The scores of the seeds of a training, or None without resamples or statistics, or if the dev sets differ."""
+        found = [one for run in runs if (one := self.of_run(run))]
+        if len(found) < len(runs) or len({one.references for one in found}) > 1:
             return None
-        found = [one for each in (*runs, *bases) if (one := self.resampled(each))]
-        same = [one for one in found if np.array_equal(one.lengths, found[0].lengths)]
-        if len(same) < len(runs) + len(bases):
-            return None
-        ours, others = (np.mean([one.scores for one in part], axis=0) for part in (same[: len(runs)], same[len(runs) :]))
-        differences = ours - others
-        return Score(differences[0], *interval(differences[1:]), signature="")
+        return Resampled(found[0].references, np.concatenate([one.scores for one in found]))
 
-    def resampled(self, run: Evidence) -> Resampled | None:
-        """The scores of a run, computed once. None if the run has no statistics."""
+    def of_run(self, run: Evidence) -> Resampled | None:
         if run.name not in self.known:
-            counts = self.statistics(run)
+            counts = self.statistics(run) if self.settings.bootstrap else None
             self.known[run.name] = None if counts is None else self.scored(counts)
         return self.known[run.name]
 
@@ -80,12 +70,31 @@ class Bootstrap:
         return statistics(run.dev_translation, EvaluationSet.open(folder))
 
     def scored(self, counts: np.ndarray) -> Resampled:
-        measure = measures("")[MEASURE]
-        drawn = weights(len(counts), self.settings.bootstrap, self.settings.seed)
-        return Resampled(counts[:, 1], np.array([measure.score(row) for row in drawn @ counts]))
+        return Resampled(counts[:, 1].tobytes(), resampled(measures("")[MEASURE], counts, self.settings)[None])
 
 
-@cache
-def weights(sentences: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each sentence counts, [1 + resamples, sentences]. The first row is the whole set."""
-    return np.vstack([np.ones(sentences), resampling(sentences, resamples, seed).astype(float)])
+def differences(
+    pairs: Sequence[tuple[Sequence[Evidence], Sequence[Evidence]]], failed: Sequence[bool], bootstrap: Bootstrap
+) -> tuple[Spread | None, list[Difference | None]]:
+    """The difference of each pair (seeds of a change, seeds of its base), and the spread of the seeds.
+
+    The spread is pooled over the runs of all pairs on one dev set, without those of a change that has `failed`. A pair
+    with fewer than SEEDS seeds on one side has no difference.
+    """
+    scored = [(bootstrap.scores(runs), bootstrap.scores(bases)) for runs, bases in pairs]
+    base = scored[0][1]
+    groups: dict[str, np.ndarray] = {}
+    for pair, both, has_failed in zip(pairs, scored, failed):
+        for group, found in list(zip(pair, both))[has_failed:]:
+            if base and found and found.references == base.references:
+                groups[group[0].name] = found.scores
+    if not any(len(group) > 1 for group in groups.values()):
+        return None, [None] * len(pairs)
+    pooled, results = spread(list(groups.values())), list[Difference | None]()
+    for ours, others in scored:
+        if ours and others and base and ours.references == others.references == base.references:
+            enough = min(len(ours.scores), len(others.scores)) >= SEEDS
+            results.append(between(ours.scores, others.scores, pooled) if enough else None)
+        else:
+            results.append(None)
+    return pooled, results

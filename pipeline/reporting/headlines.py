@@ -70,11 +70,11 @@ def headline(params: Mapping[str, Any], study: Study, trained: int, runs: int, c
         says += ", whose sentences a grammar generates"
     seeds = "One seed per run. " if all(len(same) == 1 for same in alike(scored)) else ""
     decided = of_table3(compared) if compared.study and study.name == compared.study.name else []
-    if any(found.result for found in decided):
-        others = [found for found in decided if found.result not in (claims.HOLDS, claims.EQUAL)]
+    if any(found.p is not None for found in decided):
+        others = [found for found in decided if found.result != claims.HOLDS]
         figure = f"{len(decided) - len(others)} of {len(decided)}"
-        says = "changes of Table 3 have the effect on BLEU that the paper claims"
-        rest = [f"{found.own.change}: {found.result or 'no interval'}." for found in others]
+        says = "changes of Table 3 are found to have the effect on BLEU that the paper claims"
+        rest = [f"{found.own.change}: {found.result}." for found in others]
         note = " ".join([*rest, f"Models on {study.corpus}; {compared.sample()}. Failed trainings are not counted."])
     elif study.claim():
         figure, says = perplexities(scored) or (figure, says)

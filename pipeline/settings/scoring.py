@@ -15,8 +15,7 @@ class ScoringConfig:
     def __post_init__(self) -> None:
         resamples = "a number of resamples up to 100,000, or 0 for none, is expected"  # these take 7 GB for 3,000 sentences
         require(0 <= self.bootstrap <= 100_000, "bootstrap", self.bootstrap, resamples)
-        # sacreBLEU's paired test treats a seed of 0 as no seed
-        require(0 < self.seed < 2**63, "seed", self.seed, "a whole number from 1 to 2**63 - 1 is expected")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63 - 1 is expected")
 
 
 def scoring(params: Mapping) -> ScoringConfig:

@@ -1,0 +1,106 @@
+"""The intervals and the p-values of all differences between scores: 95% intervals and two-sided p-values.
+
+Two trainings that differ only in the seed have different scores. A difference between trainings therefore has two
+variances: between seeds, and between the sentences of the set. With few seeds, the variance between seeds is pooled over
+all groups of trainings in a table, and the difference has a t distribution (`between`). The scores of two decodings of one
+training differ by the sentences only (`within`). A verdict about trainings needs SEEDS seeds on both sides.
+
+Shapes: K seeds, R resamples. Scores have R + 1 columns: first the score of the whole set, then those of the resamples of
+its sentences. The resamples are equal for all systems, so differences are paired.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from pipeline.scoring.bleu import Measure, resampling
+from pipeline.settings.scoring import ScoringConfig
+
+SEEDS = 3  # at least so many of both sides of a difference, for an interval and a verdict
+LEVEL = 0.05  # a difference with a smaller p, after Holm's correction, is not chance
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference with its 95% interval and its two-sided p-value, before a correction for several tests."""
+
+    score: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The pooled variances of trainings that differ only in the seed, in squared points.
+
+    `seeds` is the variance of their scores, with `freedom` degrees of freedom. `resampled` is the part of it that appears
+    in a bootstrap over the sentences, too, because each sentence is translated by each seed in its own way.
+    """
+
+    seeds: float
+    resampled: float
+    freedom: int
+
+
+def resampled(measure: Measure, statistics: np.ndarray, settings: ScoringConfig) -> np.ndarray:
+    """The score of the whole set and of each resample of its sentences, [1 + R]. `statistics` has a row a sentence."""
+    drawn = weights(len(statistics), settings.bootstrap, settings.seed)
+    return np.array([measure.score(row) for row in drawn @ statistics])
+
+
+@cache
+def weights(sentences: int, resamples: int, seed: int) -> np.ndarray:
+    """How often each sentence counts, [1 + R, sentences]. The first row is the whole set."""
+    return np.vstack([np.ones(sentences), resampling(sentences, resamples, seed).astype(float)])
+
+
+def spread(groups: Sequence[np.ndarray]) -> Spread:
+    """The pooled variances of groups of seeds, each [K, 1 + R]. At least one group has two seeds or more."""
+    freedom = sum(len(group) - 1 for group in groups)
+    deviations = np.concatenate([group - group.mean(axis=0) for group in groups])
+    seeds, resampled = np.square(deviations[:, 0]).sum(), deviations[:, 1:].var(axis=1).sum()
+    return Spread(seeds / freedom, resampled / freedom, freedom)
+
+
+def between(runs: np.ndarray, bases: np.ndarray, spread: Spread) -> Difference:
+    """The mean of the seeds `runs` minus the mean of the seeds `bases`, each [K, 1 + R], of two trainings.
+
+    The bootstrap over sentences also contains a part of the variance between seeds. This part is not counted twice.
+    """
+    change, share = runs.mean(axis=0) - bases.mean(axis=0), 1 / len(runs) + 1 / len(bases)
+    sentences = max(0.0, change[1:].var() - spread.resampled * share)
+    return tested(change[0], spread.seeds * share + sentences, spread.freedom)
+
+
+def within(one: np.ndarray, base: np.ndarray) -> Difference:
+    """The score of `one` minus that of `base`, each [1 + R], of two translations by one training."""
+    change = one - base
+    return tested(change[0], change[1:].var(), float("inf"))
+
+
+def tested(score: float, variance: float, freedom: float) -> Difference:
+    """A difference whose ratio to its standard error has a t distribution, with infinite `freedom` a normal one."""
+    from scipy.special import stdtr, stdtrit  # the t distribution and its inverse
+
+    error = float(np.sqrt(variance)) or np.finfo(float).tiny  # 0 if all scores are equal
+    half = stdtrit(freedom, 1 - LEVEL / 2) * error
+    return Difference(
+        float(score), float(score - half), float(score + half), float(2 * stdtr(freedom, -abs(score) / error))
+    )
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """The p-values of one table after Holm's correction, in their order. None stands for a row without a test."""
+    corrected, largest = list(values), 0.0
+    tested = sorted((value, place) for place, value in enumerate(values) if value is not None)
+    for number, (value, place) in enumerate(tested):
+        corrected[place] = largest = max(largest, min(1.0, value * (len(tested) - number)))
+    return corrected
+
+
+def seeds_named(number: int) -> str:
+    """What a table says in place of a verdict if one of the sides has fewer than SEEDS seeds."""
+    return "one seed" if number == 1 else f"{number} seeds"

@@ -1,0 +1,91 @@
+"""Intervals and p-values: against scipy, and by simulation of trainings whose true difference is known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipeline.scoring.intervals import Spread, between, holm, spread, within
+
+SEED_SD, SENTENCE_SD = 0.52, 0.36  # BLEU; those of the trainings of multi30k-claims, and the part a bootstrap sees
+GROUPS, SENTENCES, RESAMPLES, TABLES = 11, 100, 100, 2000
+
+
+def tables(differences: np.ndarray, seeds: int = 3):
+    """Simulated tables of trainings, [groups, seeds, 1 + resamples] each; the first group is the base.
+
+    A score is the mean of sentences. Each seed translates all sentences better or worse, and each sentence in its own way.
+    """
+    random = np.random.default_rng(1)
+    drawn = random.multinomial(SENTENCES, np.full(SENTENCES, 1 / SENTENCES), size=RESAMPLES)
+    weights = np.vstack([np.ones(SENTENCES), drawn]).T / SENTENCES
+    common = np.sqrt(SEED_SD**2 - SENTENCE_SD**2)
+    for _ in range(TABLES):
+        of_sentences = random.normal(0, SENTENCE_SD * np.sqrt(SENTENCES), (len(differences), seeds, SENTENCES))
+        of_seeds = random.normal(35 + differences[:, None], common, (len(differences), seeds))
+        yield of_seeds[..., None] + of_sentences @ weights
+
+
+def decided(difference: float, corrected: bool = False) -> float:
+    """The share of the tables in which the first change, which makes this difference, is found to be different."""
+    count, differences = 0, np.array([0, difference, *[0] * (GROUPS - 2)])
+    for groups in tables(differences):
+        pooled = spread(list(groups))
+        assert pooled.freedom == 22
+        values = [between(group, groups[0], pooled).p for group in (groups[1:] if corrected else groups[1:2])]
+        count += (holm(values) if corrected else values)[0] < 0.05
+    return count / TABLES
+
+
+def test_seeds_alone_are_rarely_called_a_difference_and_two_bleu_are_found():
+    assert 0.02 < decided(0.0) <= 0.06
+    assert decided(2.0) >= 0.95
+    assert decided(2.0, corrected=True) >= 0.8
+    assert decided(0.0, corrected=True) <= 0.01
+
+
+def test_an_interval_contains_the_true_difference():
+    found = [(between(groups[1], groups[0], spread(list(groups)))) for groups in tables(np.array([0, 1.0, 0, 0]))]
+    assert 0.93 <= np.mean([each.low <= 1.0 <= each.high for each in found]) <= 0.99
+
+
+def test_with_two_groups_and_no_sentences_it_is_students_test():
+    ours, others = (
+        np.repeat(np.array(scores)[:, None], 5, axis=1) for scores in ([34.2, 35.1, 34.9, 35.0], [33.1, 33.9, 34.0])
+    )
+    found = between(ours, others, spread([ours, others]))
+    expected = stats.ttest_ind(ours[:, 0], others[:, 0])
+    low, high = expected.confidence_interval()
+    assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, low, high))
+
+
+def test_the_variance_between_sentences_widens_an_interval_without_counting_the_seeds_twice():
+    scores = np.array([[30.0, *np.linspace(28, 32, 9)]] * 3)  # the resamples move all seeds alike
+    still = np.array([[29.0] * 10] * 3)
+    narrow, wide = (between(one, still, Spread(0.01, 0, 9)) for one in (still + 1, scores))
+    half = stats.t.ppf(0.975, 9) * np.sqrt(0.01 * 2 / 3 + np.linspace(28, 32, 9).var())
+    assert (wide.low, wide.high) == pytest.approx((1 - half, 1 + half)) and narrow.high < wide.high
+    assert between(scores, still, Spread(0.01, 100, 9)).high == pytest.approx(narrow.high), "all of it is of the seeds"
+
+
+def test_equal_scores_are_no_difference():
+    same = np.full((3, 4), 20.0)
+    assert between(same, same, spread([same, same])).p == 1 and between(same + 1, same, spread([same, same])).p < 1e-9
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.15, 0.3])
+def test_two_translations_of_one_model_are_compared_by_their_sentences(shift):
+    """For a mean over sentences, the bootstrap agrees with the paired t-test."""
+    random = np.random.default_rng(2)
+    base, other = random.normal(0, 1, (2, 400))
+    other += shift
+    weights = np.vstack([np.ones(400), random.multinomial(400, np.full(400, 1 / 400), size=4000)]) / 400
+    found, expected = within(weights @ other, weights @ base), stats.ttest_rel(other, base)
+    low, high = expected.confidence_interval()
+    assert found.p == pytest.approx(expected.pvalue, abs=0.03)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.03)
+
+
+def test_holms_correction():
+    """The example of four tests has these values in R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")."""
+    assert holm([0.01, None, 0.04, 0.03, 0.005]) == pytest.approx([0.03, None, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([None]) == [None] and holm([]) == []
