@@ -17,9 +17,9 @@ from tqdm import tqdm
 from pipeline.corpora.archives import unpacked
 from pipeline.corpora.collecting import append_lines
 from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.forms import text
 from pipeline.corpora.lines import blocks, progress
 from pipeline.corpora.normalising import COUNTS, Filter, Side
-from pipeline.corpora.segments import text
 from pipeline.corpora.transfer import say
 from pipeline.settings.back_translations import Monolingual, back_translation
 from pipeline.settings.machine import machine
@@ -35,7 +35,7 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
     path, skip = fetcher.fetch(chosen.text, chosen.sum), chosen.skip or 0
     say(f"reading {path}")
     with unpacked(path) as stream, open(out, "wb") as file:
-        lines = append_lines(after(text(stream, path.name), skip), file, chosen.first)
+        lines = append_lines(after(text(stream), skip), file, chosen.first)
     if lines < (chosen.first or 1):
         raise UserError(
             f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"

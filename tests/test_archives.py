@@ -1,16 +1,17 @@
 """Untrusted archives: only the named members are read, and no file is written."""
 
+import bz2
 import gzip
 import io
 import lzma
+import random
 import tarfile
+import warnings
+import zipfile
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
-from pipeline.corpora.archives import Unpacked, members, unpacked
-from pipeline.corpora.segments import parquet_pairs, sgm_segments, text, without_mark
+from pipeline.corpora.archives import members, unpacked
 from transformer.config.reading import UserError
 
 PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}
@@ -235,108 +236,55 @@ def test_the_sum_at_the_end_of_an_archive_is_tested_as_well(tmp_path):
         contents(archive)
 
 
-SGM = """<refset setid="newstest2014" srclang="any" trglang="de">
-<doc docid="1" genre="news"><hl>
-<seg id="1"> Standard &amp; Poor&apos;s </seg>
-</hl><p>
-<SEG id="2">a &quot;b&quot;
-c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg>
-</p></doc></refset>
-"""
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, bytes])
+def test_a_compression_is_recognised_by_its_first_bytes(tmp_path, pack):
+    (tmp_path / "my.en").write_bytes(pack(b"one\n" * 99_999))
+    assert plain(tmp_path / "my.en") == b"one\n" * 99_999
+    (tmp_path / "b.en.gz").write_bytes(b"<html>Not Found</html>")
+    with pytest.raises(UserError, match=r"b\.en\.gz is damaged or truncated"):
+        plain(tmp_path / "b.en.gz")
 
 
-def sgm(data):
-    return b"".join(sgm_segments(Unpacked(io.BytesIO(data), "", "test.sgm")))
-
-
-def test_sgm_gives_its_segments_one_a_line():
-    assert sgm(SGM.encode()).decode() == 'Standard & Poor\'s\na "b" c\n\n<d> \u2028 e\n'
-
-
-@pytest.mark.parametrize("broken", [SGM.replace("</SEG>", ""), "<html></html>", SGM[: SGM.index("</SEG>")]])
-def test_a_broken_sgm_is_named(broken):
-    with pytest.raises(UserError, match=r"test.sgm: .*<seg> are opened"):
-        sgm(broken.encode())
-
-
-def test_an_sgm_in_another_encoding_is_named():
-    with pytest.raises(UserError, match=r"test.sgm is not UTF-8"):
-        sgm("<seg>für</seg>".encode("latin-1"))
-
-
-def test_only_sgm_is_more_than_bytes():
-    data = b"\xff<seg>\r\n\x00&amp;"
-    assert b"".join(text(Unpacked(io.BytesIO(data), "", ""), "corpus.sgm.en")) == data
-    assert b"".join(text(Unpacked(io.BytesIO(b"<seg>&amp;</seg>"), "", ""), "ref.de.sgm.gz")) == b"&\n"
-
-
-@pytest.mark.parametrize(
-    ("chunks", "expected"),
-    [
-        ([b"\xef\xbb\xbfa\n", b"\xef\xbb\xbfb\n"], b"a\n\xef\xbb\xbfb\n"),
-        ([b"\xef", b"\xbb\xbf", b"a"], b"a"),
-        ([b"\xef\xbb"], b"\xef\xbb"),
-        ([b"\xef\xbb\xbf"], b""),
-        ([], b""),
-    ],
-)
-def test_a_byte_order_mark_at_the_start_is_left_out(chunks, expected):
-    assert b"".join(without_mark(chunks)) == expected
-
-
-STRING = pyarrow.string()
-
-
-def parquet(path, pairs, languages=("de", "en"), text=STRING):
-    kind = pyarrow.struct([(language, text) for language in languages])
-    pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(pairs, kind)}), path)
+def zipped(path, files, kind=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", kind) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that stands there twice
+        for name, data in files:
+            archive.writestr(name, data)
     return path
 
 
-def test_parquet_gives_pairs_by_language(tmp_path):
-    path = parquet(tmp_path / "a.parquet", [{"de": "für\r\nzwei\ndrei ", "en": "for"}, {"de": "", "en": "\u2028x"}])
-    assert list(parquet_pairs(path, ("en", "de"))) == [
-        (b"for\n", "für zwei drei\n".encode()),
-        ("\u2028x\n".encode(), b"\n"),
-    ]
+def test_members_of_a_zip_file_come_out(tmp_path):
+    archive = zipped(tmp_path / "dev.zip", [*PAIR.items(), ("x.gz", gzip.compress(b"a\n")), ("LICENSE", b"free")])
+    before = snapshot(tmp_path)
+    assert contents(archive, [*NAMES, "x.gz"]) == PAIR | {"x.gz": b"a\n"}
+    assert snapshot(tmp_path) == before
+    with pytest.raises(UserError, match=r"no member dev/newstest2013\.fr; similar names are dev/newstest2013"):
+        contents(archive, ["dev/newstest2013.fr"])
 
 
-def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
-    path = parquet(tmp_path / "a.parquet", [*[{"de": "a", "en": "b"}] * 20_001, {"de": "a", "en": None}])
-    with pytest.raises(UserError, match=r"a.parquet: a side of row 20,002 is null"):
-        list(parquet_pairs(path, ("en", "de")))
-    with pytest.raises(UserError, match="translation has no fr; it has de, en"):
-        list(parquet_pairs(path, ("en", "fr")))
-    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), path)
-    with pytest.raises(UserError, match="columns are text"):
-        list(parquet_pairs(path, ("en", "de")))
-    whole = path.read_bytes()
-    for damaged in (whole[:-7], whole.replace(b"text", b"t\xffxt")):
-        path.write_bytes(damaged)
-        with pytest.raises(UserError, match=r"a.parquet is damaged or not a parquet file"):
-            list(parquet_pairs(path, ("en", "de")))
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/../../evil", "a\\..\\..\\evil", NAMES[0]])
+def test_a_zip_file_with_something_unsafe_is_refused(tmp_path, name):
+    archive = zipped(tmp_path / "dev.zip", [*PAIR.items(), (name, b"evil")])
+    with pytest.raises(UserError, match="is refused: it holds"):
+        contents(archive)
 
 
-def test_two_columns_of_pairs_are_refused(tmp_path):
-    pairs = pyarrow.array([{"de": "a", "en": "b"}])
-    pyarrow.parquet.write_table(pyarrow.table([pairs, pairs], ["translation"] * 2), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match=r"a.parquet: .* the columns are translation, translation"):
-        list(parquet_pairs(tmp_path / "a.parquet", ("en", "de")))
+def test_a_zip_bomb_is_refused(tmp_path):
+    zeros = bytes(1 << 25)
+    for content in (zeros, gzip.compress(zeros)):
+        archive = zipped(tmp_path / "bomb.zip", [("bomb", content)])
+        with pytest.raises(UserError, match=r"bomb is refused: .* bytes unpack to"):
+            contents(archive, ["bomb"])
 
 
-def test_large_strings_are_text_as_well(tmp_path):
-    path = parquet(tmp_path / "a.parquet", [{"de": "ü", "en": "u"}], text=pyarrow.large_string())
-    assert list(parquet_pairs(path, ("de", "en"))) == [("ü\n".encode(), b"u\n")]
-
-
-@pytest.mark.parametrize("kind, value", [(pyarrow.int64(), 1), (pyarrow.binary(), b"a"), (pyarrow.float64(), 1.5)])
-def test_a_parquet_column_that_is_no_text_is_named(tmp_path, kind, value):
-    path = parquet(tmp_path / "a.parquet", [{"de": value, "en": value}], text=kind)
-    with pytest.raises(UserError, match=rf"a\.parquet: column translation\.en holds {kind}; string is expected"):
-        list(parquet_pairs(path, ("en", "de")))
-
-
-def test_a_parquet_bomb_is_refused(tmp_path):
-    path = parquet(tmp_path / "a.parquet", [{"de": "x" * 1000, "en": "y" * 1000}] * 30_000)
-    with pytest.raises(UserError, match="bytes unpack to"):
-        list(parquet_pairs(path, ("en", "de")))
+def test_a_damaged_zip_file_is_named_in_one_line(tmp_path):
+    archive = zipped(tmp_path / "dev.zip", [(NAMES[0], random.Random(1).randbytes(9999)), ("b", b"x" * 999)])
+    whole = archive.read_bytes()
+    encrypted = bytearray(whole)
+    encrypted[6] |= 1
+    encrypted[whole.index(b"PK\x01\x02") + 8] |= 1
+    for damaged in (whole[:-9], whole[:500], whole[:200] + b"\0\1" + whole[202:], bytes(encrypted)):
+        archive.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"dev\.zip.* is damaged") as error:
+            contents(archive, NAMES[:1])
+        assert "\n" not in str(error.value)

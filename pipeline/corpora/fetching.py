@@ -6,7 +6,6 @@ download is recorded in `checksums.json`, and later downloads must have it.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -16,8 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.corpora.archives import Unpacked, reading
-from pipeline.corpora.transfer import PATIENT, Patience, Unavailable, record_path, say, transfer
+from filelock import FileLock, Timeout
+from urllib3.util.retry import Retry
+
+from pipeline.corpora.archives import CHUNK, Unpacked, reading
+from pipeline.corpora.transfer import PATIENT, Unavailable, record_path, say, transfer
 from pipeline.settings.download import TEXT, Sum, file_name, is_url, on_the_web
 from transformer.config.reading import UserError
 from transformer.files import sync_folder, write_json
@@ -26,15 +28,16 @@ from transformer.files import sync_folder, write_json
 @dataclass(frozen=True)
 class Fetcher:
     mirror: str | None  # a folder or a URL prefix, tried before the URL itself
-    patience: Patience = PATIENT
     downloads: Path = Path("work/downloads")  # the folder of all downloads
     checksums: Path = Path("checksums.json")  # the file of recorded checksums, which git tracks
+    patience: Retry = PATIENT
+    timeout: float = 60.0  # seconds without a byte after which an attempt fails
 
-    def fetch(self, address: str, expected: Sum | None) -> Path:
+    def fetch(self, address: str, expected: Sum | None, *others: str) -> Path:
         """Return a file on this machine with the content of `address`. A URL is downloaded only if necessary.
 
-        Raises UserError if the file is missing, cannot be downloaded or has a wrong checksum. A download with a wrong
-        checksum is renamed and kept.
+        `others` are further URLs of the same file, tried in turn. Raises UserError if the file is missing, cannot be
+        downloaded or has a wrong checksum. A download with a wrong checksum is renamed and kept.
         """
         if not is_url(address):
             return local(address, expected)
@@ -42,7 +45,7 @@ class Fetcher:
         with locked(place.with_name(place.name + ".lock")):
             expected = expected or self.recorded(address)
             if not kept(place, expected):
-                found = self.obtain(address, place, expected)
+                found = self.obtain([address, *others], place, expected)
                 if found.parent != place.parent:  # a file in a mirror's folder is not copied
                     place = found
                 else:
@@ -53,29 +56,32 @@ class Fetcher:
                 self.record(address, digest(place, "sha256"))
         return place
 
-    def obtain(self, url: str, place: Path, expected: Sum | None) -> Path:
+    def obtain(self, urls: list[str], place: Path, expected: Sum | None) -> Path:
         """Return the file, with the right checksum: a partial file beside `place`, or a file in a mirror's folder.
 
-        A mirror is skipped if it fails, lacks the file or has a file with a wrong checksum. A message on stderr gives the
-        reason. If the mirror is a folder that lacks the file, there is no message.
+        An address is skipped if it fails, lacks the file or has a file with a wrong checksum. A message on stderr gives the
+        reason. If a mirror is a folder that lacks the file, there is no message.
         """
-        for address in mirrored(self.mirror, url):
+        addresses = [address for url in urls for address in mirrored(self.mirror, url)] + urls
+        for address in addresses:
             try:
                 if is_url(address):
                     return self.download(address, place, expected)
                 if Path(address).is_file():
                     require_sum(Path(address), address, expected)
-                    say(f"{url}: using {address}")
+                    say(f"{urls[0]}: using {address}")
                     return Path(address)
             except (Unavailable, WrongSum) as error:
+                if address == addresses[-1]:
+                    raise
                 say(f"{error}; skipped")
-        return self.download(url, place, expected)
+        raise AssertionError("the last address is a URL")
 
     def download(self, url: str, place: Path, expected: Sum | None) -> Path:
         """Download `url` into a partial file beside `place`. If its checksum is wrong, the file is renamed and kept."""
         partial = place.with_name(place.name + ".partial")
         say(f"downloading {url}")
-        if not transfer(url, partial, self.patience) and expected is None:
+        if not transfer(url, partial, self.patience, self.timeout) and expected is None:
             raise Unavailable(
                 f"{url}: the server does not state the length and no checksum is known, so truncation could not be "
                 "detected; set a checksum in params.yaml, or machine.mirror to a folder with the file"
@@ -148,18 +154,18 @@ def require_sum(path: Path, address: str, expected: Sum | None) -> None:
         return
     try:
         found = digest(path, expected.kind, expected.unpacked)
-    except UserError as error:  # not a valid .gz or .xz file
+    except UserError as error:  # not a valid compressed file
         raise WrongSum(str(error)) from None
     if found != expected.value:
         raise WrongSum(f"{address}: its {expected.kind} is {found}, but {expected.origin} has {expected.value}")
 
 
 def digest(path: Path, kind: str, unpack: bool = False) -> str:
-    """Return the checksum of the file. With `unpack`, a .gz or .xz file is decompressed first."""
-    suffix = Path(path.name.removesuffix(".partial")).suffix if unpack else ""
+    """Return the checksum of the file. With `unpack`, a compressed file is decompressed first."""
     result = hashlib.new(kind)
     with reading(path) as file:
-        for chunk in Unpacked(file, suffix, str(path)):
+        chunks = Unpacked(file, str(path).removesuffix(".partial")) if unpack else iter(lambda: file.read(CHUNK), b"")
+        for chunk in chunks:
             result.update(chunk)
     return result.hexdigest()
 
@@ -185,10 +191,13 @@ def read_sums(path: Path) -> dict[str, str]:
 def locked(path: Path) -> Iterator[None]:
     """Lock `path` against other processes until the block ends. If the process is killed, the kernel releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for the process that holds the lock {path}")
-            fcntl.flock(file, fcntl.LOCK_EX)
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        say(f"waiting for the process that holds the lock {path}")
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()

@@ -1,85 +1,89 @@
-"""Downloads one URL into one partial file over HTTP, with resuming, retries with back-off and a timeout.
+"""Downloads one URL into one partial file over HTTP, and resumes it. urllib3 repeats what fails, with back-off.
 
 A small record beside the partial file holds the size of the file and its ETag or Last-Modified date, as the server
 stated them. A later attempt, also in another process, resumes only if these values are unchanged.
 """
 
-import email.utils
 import os
 import re
 import shutil
 import sys
-import time
-import urllib.parse
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import urllib3
+from urllib3.exceptions import InvalidHeader, MaxRetryError, ProtocolError
+from urllib3.util.retry import Retry
 
 from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
 from transformer.files import read_json, write_json
 
 CHUNK = 1 << 14  # bytes; a lost connection loses at most this many
-LONGEST_WAIT = 60.0  # seconds; the longest back-off
-LONGEST_RETRY_AFTER = 600.0  # seconds; the longest wait if the server states a time
-NUMBER = "[0-9]{1,19}"  # a number of bytes or seconds in a header
-TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
+NUMBER = "[0-9]{1,19}"  # a number of bytes in a header
+ADVICE = "run again to resume, or set machine.mirror in params.yaml to a folder or URL that has the file"
 
 
 class Unavailable(UserError):
     """The file cannot be downloaded from this address. Another address may have it."""
 
 
-class Interrupted(Exception):
-    """An attempt failed, but the next may succeed. `wait` is in seconds, or None if the server stated no time."""
+class Patience(Retry):
+    """urllib3's retries, which are said on stderr. A Retry-After header that is not valid counts as absent."""
 
-    def __init__(self, reason: str, wait: float | None = None):
-        super().__init__(reason)
-        self.wait = wait
+    def sleep(self, response: Any = None) -> None:
+        last, wait = self.history[-1], (self.get_retry_after(response) if response else None) or self.get_backoff_time()
+        said = f"status {last.status}" if last.status else brief(last.error or Exception("failed"))
+        say(f"{last.url}: {said}; next attempt in {wait:.0f} s")
+        super().sleep(response)
+
+    def parse_retry_after(self, retry_after: str) -> float:
+        try:
+            return super().parse_retry_after(retry_after)
+        except (InvalidHeader, ValueError, OverflowError):
+            return 0.0
 
 
-@dataclass(frozen=True)
-class Patience:
-    attempts: int  # give up after this many failures in a row; a failure after new bytes restarts the count at 1
-    timeout: float  # seconds without a byte after which an attempt fails
-    sleep: Callable[[float], None]
-
-
-PATIENT = Patience(attempts=6, timeout=60.0, sleep=time.sleep)
+PATIENT = Patience(
+    total=5,  # further attempts; after new bytes, the count starts again
+    status_forcelist=(408, 425, 429, 500, 502, 503, 504),
+    backoff_factor=1.0,
+    backoff_max=60.0,
+    retry_after_max=600,
+)
 
 
 def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def transfer(url: str, partial: Path, patience: Patience) -> bool:
+def transfer(url: str, partial: Path, patience: Retry = PATIENT, timeout: float = 60.0) -> bool:
     """Complete `partial` from `url`. Returns whether truncation would be detected (a stated length, or chunked encoding).
 
-    Raises Unavailable if the server refuses, redirects to a URL that is not http(s), or fails too often in a row.
+    An attempt fails after `timeout` seconds without a byte. Raises Unavailable if the server refuses, redirects to a URL
+    that is not http(s), or fails too often in a row.
     """
-    failures = 0
-    while True:
-        before = size_of(partial)
-        try:
-            return attempt(url, partial, patience.timeout)
-        except Interrupted as interruption:
-            failures = 1 if size_of(partial) > before else failures + 1
-            if failures == patience.attempts:
-                raise Unavailable(f"{url}: gave up after {failures} attempts ({interruption}); {ADVICE}") from None
-            wait = min(LONGEST_WAIT, 2.0 ** (failures - 1)) if interruption.wait is None else interruption.wait
-            say(f"{url}: {interruption}; next attempt in {wait:.0f} s, {size_of(partial):,} bytes downloaded")
-            patience.sleep(wait)
-
-
-ADVICE = "run again to resume, or set machine.mirror in params.yaml to a folder or URL that has the file"
-
-
-def attempt(url: str, partial: Path, timeout: float) -> bool:
-    """Make one request for the bytes that `partial` lacks. Returns the same value as `transfer`."""
     import requests
-    import urllib3
+    from requests.adapters import HTTPAdapter
 
+    left = patience
+    with requests.Session() as session:  # it has adapters for http and https only, so no redirect leads to a file
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, HTTPAdapter(max_retries=patience))
+        while True:
+            before = size_of(partial)
+            try:
+                return attempt(session, url, partial, timeout)
+            except urllib3.exceptions.HTTPError as error:  # the body broke off
+                try:
+                    left = (patience if size_of(partial) > before else left).increment("GET", url, error=error)
+                except MaxRetryError:
+                    raise Unavailable(f"{url}: gave up ({brief(error)}); {ADVICE}") from None
+                left.sleep()
+
+
+def attempt(session: Any, url: str, partial: Path, timeout: float) -> bool:
+    """Make one request for the bytes that `partial` lacks. Returns the same value as `transfer`."""
     record = record_of(partial, url)
     have = size_of(partial) if record else 0
     if have and have == record["size"]:
@@ -88,47 +92,26 @@ def attempt(url: str, partial: Path, timeout: float) -> bool:
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": record["validator"]} if record["validator"] else {})
-    refusals = (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects)
-    waits = (min(timeout, 20.0), timeout)
     try:
-        with requests.get(
-            url, headers=headers, stream=True, timeout=waits, hooks={"response": refuse_redirect}
-        ) as response:
-            start, size = placed(response, url, partial, have, record)
-            receive(response, url, partial, start, size)
-            return size is not None or response.headers.get("Transfer-Encoding") == "chunked"
-    except refusals as error:
+        response = session.get(url, headers=headers, stream=True, timeout=(min(timeout, 20.0), timeout))
+    except (OSError, ValueError) as error:  # of requests, and of a redirect to what is no URL
         raise Unavailable(f"{url}: {brief(error)}; {ADVICE}") from None
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise Interrupted(brief(error)) from None
-
-
-def refuse_redirect(response: Any, **_: Any) -> None:
-    """Raise Unavailable for a redirect to anything but http(s). A server must not make this machine read `file:` URLs."""
-    if not response.is_redirect:
-        return
-    location = response.headers["location"]
-    try:  # requests decodes the location in the same way
-        target = urllib.parse.urlsplit(urllib.parse.urljoin(response.url, location.encode("latin-1").decode()))
-        valid = target.scheme in ("http", "https") and target.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise Unavailable(f"{response.url}: redirects to {location!r}, which is not an http or https URL; refused")
+    with response:
+        start, size = placed(response, url, partial, have, record)
+        receive(response, url, partial, start, size)
+        return size is not None or response.headers.get("Transfer-Encoding") == "chunked"
 
 
 def placed(response: Any, url: str, partial: Path, have: int, record: dict) -> tuple[int, int | None]:
     """Return the offset of the response's body in the file, and the size of the whole file if the server states it."""
     status, told = response.status_code, response.headers
-    if status in TRANSIENT:
-        raise Interrupted(f"status {status} {response.reason}", retry_after(told.get("Retry-After")))
     if status == 206 and have:
         match = re.fullmatch(rf"bytes ({NUMBER})-\d+/({NUMBER})", told.get("Content-Range", ""))
         if match and int(match[1]) == have and record["size"] in (None, int(match[2])):
             return have, int(match[2])
     if status in (206, 416):
         partial.unlink(missing_ok=True)
-        raise Interrupted("the partial file does not match the server's file, starting again", wait=0.0)
+        raise ProtocolError("the partial file does not match the server's file, starting again")
     if status != 200:
         raise Unavailable(f"{url}: status {status} {response.reason}; is the address right? {ADVICE}")
     if have:
@@ -157,20 +140,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
         file.flush()
         os.fsync(file.fileno())
     if size is not None and size_of(partial) != size:
-        raise Interrupted(f"received {size_of(partial):,} of {size:,} bytes")
-
-
-def retry_after(value: str | None) -> float | None:
-    """Return the seconds to wait that a Retry-After header (a number or a date) states, or None if it is not valid."""
-    if value is None:
-        return None
-    if re.fullmatch(NUMBER, value.strip()):
-        return min(float(value), LONGEST_RETRY_AFTER)
-    try:
-        seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-    except (ValueError, OverflowError):
-        return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+        raise ProtocolError(f"received {size_of(partial):,} of {size:,} bytes")
 
 
 def record_path(partial: Path) -> Path:
@@ -191,7 +161,7 @@ def size_of(path: Path) -> int:
 
 
 def brief(error: BaseException) -> str:
-    """Return the kind of a requests error and the message of its innermost cause, without the connection object."""
+    """Return the kind of an error and the message of its innermost cause, without the connection object."""
     cause = error
     while isinstance(inner := getattr(cause, "reason", None) or (cause.args or [None])[-1], BaseException):
         cause = inner

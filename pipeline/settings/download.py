@@ -10,11 +10,12 @@ from transformer.config.reading import UserError, require, unknown
 
 TEXT = "text"  # the folder of the user's own text; every download stage in dvc.yaml depends on it
 DEMONSTRATION = f"{TEXT}/demo"  # the sentence pairs that come with the project
-TARS = {".tar": "", ".tgz": ".gz", ".tar.gz": ".gz", ".txz": ".xz", ".tar.xz": ".xz"}
 SETS = ("train", "dev", "test", "test_filtered")
 DIGITS = {"sha256": 64, "md5": 32}
 SUMS = {"source_sha256", "target_sha256"}
-FORMS = ({"source", "target"}, {"archive", "source", "target"}, {"parquet"})
+FILES = ("tsv", "jsonl", "tmx", "zip", "parquet")  # forms in which one file holds both sides
+ENCODED = {"source", "tsv", "jsonl", "zip"}  # forms whose text may have another encoding than UTF-8
+FORMS = ({"source", "target"}, {"archive", "source", "target"}, *({form} for form in FILES))
 
 
 @dataclass(frozen=True)
@@ -24,23 +25,25 @@ class Sum:
     kind: str  # sha256 or md5
     value: str
     origin: str  # the file that states the checksum
-    unpacked: bool = False  # the checksum is that of the decompressed content of a .gz or .xz file
+    unpacked: bool = False  # the checksum is that of the decompressed content of a compressed file
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A tar file, plain or compressed, and its published checksum.
+    """A tar file, plain or compressed, or a zip file, and its published checksum.
 
     If no checksum was published, the checksum of the first download is recorded.
     """
 
-    url: str  # or a path below text/
+    url: tuple[str, ...]  # URLs of one file, tried in order; or a path below text/
     sha256: str | None
     md5: str | None
 
     def __post_init__(self) -> None:
-        tar_suffix(file_name(self.url) if is_url(self.url) else self.url)
-        require_address(self.url)
+        require(bool(self.url), "url", [], "at least one URL or a path is expected")
+        for address in self.url:
+            require_address(address)
+            require(is_url(address) or len(self.url) == 1, "url", address, "several addresses are http(s) URLs")
         check_sums(self, "sha256", "md5")
         require(not (self.sha256 and self.md5), "md5", self.md5, "one checksum is expected, sha256 or md5")
 
@@ -51,36 +54,56 @@ class Archive:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a set: two files, two members of an archive, parquet files, or pairs held out of train."""
+    """A part of a set: two files, two members of an archive, files that hold both sides, or pairs held out of train."""
 
     archive: str | None
-    source: str | None  # a URL, a path below text/, or a member of the archive; .gz, .xz and .sgm are decoded
+    source: str | None  # a URL, a path below text/, or a member of the archive; compressed files and .sgm are decoded
     target: str | None
     source_sha256: str | None  # of the decompressed file
     target_sha256: str | None
-    parquet: tuple[str, ...] | None  # URLs or paths; `a-*-of-00003.parquet` stands for three files
+    tsv: tuple[str, ...] | None  # URLs or paths, here and below; `a-*-of-00003.parquet` stands for three files
+    jsonl: tuple[str, ...] | None
+    tmx: tuple[str, ...] | None
+    zip: tuple[str, ...] | None  # each with one member for each language, as on OPUS
+    parquet: tuple[str, ...] | None
+    encoding: tuple[str, ...] | None  # if not UTF-8: of the text, or of the source and of the target
     first: int | None  # use only this many pairs, from the start
     hold_out: int | None  # take this many pairs out of train
 
     def __post_init__(self) -> None:
         given = {field.name for field in fields(self) if getattr(self, field.name) is not None}
-        form = given - {"first"}
+        form = given - {"first", "encoding"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
                 f"{min(given, default='source')}: the keys {', '.join(sorted(given)) or 'none'} do not define a part; "
                 "expected are source and target (with source_sha256, target_sha256), or archive, source and target, or "
-                "parquet, each with or without first; or hold_out alone"
+                f"one of {', '.join(FILES)}, each with or without first and encoding; or hold_out alone"
             )
-        for address in [self.source, self.target] * (self.archive is None) + self.parquet_files:
+        for address in [self.source, self.target] * (self.archive is None) + list(self.files):
             if address is not None:
                 require_address(address)
-        different = self.archive is None or self.source != self.target
-        require(different, "target", self.target, "another member than the source is expected")
+        if self.source is not None and self.source == self.target:
+            raise UserError(f"target: {self.source!r} is the source as well; {one_file(self.source, self.archive)}")
         check_sums(self, *SUMS)
         for key in ("first", "hold_out"):
             value = getattr(self, key)
             require(value is None or value > 0, key, value, "a number above 0 is expected")
-        require(self.parquet != (), "parquet", [], "at least one URL or path is expected")
+        for key in FILES:
+            require(getattr(self, key) != (), key, [], "at least one URL or path is expected")
+        self.check_encoding(bool(given & ENCODED))
+
+    def check_encoding(self, possible: bool) -> None:
+        if self.encoding is None:
+            return
+        expected = "the name of an encoding, or two, of the source and of the target, is expected"
+        require(possible, "encoding", self.encoding[0], "a .tmx or .parquet file states its own encoding")
+        require(len(self.encoding) in ((1, 2) if self.source or self.zip else (1,)), "encoding", self.encoding, expected)
+        for name in self.encoding:
+            try:
+                known = "a".encode(name).decode(name) == "a"
+            except (LookupError, ValueError):  # no codec of text
+                known = False
+            require(known, "encoding", name, expected)
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -89,12 +112,32 @@ class Part:
         return self.source, self.target
 
     @property
-    def parquet_files(self) -> list[str]:
-        """All parquet files, in order.
+    def encodings(self) -> tuple[str | None, str | None]:
+        """Return the encoding of the source and that of the target."""
+        return (self.encoding[0], self.encoding[-1]) if self.encoding else (None, None)
+
+    @property
+    def form(self) -> str:
+        """Return which of FILES the part consists of, or ""."""
+        return next((form for form in FILES if getattr(self, form)), "")
+
+    @property
+    def files(self) -> list[str]:
+        """All files that hold both sides, in order.
 
         The Hugging Face hub splits a large table, and each file name states the number of files.
         """
-        return [file for address in self.parquet or () for file in shards(address)]
+        return [file for address in getattr(self, self.form or "parquet") or () for file in shards(address)]
+
+
+def one_file(name: str, archive: str | None = None) -> str:
+    """Return what is expected instead of one file on both sides."""
+    if archive is not None:
+        return "another member is expected"
+    form = next((form for form in FILES if name.endswith((f".{form}", f".{form}.gz"))), None)
+    return f"a file that holds both sides is named by its form, as in {{{form or 'tsv'}: {name}}}" + (
+        "" if form else f"; the forms are {', '.join(FILES)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -190,11 +233,3 @@ def on_the_web(address: str) -> bool:
 
 def file_name(url: str) -> str:
     return urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1]
-
-
-def tar_suffix(name: str) -> str:
-    """Return the compression of the tar file `name`: ".gz", ".xz", or "" for none."""
-    for ending, suffix in TARS.items():
-        if name.endswith(ending):
-            return suffix
-    raise UserError(f"{name}: not the name of an archive; the name of an archive ends in {', '.join(TARS)}")

@@ -115,7 +115,7 @@ def require_seed(seed: int) -> None:
 def convert(kind: Any, value: Any, where: str) -> Any:
     """`value` converted to the type `kind`. A bool is not a number.
 
-    Where a list of dataclasses is expected, a mapping is read as a list with one entry.
+    Where a list of dataclasses is expected, a mapping is read as a list with one entry; likewise text in a list of texts.
 
     Raises UserError, which names `where`, for a value of another type.
     """
@@ -131,6 +131,8 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return value
     if origin is tuple and is_settings(arguments[0]) and isinstance(value, Mapping):
         return (read(arguments[0], value, where),)
+    if origin is tuple and arguments == (str, Ellipsis) and isinstance(value, str):
+        return (value,)
     if origin is tuple and isinstance(value, (list, tuple)):
         if arguments[-1] is Ellipsis:
             return tuple(convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))

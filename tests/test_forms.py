@@ -1,0 +1,333 @@
+"""The forms of parallel text: each is read, or refused by a line that names the file and what would be valid."""
+
+import codecs
+import gzip
+import io
+import json
+import lzma
+import zipfile
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from pipeline.corpora.archives import Unpacked
+from pipeline.corpora.collecting import collect
+from pipeline.corpora.fetching import Fetcher
+from pipeline.corpora.forms import parquet_pairs, sgm_segments, text
+from pipeline.settings.download import Part
+from transformer.config.reading import UserError, read
+
+CODES = ("en", "de")
+ENGLISH = [f"The bridge, “number” {n}." for n in range(99)]
+GERMAN = [f"Die Brücke ist größer als {n}." for n in range(99)]
+CHINESE = [f"红的船在第{n}号桥附近。" for n in range(99)]
+JAPANESE = [f"赤い船は{n}番の橋の近くにあります。" for n in range(99)]
+
+
+def plain(lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def table(pairs):
+    return "".join("\t".join(cells) + "\n" for cells in pairs).encode()
+
+
+def objects(values):
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode()
+
+
+def tmx(units, header=""):
+    body = "".join(
+        "<tu>" + "".join(f'<tuv xml:lang="{code}"><seg>{seg}</seg></tuv>' for code, seg in unit) + "</tu>\n"
+        for unit in units
+    )
+    return f'<?xml version="1.0"?>{header}<tmx version="1.4"><header/><body>\n{body}</body></tmx>\n'.encode()
+
+
+def zipped(**files):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name.replace("_", "."), data)
+    return file.getvalue()
+
+
+def parquet(columns):
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    return file.getvalue()
+
+
+@pytest.fixture
+def collected(tmp_path, monkeypatch):
+    """`collected(part, languages, **files)` writes the files into text/ and returns the lines of both sides of the part."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").mkdir()
+
+    def run(part, languages=CODES, **files):
+        for name, data in files.items():
+            (tmp_path / "text" / name.replace("_", ".")).write_bytes(data)
+        parts = (read(Part, part, "params.yaml: corpora.x.download.train"),)
+        collect({"train": parts}, {}, languages, Fetcher(None), tmp_path)
+        return [(tmp_path / f"train.{code}").read_bytes().decode().split("\n")[:-1] for code in languages]
+
+    return run
+
+
+@pytest.fixture
+def refused(collected):
+    """`refused(said, part, languages, **files)`: the part is refused by one line that contains each text of `said`."""
+
+    def run(said, *arguments, **files):
+        with pytest.raises(UserError) as error:
+            collected(*arguments, **files)
+        assert all(text in str(error.value) for text in said) and "\n" not in str(error.value), str(error.value)
+
+    return run
+
+
+PAIRED = {
+    "tsv": table(zip(ENGLISH, GERMAN)),
+    "tsv with names": table([("id", "de", "en"), *((str(n), *pair) for n, pair in enumerate(zip(GERMAN, ENGLISH)))]),
+    "jsonl": objects({"translation": {"en": en, "de": de}} for en, de in zip(ENGLISH, GERMAN)),
+    "jsonl, flat": objects({"id": 1, "en": en, "de": de} for en, de in zip(ENGLISH, GERMAN)),
+    "jsonl, by side": objects({"source": en, "target": de} for en, de in zip(ENGLISH, GERMAN)),
+    "tmx": tmx([("en", en), ("de", de)] for en, de in zip(ENGLISH, GERMAN)),
+    "tmx, other order, region, doctype": tmx(
+        ([("FR-fr", "x"), ("de-CH", de), ("EN_us", en)] for en, de in zip(ENGLISH, GERMAN)),
+        '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
+    ),
+    "zip": zipped(README=b"?", C_de_en=plain(ENGLISH), C_en_de=plain(GERMAN)),
+    "parquet": parquet({"translation": [{"de": de, "en": en} for en, de in zip(ENGLISH, GERMAN)]}),
+    "parquet, flat": parquet({"id": list(range(99)), "de": GERMAN, "en": ENGLISH}),
+}
+
+
+@pytest.mark.parametrize("kind", PAIRED)
+def test_one_file_with_both_sides(collected, kind):
+    form = kind.partition(",")[0].split()[0]
+    assert collected({form: f"text/my.{form}"}, **{f"my_{form}": PAIRED[kind]}) == [ENGLISH, GERMAN]
+    if kind not in ("tsv", "jsonl, by side"):  # whose sides have no languages
+        assert collected({form: [f"text/my.{form}"] * 2}, ("de", "en")) == [GERMAN * 2, ENGLISH * 2]
+    if form not in ("zip", "parquet"):
+        for pack in (gzip.compress, lzma.compress):
+            assert collected({form: "text/packed"}, packed=pack(PAIRED[kind])) == [ENGLISH, GERMAN]
+
+
+@pytest.mark.parametrize("kind", PAIRED)
+def test_one_file_as_both_sides_is_refused_by_the_form_that_is_meant(refused, kind):
+    form = kind.partition(",")[0].split()[0]
+    name, data = f"text/my.{form}", PAIRED[kind]
+    refused([f"{{{form}: {name}}}"], {"source": name, "target": name}, **{f"my_{form}": data})
+    said = [name.removesuffix(form), f"{{{form}: text/my." if form != "tmx" else "{tmx: "]
+    refused(said, {"source": name, "target": "text/other"}, **{f"my_{form}": data, "other": data})
+    refused(said, {"source": name, "target": "text/other"}, **{f"my_{form}": data, "other": plain(GERMAN)})
+
+
+def test_equal_sides_are_refused(refused, collected):
+    part = {"source": "text/a", "target": "text/b"}
+    refused(["text/a and text/b hold the same text"], part, a=plain(ENGLISH), b=gzip.compress(plain(ENGLISH)))
+    refused(["hold the same text"], {"tsv": "text/my.tsv"}, my_tsv=table(zip(ENGLISH, ENGLISH)))
+    assert collected(part, a=plain(ENGLISH), b=plain([*ENGLISH[:-1], "x"])) == [ENGLISH, [*ENGLISH[:-1], "x"]]
+
+
+@pytest.mark.parametrize(
+    ("part", "data", "said"),
+    [
+        ("tsv", table([("a", "b"), ("c",)]), ["line 2 has 1 columns"]),
+        ("tsv", table([("a", "b", "c")]), ["line 1 has 3 columns", "en and de"]),
+        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["line 2: text for the keys en and de"]),
+        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["line 2 is not a JSON object"]),
+        ("jsonl", b'{"en": "\\ud800", "de": "b"}\n', ["line 1 holds half of a surrogate pair"]),
+        ("jsonl", b"[" * 99_999, ["line 1 is not a JSON object"]),
+        ("jsonl", b"[1]\n", ["line 1: text for the keys"]),
+        ("jsonl", b"x" * (1 << 25), ["more than 16,777,216 bytes"]),
+        ("tmx", PAIRED["tmx"][:-20], ["damaged or not a TMX file"]),
+        ("tmx", tmx([[("en", "a"), ("fr", "b")]]), ["its languages are en, fr"]),
+        ("tmx", tmx([[("en", "a"), ("de", "&x;")]], '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]>'), ["damaged"]),
+        ("tmx", tmx([[("en", " " * (1 << 25)), ("de", "b")]]), ["more than 16,777,216 bytes"]),
+        ("zip", zipped(a_en=b"1\n", b_en=b"2\n", a_de=b"3\n"), ["it has a.en, b.en, a.de", "archive:"]),
+        ("zip", zipped(a_en=b"1\n", a_de=b"3\n4\n"), ["a.en has 1 lines and a.de has 2"]),
+        ("zip", PAIRED["zip"][:-30], ["damaged"]),
+        ("parquet", b"PAR1", ["damaged or not a parquet file"]),
+    ],
+)
+def test_a_damaged_file_with_both_sides_is_named(refused, part, data, said):
+    refused(["text/my", *said], {part: "text/my"}, my=data)
+
+
+def test_entities_of_tmx_do_not_multiply(refused):
+    grow = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
+    document = tmx([[("en", "a"), ("de", "&e9;")]], f'<!DOCTYPE t [<!ENTITY e0 "{"x" * 99}">{grow}]>')
+    refused(["damaged or not a TMX file"], {"tmx": "text/my.tmx"}, my_tmx=document)
+
+
+def test_codes_within_a_segment_of_tmx_are_no_text(collected):
+    data = tmx([[("en", "a <bpt>{b}</bpt>bold<ept>{/b}</ept> <hi>word</hi>\n&amp; more"), ("de", "x")]])
+    assert collected({"tmx": "text/my.tmx"}, my_tmx=data) == [["a bold word & more"], ["x"]]
+
+
+MARK_UP = {
+    "an HTML page": b"<!DOCTYPE html><html>\n",
+    "an XML file": b'<?xml version="1.0"?>\n<dataset>\n',
+    "subtitles": b"1\r\n00:00:01,000 --> 00:00:02,000\r\nText\r\n",
+    "not text": b"%PDF-1.7\n\xff\xff",
+    "compressed in a way that is not read": b"\x28\xb5\x2f\xfd\0\0\0",
+    "a JSON file": b'[{"en": "a",\n',
+}
+
+
+@pytest.mark.parametrize("kind", MARK_UP)
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_mark_up_is_never_text(refused, kind, mark):
+    part = {"source": "text/a", "target": "text/b"}
+    refused([f"text/b is {kind}"], part, a=plain(ENGLISH), b=mark * MARK_UP[kind].isascii() + MARK_UP[kind])
+
+
+ENCODED = [
+    ("de", GERMAN, name) for name in ("latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig")
+]
+ENCODED += [("zh", CHINESE, name) for name in ("gbk", "gb18030", "big5hkscs", "utf-16", "iso2022_jp_2", "hz")][:2]
+ENCODED += [("ja", JAPANESE, name) for name in ("shift_jis", "euc_jp", "iso2022_jp")]
+MARKED = ("utf-16", "utf-32", "utf-8-sig")
+
+
+@pytest.mark.parametrize(("code", "lines", "encoding"), ENCODED)
+def test_another_encoding_is_read_as_stated_or_refused_with_a_guess(collected, refused, code, lines, encoding):
+    part, data = {"source": "text/a", "target": "text/b"}, "".join(f"{line}\r\n" for line in lines).encode(encoding)
+    if encoding in MARKED:
+        found = collected(part, ("en", code), a=plain(ENGLISH), b=data)
+    else:
+        said = ["text/b: line 1", "is not UTF-8. As ", "`encoding: ", "iconv -f "]
+        refused(said, part, ("en", code), a=plain(ENGLISH), b=data)
+        found = collected(part | {"encoding": ["utf-8", encoding]}, ("en", code))
+    assert [line.removesuffix("\r") for line in found[1]] == lines
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "encoding"), [("de", GERMAN, "cp1252"), ("zh", CHINESE, "gbk"), ("de", GERMAN, "utf-16-le")]
+)
+def test_a_guess_reads_the_text_as_it_is(refused, code, lines, encoding):
+    part = {"source": "text/a", "target": "text/b"}
+    refused([f"a line reads {lines[0]!r}"], part, a=plain(ENGLISH), b="".join(f"{x}\n" for x in lines).encode(encoding))
+
+
+def test_a_table_in_another_encoding(collected, refused):
+    data = table(zip(ENGLISH, GERMAN)).decode().replace("“", '"').replace("”", '"').encode("latin-1")
+    refused(["text/my.tsv: line 1", "is not UTF-8"], {"tsv": "text/my.tsv"}, my_tsv=data)
+    assert collected({"tsv": "text/my.tsv", "encoding": "latin-1"})[1] == GERMAN
+
+
+def test_a_wrong_encoding_is_refused(refused):
+    part = {"source": "text/a", "target": "text/b"}
+    text = {"a": plain(CHINESE), "b": plain(GERMAN).decode().encode("latin-1")}
+    refused(["text/a is UTF-8, not iso8859-1", "[utf-8, iso8859-1]"], part | {"encoding": "latin-1"}, **text)
+    refused(["text/b: at line 1", "is not ascii"], part | {"encoding": ["utf-8", "ascii"]}, **text)
+    for wrong in ("klingon", "base64", "rot13"):
+        refused([f"encoding: '{wrong}' is not possible"], part | {"encoding": wrong}, **text)
+    refused(["encoding: 'latin-1' is not possible"], {"tmx": "text/a", "encoding": "latin-1"}, **text)
+
+
+def test_single_damaged_characters_are_named_and_left_to_normalise(collected, capsys):
+    """Most lines are UTF-8, so the file is. The bytes pass unchanged."""
+    damaged = [line.encode() for line in GERMAN]
+    damaged[7] = damaged[7].replace("ü".encode(), b"\xfc")
+    damaged[9] = damaged[9].replace("ü".encode(), b"\xc3")
+    with pytest.raises(UnicodeDecodeError):
+        collected({"source": "text/a", "target": "text/b"}, a=plain(ENGLISH), b=b"\n".join(damaged))
+    assert "text/b: line 8 (byte 0xfc) and 1 more are damaged UTF-8" in capsys.readouterr().err
+
+
+def test_line_ends_of_an_old_mac_are_named(refused):
+    part, data = {"source": "text/a", "target": "text/b"}, plain(GERMAN).replace(b"\n", b"\r")
+    refused(["text/b: its lines end in CR", "tr '\\r' '\\n' < text/b"], part, a=plain(ENGLISH), b=data)
+
+
+def stream(data, label="test"):
+    return Unpacked(io.BufferedReader(io.BytesIO(data)), label)
+
+
+SGM = """<refset setid="newstest2014" srclang="any" trglang="de">
+<doc docid="1" genre="news"><hl>
+<seg id="1"> Standard &amp; Poor&apos;s </seg>
+</hl><p>
+<SEG id="2">a &quot;b&quot;
+c</SEG><seg id="3"></seg><seg>&lt;d&gt; \u2028 e</seg>
+</p></doc></refset>
+"""
+
+
+def test_sgm_gives_its_segments_one_a_line():
+    for head in ("", '<?xml version="1.0"?>\n', "<!DOCTYPE mteval SYSTEM 'x'>\n"):
+        found = b"".join(text(stream((head + SGM).encode()))).decode()
+        assert found == 'Standard & Poor\'s\na "b" c\n\n<d> \u2028 e\n'
+    assert b"".join(text(stream("<seg>für</seg>".encode("latin-1")), "latin-1")).decode() == "für\n"
+
+
+@pytest.mark.parametrize("broken", [SGM.replace("</SEG>", ""), "<html></html>", SGM[: SGM.index("</SEG>")]])
+def test_a_broken_sgm_is_named(broken):
+    with pytest.raises(UserError, match=r"test: .*<seg> are opened"):
+        b"".join(sgm_segments(stream(broken.encode())))
+    with pytest.raises(UserError, match=r"test: line 1 .* is not UTF-8"):
+        b"".join(text(stream("<seg>für</seg>".encode("latin-1"))))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", "ä€😀\n".encode() * 9, b"\xef\xbb\xbf", b""])
+def test_chunks_may_divide_characters_and_the_byte_order_mark(monkeypatch, chunk, data):
+    read = Unpacked.read
+    monkeypatch.setattr(Unpacked, "read", lambda self, size=chunk: read(self, chunk))
+    assert b"".join(text(stream(data))) == data.removeprefix(codecs.BOM_UTF8)
+
+
+STRING = pyarrow.string()
+
+
+def structs(path, pairs, kind=STRING):
+    held = pyarrow.struct([(language, kind) for language in ("de", "en")])
+    pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(pairs, held)}), path)
+    return path
+
+
+def pairs_of(path, languages=CODES):
+    return list(parquet_pairs(path, languages, None))
+
+
+def test_parquet_gives_pairs_by_language(tmp_path):
+    pairs = [{"de": "für\r\nzwei\ndrei ", "en": "for"}, {"de": "", "en": "\u2028x"}]
+    for kind in (STRING, pyarrow.large_string()):
+        path = structs(tmp_path / "a.parquet", pairs, kind)
+        assert pairs_of(path) == [(b"for\n", "für zwei drei\n".encode()), ("\u2028x\n".encode(), b"\n")]
+
+
+def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
+    path = structs(tmp_path / "a.parquet", [*[{"de": "a", "en": "b"}] * 20_001, {"de": "a", "en": None}])
+    with pytest.raises(UserError, match=r"a.parquet: a side of row 20,002 is null"):
+        pairs_of(path)
+    with pytest.raises(UserError, match="translation has no en and no fr; it has de, en"):
+        pairs_of(path, ("en", "fr"))
+    twice = pyarrow.array([{"de": "a", "en": "b"}])
+    for columns, names in (([["a"]], ["text"]), ([twice, twice], ["translation"] * 2)):
+        pyarrow.parquet.write_table(pyarrow.table([pyarrow.array(column) for column in columns], names), path)
+        with pytest.raises(UserError, match=f"a.parquet: .* the columns are {', '.join(names)}"):
+            pairs_of(path)
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), path)
+    whole = path.read_bytes()
+    for damaged in (whole[:-7], whole.replace(b"text", b"t\xffxt")):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"a.parquet is damaged or not a parquet file"):
+            pairs_of(path)
+
+
+@pytest.mark.parametrize("kind, value", [(pyarrow.int64(), 1), (pyarrow.binary(), b"a"), (pyarrow.float64(), 1.5)])
+def test_a_parquet_column_that_is_no_text_is_named(tmp_path, kind, value):
+    path = structs(tmp_path / "a.parquet", [{"de": value, "en": value}], kind)
+    with pytest.raises(UserError, match=rf"a\.parquet: column translation\.en holds {kind}; string is expected"):
+        pairs_of(path)
+
+
+def test_a_parquet_bomb_is_refused(tmp_path):
+    path = structs(tmp_path / "a.parquet", [{"de": "x" * 1000, "en": "y" * 1000}] * 30_000)
+    with pytest.raises(UserError, match="bytes unpack to"):
+        pairs_of(path)
