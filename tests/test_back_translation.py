@@ -20,11 +20,10 @@ from ruamel.yaml import YAML
 
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
-from pipeline.commands import plan, study
+from pipeline.commands import study
 from pipeline.commands.compare import common_set
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
-from pipeline.costs import speed
 from pipeline.fetch_monolingual import normalise, write_raw
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder
@@ -218,18 +217,6 @@ def test_a_study_selects_its_back_translations_and_another_study_removes_them(pa
     assert after["back_translations"] == params["studies"]["multi30k-back-translation"]["back_translations"]
     assert after["corpora_in_use"] == ["multi30k-half", "multi30k-half-reverse", "multi30k"]
     assert study.select(chosen, "demo") == text
-
-
-def test_a_plan_has_a_reverse_score_if_a_run_behind_a_decoding_changes(params):
-    before = with_runs(params, entry(), {"plain": {}})
-    assert plan.same_stage("reverse_score@own", before, copy.deepcopy(before))
-    for run in ("forward", "reverse"):
-        now = copy.deepcopy(before)
-        now["runs"][run]["seed"] = 2
-        assert not plan.same_stage("reverse_score@own", before, now)
-    now = copy.deepcopy(before)
-    now["decodings"] |= {"more": now["decodings"]["plain"]}
-    assert not plan.same_stage("reverse_score@own", before, now)
 
 
 def test_the_study_of_multi30k_divides_its_pairs(params):
@@ -639,7 +626,6 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monk
     assert common_set(load(), ["forward", "augmented"]) == "own-test", "the same text under two names"
     with pytest.raises(UserError, match="translations of two sets"):
         common_set(load(), ["forward", "reverse"])
-    monkeypatch.setattr(speed, "SECONDS", 0.1)
     monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
     for command in ("plan", "status"):
         status, out, errors = in_process.started([f"pipeline.commands.{command}"])

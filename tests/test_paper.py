@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from pipeline.costs.speed import PAPER_STEPS
+from pipeline.commands.plan import PAPER_STEPS
 from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
     BASE,

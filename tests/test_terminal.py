@@ -5,7 +5,6 @@ import dataclasses
 import io
 import json
 import logging
-import math
 import os
 import re
 import signal
@@ -15,16 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 from snakemake_interface_logger_plugins.common import LogEvent
 from test_training import files, run
 
 from pipeline.commands import plan
 from pipeline.commands.status import State, state_of
 from pipeline.costs import expected
-from pipeline.costs import speed as speed_module
 from pipeline.costs.expected import Corpus, Training
-from pipeline.costs.speed import Point, Speed, measured
 from pipeline.workflow import results
 from pipeline.workflow.progress import Progress, place_of
 from pipeline.workflow.results import Result
@@ -306,17 +302,14 @@ def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
 
 # `make plan`
 
-POINT = Point(work=4e6, seconds_per_token=1e-5, seconds_per_weight=1e-8, bytes_per_token=1e4)
 
-
-def planned(project: StubProject, monkeypatch, capsys, study: str | None = None) -> dict[str, list[str]]:
-    """The rows of the plan by job, for a machine with the speed POINT, and the last line under the key ''."""
+def planned(project: StubProject, monkeypatch, capsys, study: str | None = None) -> dict[str, dict[str, str]]:
+    """The rows of the plan by job, and the last line under the key ''."""
     monkeypatch.chdir(project.root)
-    monkeypatch.setattr(plan, "measured", lambda trainings, device: Speed([POINT]))
     plan.main(argparse.Namespace(study=study))
     lines = capsys.readouterr().out.strip().split("\n")
     rows = [re.split(r"  +", line) for line in lines]
-    return {row[0]: dict(zip(plan.HEAD[1:], row[1:])) for row in rows if len(row) == len(plan.HEAD)} | {"": lines[-1]}
+    return {row[0]: dict(zip(plan.SHOWN, row[1:])) for row in rows if len(row) == 1 + len(plan.SHOWN)} | {"": lines[-1]}
 
 
 def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatch, capsys):
@@ -326,31 +319,47 @@ def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatc
     base, big = rows["train@wmt14-en-de-base"], rows["train@wmt14-en-de-big"]
     assert base["on 8 P100"] == "11 h 6 min" and big["on 8 P100"] == "3 d 11 h"
     assert base["energy"] == "-" and rows["data of wmt14-en-fr"]["disk"] != "-"
-    assert rows[""].startswith("120 of 120 stages would run")
+    assert rows[""].startswith("All 119 stages of the study are counted")
+    sizes = {row["memory"] for name, row in rows.items() if name.startswith("train@")}
+    assert rows["all"]["memory"] == max(sizes, key=lambda size: float(size.split()[0])), "trainings run one at a time"
+    disk = sum(
+        float(row["disk"].split()[0]) for name, row in rows.items() if name not in ("", "all", "job") if row["disk"] != "-"
+    )
+    assert float(rows["all"]["disk"].split()[0]) == pytest.approx(disk, abs=3)
 
 
-def test_a_plan_has_what_is_stale_and_nothing_is_measured_twice(project, monkeypatch, capsys):
+def test_a_plan_has_what_is_stale(project, monkeypatch, capsys):
+    assert set(planned(project, monkeypatch, capsys)) == {""}, "nothing to do"
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
     rows = planned(project, monkeypatch, capsys)
     assert set(rows) == {"job", "scores of demo-tiny", "report", "all", ""}
-    assert rows[""] == (
-        "2 of 11 stages would run, 1 of them only if earlier stages change their outputs; 9 are up to date."
-    )
-    project.edit("params.yaml", "    norm: post ", "    norm: pre ")
-    assert "train@demo-tiny" in planned(project, monkeypatch, capsys)
-    kept = json.loads((project.root / "work/speed.json").read_text())
-    assert list(kept.values()) == [[vars(POINT)]]
-    written = (project.root / "work/speed.json").stat().st_mtime_ns
-    planned(project, monkeypatch, capsys)
-    assert (project.root / "work/speed.json").stat().st_mtime_ns == written
+    assert rows[""] == "2 of 10 stages would run, 1 of them only if earlier stages change their outputs; 8 are up to date."
 
 
-def test_a_stage_of_a_study_is_done_only_if_the_selection_has_the_same_run(project, monkeypatch, capsys):
-    assert set(planned(project, monkeypatch, capsys, "demo")) == {""}, "nothing to do"
-    project.edit("params.yaml", SELECTED, SELECTED.replace("tiny}", "tiny, h: 1, d_k: 128, d_v: 128}"))
-    project.snakemake()
-    rows = planned(project, monkeypatch, capsys, "demo")
-    assert {"train@demo-tiny", "scores of demo-tiny", "report"} < set(rows) and "data of demo" not in rows
+def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third_of_a_pass(params, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert plan.last_rate() is None
+    for name, seconds, when in (("first", 10.0, 1), ("last", 50.0, 2)):
+        folder = Path("scores", name)
+        write_json(folder / "training.json", {"run": name})
+        write_json(folder / "flops.json", {"analytic": {"training_flops": 1e12}})
+        times = Path("work/times", name, "training.json")
+        write_times(times, folder / "training.json", {"seconds": seconds})
+        os.utime(times, (when, when))
+    assert plan.last_rate() == (2e10, "the last training here (last)")
+    write_json(Path("scores/last/training.json"), {"run": "restored"})
+    assert plan.last_rate() == (1e11, "the last training here (first)"), "the times are of another training"
+    planner, one = plan.Planner(params, set(), {}, 2e10), plan.training(params, "demo-tiny")
+    never = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10**9))
+    often = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10))
+    assert planner.training_seconds(never) == pytest.approx(never.flops / 2e10)
+    dev = one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target) * one.flops / one.tokens / 2e10
+    assert planner.training_seconds(often) - planner.training_seconds(never) == pytest.approx(100 * dev / 3)
+
+
+def test_without_a_training_the_rate_follows_from_a_product(params):
+    rate, origin = plan.rate_of_product({**params, "machine": params["machine"] | {"device": "cpu"}})
+    assert 1e8 < rate < 1e14 and "product" in origin
 
 
 @pytest.mark.parametrize("run", ["demo-tiny-N1", "demo-deep", "multi30k-small"])
@@ -363,7 +372,7 @@ def test_expected_tokens_and_operations_are_those_of_recorded_trainings(run, tmp
     pairs = 29_000 if run.startswith("multi30k") else 40_000
     means = [done[f"{side}_tokens"] / epoch / pairs for side in ("source", "target")]
     vocabulary = 4000 if run.startswith("multi30k") else 2000
-    one = Training(model, config, Corpus(pairs, *means, vocabulary, math.inf, 2000, False))
+    one = Training(model, config, Corpus(pairs, *means, vocabulary, 2000))
     assert one.tokens == pytest.approx(done["source_tokens"] + done["target_tokens"], rel=0.03)
     assert one.flops == pytest.approx(counted, rel=0.05)
     assert one.parameters == done["parameters"]
@@ -379,10 +388,6 @@ def test_the_size_of_a_built_corpus_is_that_of_its_report(params, tmp_path, monk
     corpus = expected.corpus(params, "multi30k")
     assert (corpus.pairs, corpus.source, corpus.target) == (100, 21, 31), "pieces, EOS included"
     assert corpus.evaluated == 50 * 3, "dev twice, and the test set is taken to be as long as dev"
-    added = corpus.disk - dataclasses.replace(corpus, segmentations=1).disk
-    assert added == 2 * 100 * 2 * (2 * 8 + (21 + 31) * 2), (
-        "of two segmentations: offsets and ids, and a copy in DVC's cache"
-    )
 
 
 def test_the_size_of_a_part_of_a_corpus_is_not_that_of_the_whole(params, tmp_path, monkeypatch):
@@ -395,41 +400,6 @@ def test_the_size_of_a_part_of_a_corpus_is_not_that_of_the_whole(params, tmp_pat
     assert expected.corpus(params, "multi30k").pairs == 29_000
 
 
-def test_the_last_line_of_a_plan_has_the_sums_and_the_largest_memory():
-    jobs = [plan.Job(name, memory=size * 1e9, disk=size * 1e9, joules=size * 3.6e6) for name, size in (("a", 1), ("b", 3))]
-    last = re.split(r"  +", plan.table(jobs)[-1])
-    assert dict(zip(plan.HEAD, last)).items() >= {"memory": "3.0 GB", "disk": "4.0 GB", "energy": "4.00 kWh"}.items()
-
-
-def test_a_model_between_two_measured_ones_has_a_rate_between_theirs_and_a_larger_one_that_of_the_largest(params):
-    small, large = (Point(work, work / rate, 0.0, 0.0) for work, rate in ((1e6, 1e11), (1e8, 3e11)))
-    speed, one = Speed([small, large]), plan.training(params, "demo-tiny")
-    middle, alone = speed.at(one), Speed([small]).at(one)
-    assert 1e6 < one.flops / one.tokens < 1e8 and 1e11 < middle.work / middle.seconds_per_token < 3e11
-    assert alone.work / alone.seconds_per_token == pytest.approx(1e11)
-
-
-def test_a_step_takes_the_time_of_its_tokens_and_of_its_update(params):
-    one = plan.training(params, "demo-tiny")
-    updates, tokens = (Speed([Point(1e6, *point, 0.0)]).seconds(one) for point in ((1e-30, 1e-9), (1e-9, 0.0)))
-    work = one.flops / one.tokens
-    assert updates == pytest.approx(one.config.steps * one.parameters * 1e-9)
-    assert tokens == pytest.approx(one.tokens * work / 1e6 * 1e-9), "in proportion to the operations"
-
-
-def test_evaluations_take_a_third_of_a_pass_and_decoding_takes_the_time_of_its_beam(params):
-    one, paper = plan.training(params, "demo-tiny"), plan.models_of_paper(params)
-    planner = plan.Planner(params, set(), {}, Speed([dataclasses.replace(POINT, seconds_per_weight=0.0)]), paper)
-    rate = planner.speed.at(one).seconds_per_token
-    dev = one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
-    often = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10))
-    never = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10**9))
-    more = planner.training_job("a", often).here - planner.training_job("a", never).here
-    assert more == pytest.approx(100 * dev * rate / 3, rel=0.5), "the plan only knows about how long dev is"
-    narrow, wide = (planner.decoding_seconds(one, 10**6, beam) for beam in (1, 4))
-    assert wide / narrow == pytest.approx(4, rel=0.1)
-
-
 def test_the_plan_has_the_disk_of_all_files_and_their_copies_in_the_cache_and_the_memory_of_both_sides(
     tmp_path, params, settings, training_settings
 ):
@@ -437,24 +407,16 @@ def test_the_plan_has_the_disk_of_all_files_and_their_copies_in_the_cache_and_th
     assert run(build(tmp_path, config, settings()))
     sizes = {path.name: len(data) for path, data in files(tmp_path).items()}
     published = sum(size for name, size in sizes.items() if name.startswith("step-"))
-    one = Training(settings(), config, Corpus(60, 10, 10, 90, math.inf, 20, False))
+    one = Training(settings(), config, Corpus(60, 10, 10, 90, 20))
     assert one.disk == pytest.approx(sum(sizes.values()) + 2 * published * 4 / 3, rel=0.1), "three, and their average"
-    kept = one.memory(1e6) - one.memory(0)
-    assert kept == pytest.approx(2 * config.micro_batch_tokens * 1e6, rel=0.05), "a full part on both sides"
+    half = dataclasses.replace(one, config=training_settings(keep=3, micro_batch_tokens=config.micro_batch_tokens // 2))
     # By hand, with N = 2, d_model = 32 and d_ff = 64: embeddings; four projections with their biases, once in each layer of
     # the encoder and twice in the decoder; two linear maps with their biases; gains and biases of 2 and 3 norms.
     attention, linear, norm = 4 * (32 * 32 + 32), 2 * 32 * 64 + 64 + 32, 2 * 32
     weights = 90 * 32 + 2 * (attention + linear + 2 * norm) + 2 * (2 * attention + linear + 3 * norm)
-    assert one.memory(0) == pytest.approx(330e6 + 4 * 4 * weights), "a weight, its gradient and Adam's two moments"
-
-
-def test_models_that_do_not_fit_into_memory_are_not_measured(params, monkeypatch):
-    monkeypatch.setattr(speed_module, "SECONDS", 0.1)
-    one = plan.training(params, "demo-tiny")
-    large = dataclasses.replace(one, model=dataclasses.replace(one.model, d_model=1 << 20))
-    (point,) = measured([one, large], torch.device("cpu")).points
-    assert point.work == one.flops / one.tokens and point.seconds_per_token > 0
-    assert measured([large], torch.device("cpu")) is None
+    tokens, kept = 2 * config.micro_batch_tokens * 0.97, expected.KEPT * 2 * (8 * 32 + 2 * 64)
+    without = 330e6 + 4 * 4 * weights  # a weight, its gradient and Adam's two moments
+    assert (one.memory, half.memory) == pytest.approx((without + tokens * kept, without + tokens / 2 * kept))
 
 
 def test_a_damaged_file_of_results_is_one_line_and_no_traceback(project):

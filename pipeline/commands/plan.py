@@ -3,82 +3,99 @@
     python -m pipeline.commands.plan            what params.yaml selects
     python -m pipeline.commands.plan STUDY      a study of studies.yaml
 
-Measures for at most half a minute how fast this machine trains models of these sizes, and writes the result to
-work/speed.json. If this file already has the result, nothing is measured. No other file is changed. A dash stands for an
-unknown value, such as the time of a download or the energy of a CPU.
+A training is taken to be as fast, in operations per second, as the last one on this machine. If there was none, a product
+of matrices is timed for less than a second. A dash stands for an unknown value, such as the time of a download or the
+energy of a CPU. Writes no file.
 """
 
 import argparse
-import json
-import re
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pipeline.commands.status import states
 from pipeline.costs import expected
 from pipeline.costs.expected import Training
-from pipeline.costs.speed import Point, Speed, measured, of_paper
-from pipeline.settings.back_translations import back_translation, decoder
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
 from pipeline.settings.score_files import within
 from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
-from pipeline.settings.studies import STUDY, study, with_studies
-from pipeline.workflow import hardware, stage
+from pipeline.settings.studies import study, with_studies
+from pipeline.workflow import stage
 from pipeline.workflow.devices import definitions
 from pipeline.workflow.text import content, in_columns
-from pipeline.workflow.times import DURATIONS, duration
+from pipeline.workflow.times import DURATIONS, duration, read_times
 from transformer.config.decoding import DecodingConfig
-from transformer.config.model import ModelConfig
-from transformer.config.training import TrainingConfig
-from transformer.device import precision_of
-from transformer.files import digest, write_json
 
-KEPT = Path("work/speed.json")
 DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
-GROUPED = (*DATA, *AUGMENTATION, "train", *SCORES)  # every other stage has a row of its own
 START = 3.0  # seconds that a stage takes to start: DVC and imports
-# Seconds that a stage takes in addition to START, whatever the size of the corpus, measured on two cores. For large
-# checkpoints, `average` takes longer, but still little compared with the training.
-OWN = {"average": 3.0, "flops": 4.0, "score": 6.0, "report": 8.0, "learn_bpe": 3.0}
-# Seconds per pair. docs/benchmarks.md has the sum for normalise, binarise and the sampling in learn_bpe.
-PER_PAIR = {"normalise": 15e-6, "binarise": 15e-6, "learn_bpe": 25e-6}
+OTHER = 10.0  # seconds of a stage whose time hardly depends on the text, such as `score` and `report`, on two cores
 # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
 DECODED_PER_TRAINED = 0.7
-Estimate = Callable[[str], float | None]  # the seconds of a stage
-HEAD = ("job", "tokens", "operations", "time here", "on 8 P100", "memory", "disk", "energy")
+# (operations of a training) / (operations of a product in the same time): 0.63 to 0.77 and 0.29 to 0.48 on one core of an
+# AMD EPYC with AMX, for the models `tiny`, `small` and `base`
+OF_PRODUCT = {"float32": 0.6, "bfloat16": 0.3}
+PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on 8 P100 (5.2)
+# What follows for these two models: the logarithm of the operations of a token, and the operations per second
+PAPER = (19.077778, 20.292603), (2.258477e13, 3.044159e13)
 
 
-@dataclass(frozen=True)
-class Job:
-    """A row of the plan. Times are in seconds, memory and disk in bytes. An unknown value is None."""
-
-    name: str
-    tokens: float | None = None
-    flops: float | None = None
-    here: float | None = None
-    paper: float | None = None
-    memory: float | None = None
-    disk: float | None = None
-    joules: float | None = None
-    at_least: bool = False  # `here` leaves out stages whose time is not known
-
-    def cells(self) -> list[str]:
-        shown = [self.name, power(self.tokens), power(self.flops)]
-        times = ["-" if value is None else duration(value) for value in (self.here, self.paper)]
-        shown += [f"> {times[0]}" if self.at_least and self.here is not None else times[0], times[1]]
-        shown += ["-" if value is None else f"{value / 1e9:,.1f} GB" for value in (self.memory, self.disk)]
-        return [*shown, "-" if self.joules is None else f"{self.joules / 3.6e6:,.2f} kWh"]
+def power(value: float) -> str:
+    return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
-def power(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+def gigabytes(value: float) -> str:
+    return f"{value / 1e9:,.1f} GB"
+
+
+# How the columns of the plan are shown. A job is a mapping from columns to values in seconds, bytes and joules.
+SHOWN: dict[str, Callable[[float], str]] = {
+    "tokens": power,
+    "operations": power,
+    "time here": duration,
+    "on 8 P100": duration,
+    "memory": gigabytes,
+    "disk": gigabytes,
+    "energy": lambda joules: f"{joules / 3.6e6:,.2f} kWh",
+}
+Job = dict[str, float | None]
+
+
+def last_rate() -> tuple[float, str] | None:
+    """The operations per second of the last training on this machine, and its run."""
+    for path in sorted(Path("work/times").glob("*/training.json"), key=lambda path: -path.stat().st_mtime):
+        run = path.parent.name
+        times = read_times(path, Path("scores", run, "training.json"))
+        seconds = within(times, "seconds")
+        counted = within(content(Path("scores", run, "flops.json")), "analytic", "training_flops")
+        if seconds and counted:
+            return counted / seconds, f"the last training here ({run})"
+    return None
+
+
+def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
+    """The operations per second of a training that follow from a product of two matrices."""
+    import torch
+
+    from pipeline.workflow.hardware import torch_device
+    from transformer.device import precision_of
+
+    device = torch_device(machine(params), threads=params["base"]["training"]["threads"])
+    precision, size = precision_of("auto", device), 4096 if device.type == "cuda" else 1024
+    matrix, best = torch.ones(size, size, dtype=getattr(torch, precision), device=device), 0.0
+    for _ in range(10):
+        started = time.perf_counter()
+        (matrix @ matrix)[0, 0].item()  # waits for a GPU
+        best = max(best, 2 * size**3 / (time.perf_counter() - started))
+    return best * OF_PRODUCT[precision], f"a product of matrices in {precision}"
 
 
 def training(params: Mapping[str, Any], run: str) -> Training:
@@ -86,129 +103,71 @@ def training(params: Mapping[str, Any], run: str) -> Training:
     return Training(model, config, expected.corpus(params, name))
 
 
-def trial_of(params: Mapping[str, Any], name: str) -> Training:
-    """A trial of a search, with the settings of its model."""
-    found = search(params, name)
-    return Training(*trial_settings(params, name, found, {}), expected.corpus(params, found.config.corpus))
-
-
-def models_of_paper(params: Mapping[str, Any]) -> Speed:
-    size = expected.Corpus(None, *expected.TYPICAL, params["base"]["vocabulary"]["pieces"], 0, 0, False)
-
-    def of(name: str) -> Training:
-        model = section(params, "models", name, "model", ModelConfig)
-        return Training(model, section(params, "models", name, "training", TrainingConfig), size)
-
-    return of_paper(of("base"), of("big"))
-
-
-def speed(params: Mapping[str, Any], trainings: list[Training]) -> Speed | None:
-    """Return the speed of this machine for these models: an earlier measurement, or a new one."""
-    device = hardware.torch_device(machine(params), threads=max(one.config.threads for one in trainings))
-    made_on = hardware.hardware(device)
-    key = digest([made_on, sorted(f"{one} in {precision_of(one.config.precision, device)}" for one in trainings)])
-    kept = content(KEPT) or {}
-    if key not in kept:
-        print(f"Measuring how fast this machine ({made_on['hardware']}) trains, at most half a minute.", flush=True)
-        if not (found := measured(trainings, device)):
-            return None  # not kept, because the free memory may be larger the next time
-        kept[key] = [asdict(point) for point in found.points]
-        write_json(KEPT, kept)
-    return Speed([Point(**point) for point in kept[key]])
-
-
 @dataclass(frozen=True)
 class Planner:
-    """`todo` holds the stages that would run. `known` holds the seconds that stages took here the last time."""
+    """`todo` holds the stages that would run, `known` the seconds that stages took here the last time.
+
+    `rate` is the operations per second of a training on this machine.
+    """
 
     params: Mapping[str, Any]
     todo: set[str]
     known: Mapping[str, float]
-    speed: Speed | None
-    paper: Speed
+    rate: float
 
-    def jobs(self) -> Iterator[Job]:
+    def jobs(self) -> Iterator[tuple[str, Job]]:
+        left = set(self.todo)
         for name in self.params["corpora_in_use"]:
-            corpus = expected.corpus(self.params, name)
-            yield from self.job("data of", DATA, name, partial(self.data_seconds, corpus), corpus.disk)
+            yield from self.job(f"data of {name}", DATA, name, left, disk=expected.corpus(self.params, name).disk)
         for name in self.params["back_translations"]:
-            yield from self.job("data of", AUGMENTATION, name, partial(self.augmentation_seconds, name))
+            yield from self.job(f"data of {name}", AUGMENTATION, name, left)
         for run in self.params["runs"]:
             one = training(self.params, run)
-            if f"train@{run}" in self.todo:
-                yield self.training_job(run, one)
-            yield from self.job("scores of", SCORES, run, partial(self.scoring_seconds, run, one))
-        for other in sorted(name for name in self.todo if name.partition("@")[0] not in GROUPED):
-            if other.startswith("search@"):  # an earlier search may have had another budget
-                yield Job(other, here=self.search_seconds(other))
-            else:
-                yield Job(other, here=self.seconds(other, self.independent_of_corpus))
+            costs: Job = {"tokens": one.tokens, "operations": one.flops, "memory": one.memory, "disk": one.disk}
+            costs["on 8 P100"] = one.flops / float(np.interp(math.log(one.flops / one.tokens), *PAPER))
+            costs["energy"] = within(content(Path("work/times", run, "training.json")), "energy_joules")
+            yield from self.job(f"train@{run}", ("train",), run, left, **costs)
+            yield from self.job(f"scores of {run}", SCORES, run, left)
+        yield from ((other, {"time here": self.seconds(other)}) for other in sorted(left))
 
-    def job(self, what: str, kinds: Iterable[str], name: str, of: Estimate, disk: float | None = None) -> Iterator[Job]:
-        """Yield one job for the stages of these kinds that would run. Yields nothing if there are none."""
-        stages = [stage for kind in kinds if (stage := f"{kind}@{name}") in self.todo]
-        if found := [self.seconds(stage, of) for stage in stages]:
-            yield Job(f"{what} {name}", here=total(found), disk=disk, at_least=None in found)
+    def job(
+        self, title: str, kinds: Iterable[str], name: str, left: set[str], **costs: float | None
+    ) -> Iterator[tuple[str, Job]]:
+        """Yield one job for the stages of these kinds in `left`, and remove them from it. Yields nothing for none."""
+        chosen = [stage for kind in kinds if (stage := f"{kind}@{name}") in left]
+        left -= {*chosen}
+        if chosen:
+            yield title, {**costs, "time here": total(map(self.seconds, chosen))}
 
-    def seconds(self, stage: str, of: Estimate) -> float | None:
-        """Return the recorded time of a stage here, otherwise its estimate."""
-        return self.known[stage] if stage in self.known else of(stage)
+    def seconds(self, name: str) -> float | None:
+        """Return the time of a stage: the last one here, otherwise an estimate. None if it is not known.
 
-    def independent_of_corpus(self, name: str) -> float | None:
-        """Return the time of a stage if it does not depend on the size of a corpus. None if the time is not known."""
-        kind = name.partition("@")[0]
-        return START + OWN[kind] if kind in OWN else None
+        A training and a search are always estimated, because earlier ones may have had other settings.
+        """
+        kind, _, key = name.partition("@")
+        if kind == "train":
+            return START + self.training_seconds(training(self.params, key))
+        if kind == "search":
+            config = search(self.params, key).config
+            trial = Training(
+                *trial_settings(self.params, key, search(self.params, key), {}), expected.corpus(self.params, config.corpus)
+            )
+            return START + config.trials * (60 * config.minutes if config.minutes else self.training_seconds(trial))
+        if kind == "decode" and name not in self.known:
+            model = self.params["runs"][key]["model"]
+            one, beam = training(self.params, key), section(self.params, "models", model, "decoding", DecodingConfig).beam
+            pieces = one.corpus.evaluated * one.corpus.target * beam
+            return START + pieces * DECODED_PER_TRAINED * one.flops / one.tokens / self.rate
+        return self.known.get(name, OTHER if kind in (*SCORES, "report") else None)
 
-    def search_seconds(self, name: str) -> float | None:
-        """Return the time of a search in which no trial is pruned. Steps are those of a trial with the model's settings."""
-        key = name.partition("@")[2]
-        config = search(self.params, key).config
-        trial = 60 * config.minutes if config.minutes else self.training_seconds(trial_of(self.params, key))
-        return trial and START + config.trials * trial
-
-    def data_seconds(self, corpus: expected.Corpus, name: str) -> float | None:
-        kind = name.partition("@")[0]
-        if corpus.pairs is None or (kind == "download" and not corpus.here):
-            return None
-        sizes = {"learn_bpe": min(corpus.pairs, corpus.sampled), "binarise": corpus.pairs * corpus.segmentations}
-        pairs = sizes.get(kind, corpus.pairs)
-        return START + OWN.get(kind, 0.0) + pairs * PER_PAIR.get(kind, 0.0)
-
-    def training_job(self, run: str, one: Training) -> Job:
-        seconds = self.training_seconds(one)
-        here = seconds and START + seconds
-        memory = one.memory(self.speed.at(one).bytes_per_token) if self.speed else None
-        joules = within(content(Path("work/times", run, "training.json")), "energy_joules")
-        return Job(f"train@{run}", one.tokens, one.flops, here, self.paper.seconds(one), memory, one.disk, joules)
-
-    def training_seconds(self, one: Training) -> float | None:
-        if self.speed is None:
-            return None
+    def training_seconds(self, one: Training) -> float:
         evaluations = one.config.steps / one.config.evaluate_every
         # `evaluated` counts dev twice and test once, so a third of it is about the size of dev
         tokens = evaluations * one.corpus.evaluated / 3 * (one.corpus.source + one.corpus.target)
-        return self.speed.seconds(one) + tokens * self.speed.at(one).seconds_per_token / 3  # forward only
-
-    def scoring_seconds(self, run: str, one: Training, name: str) -> float | None:
-        if not name.startswith("decode@"):
-            return self.independent_of_corpus(name)
-        config = section(self.params, "models", self.params["runs"][run]["model"], "decoding", DecodingConfig)
-        return self.decoding_seconds(one, one.corpus.evaluated, config.beam)
-
-    def augmentation_seconds(self, back: str, name: str) -> float | None:
-        if not name.startswith("back_translate@"):
-            return self.independent_of_corpus(name)
-        settings, decoding = back_translation(self.params, back), decoder(self.params, back)
-        beam = decoding.config.beam if "beam" in decoding.own.USES else 1
-        return self.decoding_seconds(training(self.params, settings.run), settings.monolingual.first, beam)
-
-    def decoding_seconds(self, one: Training, sentences: int | None, beam: int) -> float | None:
-        if self.speed is None or sentences is None:
-            return None
-        return START + sentences * one.corpus.target * beam * DECODED_PER_TRAINED * self.speed.at(one).seconds_per_token
+        return one.flops / one.tokens * (one.tokens + tokens / 3) / self.rate  # an evaluation is a forward pass only
 
 
-def total(values: list[float | None]) -> float | None:
+def total(values: Iterable[float | None]) -> float | None:
     """The sum of the known values, or None if no value is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
@@ -221,61 +180,35 @@ def selected(params: Mapping[str, Any]) -> set[str]:
     return {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]} | (stages.keys() - blocks.keys())
 
 
-def same_stage(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether two selections define a stage alike. Code, and blocks that no study selects, are not compared."""
-    kind, _, key = name.partition("@")
-    if kind in DATA:
-        return True
-    whole = {"report": STUDY, "reverse_score": ["decodings"]}.get(kind, [])  # blocks that the stage reads as a whole
-    names = [key, *now["decodings"]] if kind == "reverse_score" else [key]
-    return all(before[block] == now[block] for block in whole) and all(
-        definition(before, name) == definition(now, name) for name in names
-    )
-
-
-def definition(params: Mapping[str, Any], name: str) -> dict[tuple[str, str], Any]:
-    """The entries called `name`, and the entries that these name, such as the model of a decoding."""
-    found: dict[tuple[str, str], Any] = {}
-    names = [name]
-    while names:
-        one = names.pop()
-        for block in STUDY:
-            if one in params[block] and (block, one) not in found:
-                found[block, one] = params[block][one]
-                names += re.findall(r"[\w.-]+", json.dumps(found[block, one]))
-    return found
-
-
-def table(jobs: list[Job]) -> list[str]:
-    columns = [field.name for field in fields(Job)[1:] if field.name != "at_least"]
-    whole = {key: total([getattr(job, key) for job in jobs]) for key in columns}
-    whole["memory"] = max((job.memory for job in jobs if job.memory is not None), default=None)
-    partly = any(job.at_least or job.here is None for job in jobs)
-    rows = [list(HEAD), *(job.cells() for job in [*jobs, Job("all", **whole, at_least=partly)])]
+def table(jobs: Mapping[str, Job]) -> list[str]:
+    """The jobs and the sum of each column; of the memory, the largest value. A sum leaves out what is not known."""
+    columns = {key: [job.get(key) for job in jobs.values()] for key in SHOWN}
+    whole = {key: total(values) for key, values in columns.items()}
+    whole["memory"] = max((value for value in columns["memory"] if value is not None), default=None)
+    rows = [["job", *SHOWN]]
+    for name, job in {**jobs, "all": whole}.items():
+        values = {key: job.get(key) for key in SHOWN}
+        rows.append([name, *("-" if value is None else SHOWN[key](value) for key, value in values.items())])
     return in_columns(rows, numbers=True)
 
 
 def main(arguments: argparse.Namespace) -> None:
-    selection = params = load()
+    params = load()
     if arguments.study:
         settings = with_studies(params)
         check_study(settings, arguments.study)
         params = {**params, **study(settings, arguments.study)}
-    same = [state for state in states() if same_stage(state.stage, selection, params)]
     stages = selected(params)
-    todo = stages - {state.stage for state in same if state.kind == "done"}
+    known = [] if arguments.study else states()
+    todo = stages - {state.stage for state in known if state.kind == "done"}
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
-    trainings = [training(params, run) for run in params["runs"]]
-    searches = [name for name in params["searches"] if f"search@{name}" in todo and search(params, name).config.steps]
-    trainings += [trial_of(params, name) for name in searches]
-    timed = ("train", "decode", "back_translate")
-    found = speed(params, trainings) if searches or any(name.partition("@")[0] in timed for name in todo) else None
-    known = content(DURATIONS) or {}
-    print("\n".join(table(list(Planner(params, todo, known, found, models_of_paper(params)).jobs()))))
+    rate, origin = last_rate() or rate_of_product(params)
+    print("\n".join(table(dict(Planner(params, todo, content(DURATIONS) or {}, rate).jobs()))))
+    print(f"Times of trainings and translations: at {rate / 1e9:,.0f} GFLOP/s, estimated from {origin}.")
     if arguments.study:
-        print("Stages that params.yaml does not select now are counted as not yet run, even if DVC has their results.")
-    perhaps = len([state for state in same if state.kind == "waiting" and state.made and state.stage in todo])
+        return print(f"All {len(stages)} stages of the study are counted, whether or not DVC has their results.")
+    perhaps = len([state for state in known if state.kind == "waiting" and state.made])
     where = f", {perhaps} of them only if earlier stages change their outputs" if perhaps else ""
     print(f"{len(todo)} of {len(stages)} stages would run{where}; {len(stages) - len(todo)} are up to date.")
 

@@ -1,20 +1,18 @@
-"""Estimates of the tokens, operations, memory and disk of a job before it runs.
+"""Estimates of the tokens, operations, memory and disk of a training before it runs.
 
-The size of a corpus comes from the report of binarise. If the corpus has not been built, it comes from params.yaml or
-from PAIRS. The size of a back-translation is unknown until it is built. Lengths are in pieces, EOS included.
+The size of a corpus comes from the report of binarise. If the corpus has not been built, it comes from PAIRS. The size of a
+back-translation is unknown until it is built. Lengths are in pieces, EOS included.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.download import DEMONSTRATION
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import within
 from pipeline.workflow.text import content
-from transformer.binarised import id_type, segmentations_of
+from transformer.binarised import segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
@@ -34,11 +32,11 @@ EVALUATED = 3000  # pairs of a dev or test set, as in newstest2013
 FULL = 0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
 BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/benchmarks.md
-OFFSETS = 16  # bytes per pair that say where the ids of its two sentences begin
 COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
-WEIGHT = 4  # bytes of a weight
 PROCESS = 330e6  # memory in bytes of a training of a small model (benchmarks.long_run)
 TRAINED_WEIGHT = 16  # bytes of a weight, its gradient and Adam's two moments
+# Bytes kept for the backward pass / (tokens x N (8 d_model + 2 d_ff)), in float32: 4.7 to 5.1 with the widths of `base`
+KEPT = 4.9
 
 
 @dataclass(frozen=True)
@@ -49,33 +47,24 @@ class Corpus:
     source: float  # mean number of pieces per sentence
     target: float
     vocabulary: int
-    sampled: float  # the largest number of pairs from which the vocabulary is learnt
     evaluated: int  # sentences that the stage `decode` translates: dev twice, test once
-    here: bool  # the text comes with the project
-    segmentations: int = 1
 
     @property
     def disk(self) -> float | None:
-        """Bytes of text and ids, and their copies in DVC's cache. Each segmentation after the first one adds ids."""
-        ids = OFFSETS + id_type(self.vocabulary).itemsize * (self.source + self.target)
-        return None if self.pairs is None else self.pairs * (BYTES_OF_PAIR + (self.segmentations - 1) * ids) * COPIES
+        """Bytes of text and ids with one segmentation, and their copies in DVC's cache."""
+        return self.pairs and self.pairs * BYTES_OF_PAIR * COPIES
 
 
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     text = text_corpus(params, name)
-    config = params["corpora"][text]
-    vocabulary = {**params["base"]["vocabulary"], **config["vocabulary"]}
-    size = vocabulary["pieces"], vocabulary["sample_pairs"] or math.inf
-    here, dev, test = DEMONSTRATION in str(config["download"]), EVALUATED, EVALUATED
+    pieces = {**params["base"]["vocabulary"], **params["corpora"][text]["vocabulary"]}["pieces"]
     if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
         train = built["train"]
         source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
-        dev, test = [built["dev"]["pairs"]] * 2
-        times = segmentations_of(train)
-        return Corpus(train["pairs"] // times, source, target, *size, 2 * dev + test, here, times)
-    known = [published for published in PAIRS if name.startswith(published)]
-    pairs = PAIRS[max(known, key=len)] if known and name == text else None
-    return Corpus(pairs, *TYPICAL, *size, 2 * dev + test, here, vocabulary["segmentations"])
+        return Corpus(train["pairs"] // segmentations_of(train), source, target, pieces, 3 * built["dev"]["pairs"])
+    known = [key for key in PAIRS if name.startswith(key)]
+    published = PAIRS[max(known, key=len)] if known and name == text else None
+    return Corpus(published, *TYPICAL, pieces, 3 * EVALUATED)
 
 
 @dataclass(frozen=True)
@@ -112,10 +101,12 @@ class Training:
     def disk(self) -> int:
         """Bytes of checkpoints and average, their copies in DVC's cache, and the folder in work/, which `train` removes."""
         weights = COPIES * (self.config.keep + 1) + self.config.keep + 3
-        return weights * self.parameters * WEIGHT
+        return weights * self.parameters * 4
 
-    def memory(self, bytes_per_token: float) -> float:
-        """Peak memory in bytes. `bytes_per_token` is the memory per token that is kept for the backward pass."""
+    @property
+    def memory(self) -> float:
+        """Peak memory in bytes: the process, weights, gradients, moments, and what is kept for the backward pass."""
         part = min(self.config.micro_batch_tokens, self.config.batch_tokens) * FULL
         both = (self.corpus.source + self.corpus.target) / max(self.corpus.source, self.corpus.target)
-        return PROCESS + self.parameters * TRAINED_WEIGHT + part * both * bytes_per_token
+        kept = KEPT * self.model.N * (8 * self.model.d_model + 2 * self.model.d_ff)
+        return PROCESS + self.parameters * TRAINED_WEIGHT + part * both * kept
