@@ -29,7 +29,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help moved environment reproduce report status plan page check test quick test-more test-cluster kill lint format docs deps bench study record translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check test quick test-more test-cluster kill lint format docs pages bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 moved:
@@ -60,15 +60,13 @@ endif
 
 environment: $(INSTALLED)  ## install the tested versions of all packages into .venv
 
-reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and write reports/ and the tables in docs/
+reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and write reports/
 	@echo "Environment: $(VENV)/ is up to date. The stages: snakemake --cores $(CORES)"
 	@snakemake --cores $(CORES)
 	@python -m pipeline.workflow.results || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
-	@python -m tests.pages
 
 report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine
 	python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --studies studies.yaml --out reports
-	python -m tests.pages
 
 status: $(INSTALLED)  ## show what is done, running and stale, and the scores so far
 	@python -m pipeline.commands.status
@@ -113,8 +111,7 @@ format: $(INSTALLED)  ## let ruff correct the style
 docs: $(INSTALLED)  ## write build/docs, the documentation of the package transformer, from its docstrings
 	pdoc --output-directory build/docs ./transformer '!transformer.kernels'
 
-deps: $(INSTALLED)  ## write the modules that each stage imports into dvc.yaml, and the graph into README.md
-	python -m tests.imports
+pages: $(INSTALLED)  ## write the tables and the graph of README.md and docs/ from reports/, benchmarks/ and dvc.yaml
 	python -m tests.pages
 
 bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; write benchmarks/results and docs

@@ -41,7 +41,7 @@ from pipeline.settings.studies import with_studies
 from pipeline.workflow import devices, slurm
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
-from pipeline.workflow.project import opened
+from pipeline.workflow.project import opened, refresh
 from pipeline.workflow.stage import require_within
 from pipeline.workflow.termination import handled_in_a_thread
 from pipeline.workflow.threads import threads_of
@@ -91,6 +91,8 @@ try:
     with opened() as repo:
         if workflow.is_main_process and keep_or_put_back():
             print("snakemake: dvc.lock was incomplete; the last complete one was restored", file=sys.stderr)
+        if workflow.is_main_process:
+            refresh(repo)
         graph = repo.index.graph
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage

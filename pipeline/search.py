@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from pipeline import train
+from pipeline import code, train
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.settings.machine import MachineConfig, machine
@@ -28,7 +28,7 @@ from pipeline.settings.searches import Search, search, trial_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import outcome, workspace
 from pipeline.training.trials import Trial, Trials, written
-from pipeline.workflow import hardware, stage
+from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.binarised import describe, open_binarised
@@ -178,14 +178,6 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
     return digest([config, space, fixed, data_sum, code, *more])
 
 
-def settings_of(params: Mapping[str, Any], name: str, digests: tuple[str, str]) -> tuple[int, str] | None:
-    """Return all that a search depends on: `trials` and its key. None if params.yaml does not have the search."""
-    if name not in params["searches"]:
-        return None
-    chosen = search(params, name)
-    return chosen.config.trials, key_of(params, name, chosen, *digests)
-
-
 def others(place: Path) -> None:
     """At the first start of a search, print the folders of its trials with other settings, data or code."""
     if (place / RESULT).exists():
@@ -197,9 +189,8 @@ def others(place: Path) -> None:
 def main(arguments: argparse.Namespace) -> int:
     params, name, started = load(), arguments.name, outcome.now()
     chosen, options = search(params, name), machine(params)
-    commit, code = hardware.commit(), workspace.sources()
-    digests = describe(arguments.data)["sum"], workspace.code_digest(code, train.CODE)
-    key = key_of(params, name, chosen, *digests)
+    commit, before = hardware.commit(), unchanged.inputs()
+    key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("search")))
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
@@ -219,9 +210,7 @@ def main(arguments: argparse.Namespace) -> int:
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
-        remedy = "its trials are kept: undo the change, and the same command records the search"
-        now = settings_of(load(), name, digests)
-        workspace.require_unchanged(f"search {name!r}", ((chosen.config.trials, key), now), code, remedy, remedy)
+        unchanged.require_unchanged(before, f"its trials are kept: {workspace.UNDO}")
         if trials.best() is None:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; the last one: {why}")

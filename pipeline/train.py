@@ -26,12 +26,13 @@ from typing import Any
 
 import torch
 
+from pipeline import code
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.tracking import client as tracking
 from pipeline.training import energy, nodes, outcome, workers, workspace
-from pipeline.workflow import hardware, stage
+from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.binarised import SIDES, describe, open_binarised
@@ -46,10 +47,6 @@ from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
 from transformer.store import Reader, Store
 from transformer.training import Diverged, Trainer, batches_of, new_state
-
-# The source files of the modules that compute the result. They are listed at import, because `pipeline.train` and
-# `pipeline.search` import different modules later.
-CODE = [module.__file__ for name, module in sys.modules.items() if name.startswith("transformer.") and module.__file__]
 
 
 def trainer(
@@ -183,27 +180,18 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
     """Train as the first or only worker, which writes all files. Returns the exit status."""
     params, run, started, commit = load(), arguments.run, outcome.now(), hardware.commit()
     _, model, config = run_settings(params, run)
-    code = workspace.sources()
+    before, digests = unchanged.inputs(), code.described("train")
     binarised = describe(arguments.data)
     settings, key = key_of(model, config, binarised)
     with workspace.lock(run):
-        place, earlier_code = workspace.claim(run, key, workspace.code_digest(code, CODE))
+        place, earlier_code = workspace.claim(run, key, digest(digests))
         training = trainer(model, config, arguments, place, options, group)
         group.wait()
         description = {"model": params["runs"][run]["model"], "settings": settings, "data_sum": binarised["sum"]}
         with tracking.following(run, training.store.log, description):
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
-        params = load()
-        now = run_settings(params, run)[1:] if run in params["runs"] else None
-        kept = "the finished training is kept: "
-        workspace.require_unchanged(
-            f"run {run!r}",
-            ((model, config), now),
-            code,
-            undo=f"{kept}undo the change, and the same command records it",
-            record=f"{kept}`python -m pipeline.commands.adopt {run}` lets the next start record it with the current code",
-        )
+        unchanged.require_unchanged(before, f"the finished training is kept: {workspace.UNDO}")
         publish(training, binarised, arguments.out)
         with atomic(arguments.scores / "training.jsonl") as file:
             file.writelines(training.store.records())
@@ -212,8 +200,8 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         write_times(arguments.times, summary, outcome.timing(training, started, commit, earlier_code))
         workspace.remove(place)
         if others := workspace.unfinished(run):
-            remedy = f"`python -m pipeline.commands.adopt {run} --anew` removes them"
-            tell(f"{workspace.WORK / run} still holds unfinished trainings with other settings ({len(others)}); {remedy}")
+            where = ", ".join(map(str, others))
+            tell(f"unfinished trainings of {run} with other settings are still there; `rm -r` removes them: {where}")
     return 0
 
 

@@ -1,6 +1,6 @@
 """The blocks of README.md and docs/ between the markers `from PATH` and `end`, which are generated from that path.
 
-`python -m tests.pages` writes the blocks. `make deps`, `make report`, `make reproduce` and `make bench` run it.
+`make pages` and `make bench` write the blocks.
 """
 
 import csv
@@ -47,7 +47,7 @@ def edges(dvc_yaml: str) -> dict[str, list[str]]:
     """For each stage, the stages that read an output of it, a folder around an output or a path in an output."""
     stages = YAML(typ="safe").load(dvc_yaml)["stages"]
     outs = {name: paths(stage, "outs", "metrics", "plots") for name, stage in stages.items()}
-    deps = {name: [path for path in paths(stage, "deps") if path.suffix != ".py"] for name, stage in stages.items()}
+    deps = {name: paths(stage, "deps") for name, stage in stages.items()}
     return {
         name: [
             reader
@@ -55,6 +55,7 @@ def edges(dvc_yaml: str) -> dict[str, list[str]]:
             if any(out.is_relative_to(dep) or dep.is_relative_to(out) for out in outs[name] for dep in deps[reader])
         ]
         for name in stages
+        if name != "code"  # which all others follow
     }
 
 

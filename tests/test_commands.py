@@ -15,7 +15,7 @@ from tests.imports import ROOT
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
-    "pipeline.commands.adopt": ["none"],
+    "pipeline.commands.accept": ["none"],
     "pipeline.commands.best": ["none"],
     "pipeline.commands.compare": ["none.txt", "none"],
     "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
@@ -58,7 +58,7 @@ def test_no_command_is_left_out():
 def one_line(command: str, printed: str) -> None:
     assert "Traceback" not in printed and printed.count("\n") == 1, printed
     assert re.match(rf"{command.removeprefix('pipeline.commands.')}: \S", printed)
-    assert "none" in printed or "params.yaml" in printed or command == "pipeline.commands.adopt"
+    assert "none" in printed or "params.yaml" in printed or command == "pipeline.commands.accept"
 
 
 @pytest.mark.parametrize("command", [*WRONG, *WITHOUT_PARAMS])

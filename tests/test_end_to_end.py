@@ -315,18 +315,18 @@ def test_a_full_disk_is_one_line_and_loses_nothing_that_was_saved(project):
     assert content(project, TRAIN) == before
 
 
-def test_a_state_of_other_code_is_neither_adopted_nor_lost_in_silence(project):
+def test_a_state_of_other_code_is_neither_resumed_nor_lost_in_silence(project):
     before, code = content(project, TRAIN), project.root / "transformer/optimisation.py"
     process = subprocess.Popen(**command(project, TRAIN), stderr=subprocess.DEVNULL)
     wait_for("*/state.safetensors", project.root / "work" / RUN, process)
     process.terminate()
     process.wait()
     text = code.read_text()
-    code.write_text(text + "\n# an edit\n")
+    code.write_text(text + "\nMEANING = 1\n")
     try:
         refused = project.run(*command(project, TRAIN)["args"], status=1)
-        assert "adopt" in refused and "anew" in refused and "Traceback" not in refused
-        project.run("python", "-m", "pipeline.commands.adopt", RUN)
+        assert "commands.accept" in refused and "rm -r" in refused and "Traceback" not in refused
+        assert "resumed with the present code" in project.run("python", "-m", "pipeline.commands.accept", RUN)
         assert "resuming at step" in finished(project, TRAIN)
     finally:
         code.write_text(text)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import transformer
-from tests.imports import ROOT, imported_names
+from pipeline.code import imported_names
+from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS
 
 NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}

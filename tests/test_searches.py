@@ -29,7 +29,7 @@ from pipeline.report import Known
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.page import page
 from pipeline.reporting.tables import markdown
-from pipeline.search import Searcher, key_of, settings_of
+from pipeline.search import Searcher, key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.searches import search
@@ -75,14 +75,6 @@ def refusal(params: dict[str, Any]) -> str:
         check(params)
     assert "\n" not in str(raised.value)
     return str(raised.value)
-
-
-@pytest.mark.parametrize("change", [{"trials": 4}, {"steps": 21}, {"space": {"norm": ["post"]}}, None])
-def test_a_change_of_a_search_while_it_runs_is_seen(params, change):
-    before = settings_of(params, "small", ("data", "code"))
-    assert before == settings_of({**params, "runs": {}}, "small", ("data", "code"))
-    params["searches"] = {"small": params["searches"]["small"] | change} if change else {}
-    assert settings_of(params, "small", ("data", "code")) != before
 
 
 def test_a_valid_search_is_accepted(params):

@@ -13,13 +13,14 @@ import torch
 from ruamel.yaml import YAML
 from test_parallel import Training
 
-from pipeline import train
-from pipeline.commands.adopt import adopt_unfinished
+from pipeline import code, train
+from pipeline.commands import accept
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.training import workers, workspace
 from pipeline.workflow import hardware
+from tests.imports import ROOT
 from tests.pairs import Pairs
 from tests.small_run import RUN
 from transformer.binarised import describe
@@ -52,24 +53,19 @@ def test_a_kill_while_a_training_is_removed_leaves_no_state_without_its_checkpoi
 
 def test_an_adopted_training_states_the_code_before_and_nothing_else(place):
     assert workspace.claim("run", "0123", "first") == (place, [])
-    workspace.adopt("run")
+    workspace.accept(place)
     assert workspace.claim("run", "0123", "second") == (place, ["first"])
     assert workspace.claim("run", "0123", "second") == (place, ["first"])
     with pytest.raises(UserError, match="another version of the code saved"):
         workspace.claim("run", "0123", "third")
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_adopt_leaves_a_training_that_is_running_or_that_it_only_names_as_it_is(place, capsys, anew):
+def test_accept_leaves_a_training_that_is_running_as_it_is(place):
     workspace.claim("run", "0123", "first")
-    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    before = (place / "code.json").read_bytes()
     with workspace.lock("run"), pytest.raises(UserError, match=r"another process uses .*run"):
-        adopt_unfinished("run", dry_run=False, anew=anew)
-    adopt_unfinished("run", dry_run=True, anew=anew)
-    assert f"{place}: would be {'removed' if anew else 'resumed'}" in capsys.readouterr().out
-    assert before == {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-    adopt_unfinished("run", dry_run=False, anew=anew)
-    assert place.exists() != anew
+        accept.main(argparse.Namespace(name="run"))
+    assert (place / "code.json").read_bytes() == before
 
 
 def published(place: Path, out: Path, settings) -> list[str]:
@@ -102,6 +98,8 @@ def short(tmp_path, monkeypatch) -> Callable[[Callable[[], object]], int]:
     """A function that starts or resumes a training of 6 steps, and calls its argument when the last step is done."""
     Training(tmp_path, 1)
     monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "dvc.yaml", "dvc.yaml")
+    monkeypatch.setenv("DVC_STAGE", "train@run")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
     monkeypatch.setattr(hardware, "torch_device", lambda options, threads: torch.device("cpu"))
     monkeypatch.setattr(train, "Interruption", lambda limit: lambda: False)
@@ -130,7 +128,9 @@ def write_runs(**settings: object) -> None:
 
 @pytest.mark.parametrize("change", [SHORT | {"dropout": 0.3}, {}], ids=["another setting", "another selection"])
 def test_settings_that_change_during_a_training_are_not_recorded_for_it(short, change):
-    with pytest.raises(UserError, match=r"the settings of run 'run' changed .* undo the change, and the same command"):
+    with pytest.raises(
+        UserError, match=r"params.yaml: .* changed while train@run ran; .* undo the change, and the same command"
+    ):
         short(lambda: write_runs(**change))
     assert not Path("models").exists() and len(workspace.unfinished("run")) == 1
     write_runs(**SHORT)
@@ -141,7 +141,7 @@ def test_settings_that_change_during_a_training_are_not_recorded_for_it(short, c
 
 
 def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(short):
-    with pytest.raises(UserError, match="the settings of run 'run' changed"):
+    with pytest.raises(UserError, match=r"params.yaml: runs\.run changed"):
         short(lambda: write_runs(**SHORT, dropout=0.3))
     (state,) = Path("work/run").glob("*/state.safetensors")
     _, model, config = run_settings(load(), "run")
@@ -152,15 +152,12 @@ def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(shor
     assert not Path("models").exists()
 
 
-def test_code_that_changes_during_a_training_is_not_recorded_for_it_but_a_comment_is(short, monkeypatch):
-    here = Path("module.py")
-    here.write_text("A = 1\n")
-    imported = workspace.sources()
-    monkeypatch.setattr(workspace, "sources", lambda: {**imported, here: here.read_bytes()})
-    with pytest.raises(UserError, match=r"module\.py changed .* `python -m pipeline\.commands\.adopt run`"):
-        short(lambda: here.write_text("A = 2\n"))
-    assert short(lambda: here.write_text("A = 2  # why\n")) == 0
-    assert Path("models/settings.json").exists()
+def test_code_that_changes_during_a_training_is_not_recorded_for_it(short, monkeypatch):
+    described = code.described
+    with pytest.raises(UserError, match=r"its code changed while train@run ran; the finished training is kept: undo"):
+        short(lambda: monkeypatch.setattr(code, "described", lambda script: "other"))
+    monkeypatch.setattr(code, "described", described)
+    assert short(lambda: None) == 0 and Path("models/settings.json").exists()
 
 
 def test_the_commit_is_that_of_the_start(short, monkeypatch):
@@ -259,24 +256,3 @@ def test_the_time_limit_is_in_minutes(monkeypatch):
     assert not stop()
     now += 2
     assert stop() and not never() and stop.reason == "the time limit of 2 minutes"
-
-
-def digest_of(modules: list[Path]) -> str:
-    return workspace.code_digest({module: module.read_bytes() for module in modules}, map(str, modules))
-
-
-def test_the_digest_of_the_code_notices_an_edit_of_each_of_two_modules_of_the_same_name(tmp_path):
-    modules = [tmp_path / "transformer/training.py", tmp_path / "transformer/config/training.py"]
-    (tmp_path / "transformer/config").mkdir(parents=True)
-    for module in modules:
-        module.write_text("A = 1\n")
-    digests = {digest_of(modules)}
-    for module in modules:
-        module.write_text("A = 2\n")
-        digests.add(digest_of(modules))
-    assert len(digests) == 3
-
-
-def test_the_sources_are_those_of_this_project():
-    names = {path.name for path in workspace.sources()}
-    assert {"train.py", "loss.py", "workspace.py"} <= names and "test_workspace.py" not in names

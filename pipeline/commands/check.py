@@ -32,10 +32,11 @@ def main(_: argparse.Namespace) -> None:
 
 def warn() -> None:
     from pipeline.workflow.costly import costly
-    from pipeline.workflow.project import opened
+    from pipeline.workflow.project import opened, refresh
 
     try:
         with opened() as repo:
+            refresh(repo)
             for training in costly(repo.index.graph, repo.status()):
                 print(f"check: {training}", file=sys.stderr)
     except UserError as error:

@@ -2,11 +2,12 @@
 
     python -m pipeline.commands.status
 
-Reads DVC's index and dvc.lock without DVC's locks, so it also works while stages run. Writes nothing.
+Runs the stage `code` first. Reads DVC's index and dvc.lock without DVC's locks, so it also works while stages run.
 """
 
 import argparse
 import functools
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def states() -> list[State]:
     import networkx
     from dvc.dependency import param
 
-    from pipeline.workflow.project import opened
+    from pipeline.workflow.project import opened, refresh
 
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
     deadline = time.monotonic() + 5
@@ -60,6 +61,11 @@ def states() -> list[State]:
         if time.monotonic() > deadline:
             raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/reliability.md")
         time.sleep(0.1)
+    try:
+        with opened() as repo:
+            refresh(repo)
+    except UserError as error:
+        print(f"code is taken as it was recorded: {' '.join(str(error).split())}", file=sys.stderr)
     found: dict[str, State] = {}
     with opened(locked=False) as repo:
         graph, written = repo.index.graph, writing()

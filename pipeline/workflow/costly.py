@@ -5,18 +5,17 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dvc.stage import PipelineStage
 
+from pipeline import code
 from pipeline.settings.score_files import within
-from pipeline.workflow.adoption import code_before, code_now, obstacles
 from pipeline.workflow.text import content
 from pipeline.workflow.times import duration, read_times
+from pipeline.workflow.unchanged import shortened
 from transformer.config.reading import UserError
 
 LONG = 30 * 60  # seconds
-UNCACHED = "its outputs are not in DVC's cache"
 TIMES = Path("work/times")
 
 
@@ -24,15 +23,14 @@ TIMES = Path("work/times")
 class Costly:
     stage: str
     seconds: float
-    modules: list[str]
+    why: str
 
     def __str__(self) -> str:
-        more = f" and {len(self.modules) - 3} more" if len(self.modules) > 3 else ""
-        code = f"of code ({', '.join(self.modules[:3])}{more})"
-        return (
-            f"{self.stage} is stale only because {code if self.modules else UNCACHED}; it took {duration(self.seconds)}. "
-            f"`python -m pipeline.commands.adopt {self.stage.partition('@')[2]}` keeps its outputs"
-        )
+        return f"{self.stage} is stale only because {self.why}; it took {duration(self.seconds)}. `{self.remedy}` keeps it"
+
+    @property
+    def remedy(self) -> str:
+        return f"python -m pipeline.commands.accept {self.stage.partition('@')[2]}"
 
 
 def seconds_of(stage: str) -> float:
@@ -44,23 +42,49 @@ def seconds_of(stage: str) -> float:
     if name != "train":
         return 0
     times = read_times(TIMES / run / "training.json", Path("scores", run, "training.json"))
-    earlier = within(content(Path("scores", run, "timing.json")), "seconds")  # where earlier versions wrote the times
     recorded = within(content(Path("results", f"{run}.json")), "timing", "seconds")
-    return within(times, "seconds") or earlier or recorded or 0
+    return within(times, "seconds") or recorded or 0
 
 
-def costly(stages: Iterable[PipelineStage], stale: Mapping[str, Any]) -> list[Costly]:
+def more_than_code(stage: PipelineStage) -> list[str]:
+    """Return what makes a stage stale, except a change of its code, and outputs that are just not in DVC's cache."""
+    found = []
+    for listed in stage.status().get(stage.addressing, []):
+        if isinstance(listed, str):  # such as "changed command"
+            found.append(listed)
+            continue
+        for path, state in next(iter(listed.values())).items():
+            states = state if isinstance(state, Mapping) else {path: state}  # those of settings are by name
+            found += [f"{one} is {how}" for one, how in states.items() if one != code_of(stage) and how != "not in cache"]
+    return found
+
+
+def code_of(stage: PipelineStage) -> str:
+    return (code.FOLDER / stage.name.partition("@")[0]).as_posix()
+
+
+def why(stage: PipelineStage) -> str:
+    """Return the reason why a stage is stale for which `more_than_code` returns nothing, with the changed modules."""
+    (dep,) = [dep for dep in stage.deps if dep.def_path == code_of(stage)]
+    if not dep.changed():
+        return "its outputs are not in DVC's cache"
+    before = stage.repo.cache.local.oid_to_path(dep.hash_info.value) if dep.hash_info else ""
+    texts = [path.read_text(encoding="utf-8") for path in (Path(before), Path(dep.fs_path)) if path.is_file()]
+    modules = code.changed(*texts) if len(texts) == 2 else []
+    return f"of code ({shortened(modules)})" if modules else "of code"
+
+
+def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> list[Costly]:
     """Return the long trainings that are stale only because of code or because their outputs are not in DVC's cache.
 
-    `stale` is the result of DVC's status. A training is left out if DVC can restore its outputs for the current code.
+    `stale` has the stages that DVC's status lists. A training is left out if DVC can restore its outputs for the current
+    code.
     """
     found = []
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0
-        if seconds > LONG and not obstacles(stage) and not remembered(stage):
-            before, now = code_before(stage), code_now(stage)
-            modules = [path for path in sorted(before | now) if before.get(path) != now.get(path)]
-            found.append(Costly(stage.name, seconds, modules))
+        if seconds > LONG and not more_than_code(stage) and not remembered(stage):
+            found.append(Costly(stage.name, seconds, why(stage)))
     return found
 
 
@@ -82,9 +106,9 @@ def confirm(found: Iterable[Costly], running: Collection[str]) -> None:
         return
     what = ", ".join(f"{one.stage} ({duration(one.seconds)})" for one in asked)
     if not sys.stdin.isatty():
-        runs = ", ".join(f"`python -m pipeline.commands.adopt {one.stage.partition('@')[2]}`" for one in asked)
+        remedies = ", ".join(f"`{one.remedy}`" for one in asked)
         raise UserError(
-            f"not started: {what} would run again; {runs} keeps the outputs, YES=1 in the environment runs it again"
+            f"not started: {what} would run again; {remedies} keeps the outputs, YES=1 in the environment runs it again"
         )
     print(f"Run again: {what}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

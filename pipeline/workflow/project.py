@@ -1,8 +1,11 @@
 """DVC's view of the project, for the commands and the Snakefile. The import of DVC takes a second."""
 
 import contextlib
+import os
 import sqlite3
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
@@ -21,3 +24,17 @@ def opened(locked: bool = True) -> Iterator[Repo]:
             yield repo
     except (DvcException, sqlite3.Error) as error:
         raise UserError(f"DVC: {error}" if isinstance(error, sqlite3.Error) else str(error)) from None
+
+
+def refresh(repo: Repo) -> None:
+    """Run the stage `code` if the code has changed. Without it, DVC does not know which other stages are stale.
+
+    Raises UserError if a module has a syntax error, and if another stage is running, for which DVC locks work/code.
+    """
+    if not repo.status(["code"]):
+        return
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # stages call `python`
+    try:
+        repo.reproduce(["code"], single_item=True)
+    except DvcException as error:
+        raise UserError(f"the code has changed, and the stage `code` has not recorded it: {error.__cause__}") from None

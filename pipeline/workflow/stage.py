@@ -15,7 +15,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.workflow import slurm
 from pipeline.workflow.devices import claim_for
-from pipeline.workflow.unchanged import require_unchanged, settings_of
+from pipeline.workflow.unchanged import inputs, require_recorded, require_unchanged
 from transformer.config.reading import UserError
 
 OUTPUTS = ("data", "models", "scores", "reports")  # the folders with the outputs of all stages
@@ -26,22 +26,23 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     """Parse the arguments, call `main` with them and exit with the status that it returns.
 
     If `checked`, the stage starts only if all settings in params.yaml are valid, including those that it does not use.
-    It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it fails if its settings changed meanwhile. A
-    training and a search have checks of their own, which keep their work.
+    It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails if
+    its code or settings changed meanwhile. A training and a search have checks of their own, which keep their work.
     """
-    arguments, before, name = parser.parse_args(), None, os.environ.get("DVC_STAGE", "")
+    arguments, before, name = parser.parse_args(), {}, os.environ.get("DVC_STAGE", "")
     try:
         if checked:
             params = load()
             check(params)
             if name:
                 require_within()
-            if name.partition("@")[0] == parser.prog and parser.prog not in ("train", "search"):
-                before = settings_of(name, params)
+            if name.partition("@")[0] == parser.prog:
+                require_recorded(parser.prog)
+                before = {} if parser.prog in ("train", "search") else inputs()
             claim_for(parser.prog, params)
         status = main(arguments)
-        if before is not None and not status:
-            require_unchanged(before, name)
+        if not status:
+            require_unchanged(before)
         print(end="", flush=True)
     except (UserError, OSError) as error:
         if isinstance(error, BrokenPipeError) and unread():

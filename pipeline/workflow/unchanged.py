@@ -1,16 +1,40 @@
-"""Stops a stage whose settings in params.yaml changed while it ran.
+"""Stops a stage whose code is not the recorded code, and a stage whose code or settings change while it runs.
 
-DVC hashes the settings of a stage when it ends, so it would record changed ones for outputs of the old ones.
+DVC hashes code and settings when a stage ends, so it would record changed ones for outputs of the old ones.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline import code
 from pipeline.settings.params import load
 from pipeline.settings.score_files import within
 from pipeline.workflow.devices import definitions
 from transformer.config.reading import UserError
+
+AGAIN = "its outputs are not recorded, and the same command runs it again"
+
+
+def require_recorded(script: str) -> None:
+    """Raise UserError if the code of a stage is not that of work/code/SCRIPT, which DVC will record for its outputs."""
+    path = code.FOLDER / script
+    if changed := code.changed(path.read_text(encoding="utf-8") if path.is_file() else "", code.described(script)):
+        raise UserError(
+            f"{shortened(changed)} changed after the stage `code` had run; run `dvc repro code` first, as `snakemake` and "
+            "`dvc repro` without --single-item do"
+        )
+
+
+def shortened(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+
+
+def inputs() -> dict[str, Any]:
+    """Return the code and the settings that DVC records for the stage that it is running, or {} if it is running none."""
+    stage = os.environ.get("DVC_STAGE", "")
+    return {"its code": code.described(stage.partition("@")[0]), **settings_of(stage, load())} if stage else {}
 
 
 def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,14 +50,11 @@ def settings_of(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
         re.sub(r"\$\{([\w.]+)\}", lambda found: str(within(known, *found[1].split("."))), path)
         for path in definition.get("do", definition).get("params", [])
     ]
-    return {path: within(params, *path.split(".")) for path in paths}
+    return {f"params.yaml: {path}": within(params, *path.split(".")) for path in paths}
 
 
-def require_unchanged(before: Mapping[str, Any], stage: str) -> None:
-    """Raise UserError if the settings of a stage are no longer those that `settings_of` returned `before`."""
-    now = settings_of(stage, load())
-    if changed := [path for path in before if now.get(path) != before[path]]:
-        raise UserError(
-            f"params.yaml: {', '.join(changed)} changed while {stage} ran; its outputs are not recorded, and the same "
-            "command runs it again"
-        )
+def require_unchanged(before: Mapping[str, Any], remedy: str = AGAIN) -> None:
+    """Raise UserError if the code or a setting of the stage is no longer what `inputs` returned `before`."""
+    now = inputs()
+    if changed := [name for name in before if now.get(name) != before[name]]:
+        raise UserError(f"{', '.join(changed)} changed while {os.environ['DVC_STAGE']} ran; {remedy}")

@@ -1,0 +1,56 @@
+"""Keep the outputs of a stage, or of all stages of a run, after a change of code that does not change them.
+
+    python -m pipeline.commands.accept RUN|STAGE
+
+Comments, docstrings and layout are no change of code. A rename, a move or another change is one, and makes the stages
+stale. If nothing else has changed, this command records in dvc.lock that the present code made the outputs. Whether it
+would make the same ones is for the user to know. A saved, unfinished training of RUN is resumed with the present code.
+"""
+
+import argparse
+
+from pipeline.settings.params import require_name, require_named
+from pipeline.training import workspace
+from pipeline.workflow import stage as command_line
+from pipeline.workflow.costly import more_than_code, why
+from pipeline.workflow.lock_files import keep_or_put_back
+from pipeline.workflow.project import opened, refresh
+from transformer.config.reading import UserError
+
+
+def accept(name: str) -> None:
+    """Raises UserError if no stage has this name, and, after the others, if a stage has changed in more than code."""
+    with opened() as repo:
+        refresh(repo)
+        stages = repo.index.stages
+        chosen = [stage for stage in stages if name in (stage.name, *stage.name.split("@")[1:])]
+        if not chosen:
+            known = dict.fromkeys(each for stage in stages for each in (*stage.name.split("@")[1:], stage.name))
+            require_named(name, list(known), "an entry of params.yaml or a stage of dvc.yaml")
+        refused = {}
+        for stage in chosen:
+            if reasons := more_than_code(stage):
+                refused[stage.name] = ", ".join(reasons)
+            elif stage.status():
+                print(f"{stage.name}: stale only because {why(stage)}; accepted")
+                repo.commit(stage.addressing, force=True)
+        keep_or_put_back()
+    if refused:
+        listed = "; ".join(f"{stage}: {reasons}" for stage, reasons in refused.items())
+        raise UserError(f"more than code has changed, so these remain stale: {listed}")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    kind, _, run = arguments.name.rpartition("@")
+    require_name(run, "RUN|STAGE")
+    for place in workspace.unfinished(run) if kind in ("", "train") else []:
+        with workspace.lock(run):
+            workspace.accept(place)
+        print(f"{place}: resumed with the present code at the next start")
+    accept(arguments.name)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="accept", description=__doc__.split("\n\n")[0])
+    parser.add_argument("name", metavar="RUN|STAGE", help="a run, or a stage such as train@RUN")
+    command_line.run(main, parser)

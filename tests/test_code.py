@@ -1,0 +1,390 @@
+"""The code of a stage: what is a change of it, which stages a change makes stale, and how a user keeps their outputs."""
+
+import argparse
+import hashlib
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dvc.dependency.param import ParamsDependency
+from dvc.repo import Repo
+from ruamel.yaml import YAML
+
+from pipeline import code
+from pipeline.settings.params import load
+from pipeline.workflow import stage
+from pipeline.workflow.times import write_times
+from pipeline.workflow.unchanged import settings_of
+from tests.imports import ROOT
+from tests.projects import python
+from tests.stubs import StubProject
+from transformer.config.reading import UserError
+
+RUN = "demo-tiny"
+TRAIN = f"train@{RUN}"
+MODEL = "transformer/model.py"
+
+
+def lock(root: Path) -> dict:
+    return YAML(typ="safe").load((root / "dvc.lock").read_text())["stages"]
+
+
+def append(project: StubProject, path: str, text: str) -> None:
+    with open(project.root / path, "a", encoding="utf-8") as file:
+        file.write(text)
+
+
+# The digest
+
+
+def digests(tmp_path: Path, **files: str) -> str:
+    for name, text in files.items():
+        path = tmp_path / name.replace("__", "/").replace("_py", ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return code.described("work", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("x = 1", "# why\nx = (\n    1\n)", True),
+        ('"""What."""\n\n\ndef f():\n    """Why."""\n    return 1', "def f():\n    return 1", True),
+        ("f(a, b)", "f(\n    a,\n    b,\n)", True),
+        ("x = 'a'", 'x = "a"', True),
+        ("x = 1", "x = 2", False),
+        ("x = 1", "x = 1.0", False),
+        ("x = 'a'", "x = b'a'", False),
+        ("def f(a, b): pass", "def f(b, a): pass", False),
+        ("x = {**a, b: c}", "x = {b: c, **a}", False),
+        ("x = None", "x = ...", False),
+        ("return_ = f(a)", "return_ = f(*a)", False),
+    ],
+)
+def test_what_is_the_same_code(tmp_path, old, new, same):
+    assert (digests(tmp_path, pipeline__work_py=old) == digests(tmp_path, pipeline__work_py=new)) == same
+
+
+def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path):
+    files = {
+        "pipeline/__init__.py": "",
+        "pipeline/work.py": (
+            "import pipeline.one\nfrom pipeline import two, check\n\n\ndef late():\n    from transformer.three import x"
+        ),
+        "pipeline/one.py": "import transformer.package, pipeline.rooms.page",
+        "pipeline/two.py": "",
+        "pipeline/settings/check.py": "import pipeline.other",
+        "pipeline/other.py": "x = 1",
+        "pipeline/rooms/page.py": "import pipeline.settings.check",
+        "pipeline/rooms/templates/page.html": "<p>",
+        "transformer/three.py": "import pipeline.work",
+        "transformer/package/__init__.py": "x = 1",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    before = code.described("work", tmp_path)
+    assert [line.split("  ")[1] for line in before.splitlines()] == [
+        "pipeline/one.py",
+        "pipeline/rooms/page.py",
+        "pipeline/rooms/templates/page.html",
+        "pipeline/work.py",
+        "transformer/package/__init__.py",
+        "transformer/three.py",
+    ]
+    (tmp_path / "pipeline/rooms/templates/page.html").write_text("<p> <!-- counts as bytes -->")
+    assert code.changed(before, code.described("work", tmp_path)) == ["pipeline/rooms/templates/page.html"]
+    (tmp_path / "pipeline/one.py").write_text("x =")
+    with pytest.raises(UserError, match=r"^pipeline/one.py, line 1: invalid syntax$"):
+        code.described("work", tmp_path)
+
+
+def test_each_present_python_gives_the_same_digests():
+    program = "import pipeline.code as code; print(*map(code.described, code.scripts()), sep='', end='')"
+    ours = "".join(map(code.described, code.scripts()))
+    for version in ("3.11", "3.12", "3.13"):
+        if found := shutil.which(f"python{version}"):
+            done = subprocess.run([found, "-B", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+            # A shim of pyenv is there for versions that the folder does not choose.
+            assert done.stdout in (ours, "") and (done.returncode == 0 or "pyenv" in done.stderr), done.stderr
+
+
+def test_dvc_lock_has_the_digests_of_the_present_code():
+    """After a merge, `dvc repro code` brings dvc.lock up to date, and pipeline.commands.accept where no result changes."""
+    for name, entry in lock(ROOT).items():
+        recorded = {dep["path"]: dep["md5"] for dep in entry["deps"]}
+        kind = name.partition("@")[0]
+        if kind != "code":
+            assert recorded[f"work/code/{kind}"] == hashlib.md5(code.described(kind).encode()).hexdigest(), name
+
+
+# What becomes stale
+
+
+def test_a_comment_a_docstring_and_a_layout_cost_one_stage_of_a_second(project):
+    entries = lock(project.root)
+    edits = {
+        MODEL: lambda text: f"# a comment\n{text}",
+        "transformer/attention.py": lambda text: '"""Another docstring."""\n' + text.split('"""', 2)[2],
+        "pipeline/decode.py": lambda text: text.replace("import argparse\n", "import argparse  \n\n\n"),
+    }
+    for tool in ("dvc", "snakemake"):
+        for path, edit in edits.items():
+            text = (project.root / path).read_text(encoding="utf-8")
+            (project.root / path).write_text(edit(text), encoding="utf-8")
+        printed = project.run(*(["dvc", "repro"] if tool == "dvc" else ["snakemake", "--cores", "2"]))
+        assert project.ran() == [] and project.stale() == set(), printed
+        changed = [name for name, entry in lock(project.root).items() if entries[name] != entry]
+        assert changed == ["code"], tool
+        entries = lock(project.root)
+
+
+@pytest.mark.parametrize(
+    ("path", "stages_of"),
+    [
+        ("transformer/decoders/beam.py", {"decode"}),
+        ("transformer/decoders/greedy.py", set()),
+        ("transformer/optimisation.py", {"train"}),
+        ("pipeline/scoring/bleu.py", {"score", "report"}),
+        ("pipeline/workflow/stage.py", set()),
+        ("pipeline/tracking/client.py", set()),
+    ],
+)
+def test_a_change_of_meaning_concerns_the_stages_that_import_the_module(project, path, stages_of):
+    append(project, path, "\nMEANING = 1\n")
+    project.run("dvc", "repro", "code")
+    assert {name.partition("@")[0] for name in project.stale()} == stages_of
+    planned = {name.partition("@")[0] for name in project.planned()}
+    assert stages_of <= planned and not planned & {"train", "binarise"} - stages_of
+
+
+def test_a_syntax_error_is_one_line_and_starts_nothing(project):
+    append(project, MODEL, "x =\n")
+    printed = project.run("snakemake", "--cores", "2", status=1)
+    assert f"code: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
+
+
+def test_the_code_cannot_be_recorded_while_a_stage_runs_and_status_says_so(project):
+    append(project, MODEL, "\nMEANING = 1\n")
+    (project.root / ".dvc/tmp").mkdir(exist_ok=True)
+    path = str(project.root / "work/code/train")
+    held = {"write": {}, "read": {path: [{"pid": os.getpid(), "cmd": "dvc repro train"}]}}
+    (project.root / ".dvc/tmp/rwlock").write_text(json.dumps(held))
+    printed = project.run("python", "-m", "pipeline.commands.status")
+    assert "code is taken as it was recorded: the code has changed" in printed and "is busy" in printed
+
+
+# While a stage runs
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("dvc.yaml", "params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, name)
+    Path("work/code").mkdir(parents=True)
+    Path("work/code/decoding").write_text(code.described("decoding"))
+    monkeypatch.setenv("DVC_STAGE", "decoding@demo-beam")
+    monkeypatch.setattr(sys, "argv", ["decoding"])
+    text = Path("params.yaml").read_text(encoding="utf-8").replace("decodings: {}", f"decodings:\n  {LINE}", 1)
+    Path("params.yaml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+LINE = "demo-beam: {model: demo-tiny/average, set: demo-test, beam: 1}"
+
+
+def run(main) -> str | int | None:
+    with pytest.raises(SystemExit) as ended:
+        stage.run(main, argparse.ArgumentParser("decoding"))
+    return ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        (LINE, LINE.replace("1", "3"), "decodings.demo-beam"),
+        (f"decodings:\n  {LINE}", "decodings: {}", "decodings.demo-beam"),
+        ("    beam: 4 ", "    beam: 5 ", "base.decoding"),
+        ("    steps: 100000\n", "    steps: 99999\n", None),  # of trainings
+        ("  demo-tiny: {corpus: demo, model: tiny}\n", "  demo-tiny: {corpus: demo, model: tiny}\n  new: {}\n", None),
+    ],
+)
+def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, capsys, old, new, path):
+    text = Path("params.yaml").read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    status = run(lambda _: Path("params.yaml").write_text(text.replace(old, new), encoding="utf-8") and None)
+    told = f"decoding: params.yaml: {path} changed while decoding@demo-beam ran" if path else ""
+    assert bool(status) == bool(path) and capsys.readouterr().err.startswith(told)
+
+
+def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkeypatch):
+    assert run(lambda _: None) is None
+    described = code.described("decoding")
+    monkeypatch.setattr(
+        code, "described", lambda script: described.replace("  transformer/model.py", "0  transformer/model.py")
+    )
+    assert run(lambda _: pytest.fail("it ran")) == 1
+    assert capsys.readouterr().err.startswith("decoding: transformer/model.py changed after the stage `code` had run; run")
+    monkeypatch.setattr(code, "described", lambda script: described)
+    assert run(lambda _: monkeypatch.setattr(code, "described", lambda script: "")) == 1
+    assert "its code changed while decoding@demo-beam ran; its outputs are not recorded" in capsys.readouterr().err
+    monkeypatch.delenv("DVC_STAGE")
+    assert run(lambda _: None) is None, "without DVC, nothing is recorded"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["multi30k-decoding", "multi30k-back-translation", "multi30k-search"])
+def test_the_settings_of_every_stage_are_those_that_dvc_records(tmp_path, monkeypatch, study):
+    monkeypatch.chdir(tmp_path)
+    for name in ("dvc.yaml", "params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, name)
+    assert python(tmp_path, "-m", "pipeline.commands.study", study).returncode == 0
+    Path(".dvc").mkdir()
+    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
+    params = load()
+    with Repo() as repo:
+        for one in repo.index.stages:
+            listed = [path for each in one.deps if isinstance(each, ParamsDependency) for path in each.params]
+            found = settings_of(one.name, params)
+            assert sorted(found) == sorted(f"params.yaml: {path}" for path in listed), one.name
+            assert None not in found.values(), one.name
+
+
+# The user's word
+
+
+def accept(project: StubProject, name: str, status: int = 0) -> str:
+    before = (project.root / "dvc.lock").read_bytes()
+    printed = project.run("python", "-m", "pipeline.commands.accept", name, status=status)
+    assert "Traceback" not in printed
+    if status and "accepted" not in printed:
+        entries = YAML(typ="safe").load(before)["stages"]
+        assert {**lock(project.root), "code": None} == {**entries, "code": None}
+    return printed
+
+
+def test_a_change_of_code_is_accepted_by_the_users_word(project):
+    append(project, MODEL, "\nMEANING = 1\n")
+    entries = lock(project.root)
+    printed = accept(project, RUN)
+    assert f"{TRAIN}: stale only because of code ({MODEL}); accepted" in printed
+    now = lock(project.root)
+    assert {name.partition("@")[0] for name in now if now[name] != entries[name]} == {"code", "train", "average", "decode"}
+    assert all(now[name]["outs"] == entries[name]["outs"] for name in now if name != "code")
+    assert (project.root / "work/.dvc.lock").read_bytes() == (project.root / "dvc.lock").read_bytes()
+    assert not {name for name in project.stale() if RUN in name} and project.ran() == []
+
+
+def edited_output(project):
+    (project.root / f"scores/{RUN}/training.json").write_text("{}")
+
+
+def removed_output(project):
+    shutil.rmtree(project.root / f"models/{RUN}/checkpoints")
+
+
+def changed_data(project):
+    (project.root / "data/demo/vocabulary.model").write_text("other")
+
+
+def changed_setting(project):
+    project.edit("params.yaml", "    label_smoothing: 0.1", "    label_smoothing: 0.2")
+
+
+def changed_command(project):
+    project.edit("dvc.yaml", "--out models/${key}/checkpoints --scores", "--out  models/${key}/checkpoints --scores")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (edited_output, f"scores/{RUN}/training.json is modified"),
+        (removed_output, f"models/{RUN}/checkpoints is deleted"),
+        (changed_data, "data/demo/vocabulary.model is modified"),
+        (changed_setting, "base.training is modified"),
+        (changed_command, "changed command"),
+    ],
+)
+def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, change, says):
+    append(project, MODEL, "\nMEANING = 1\n")
+    change(project)
+    assert f"more than code has changed, so these remain stale: {TRAIN}: {says}" in accept(project, TRAIN, status=1)
+
+
+def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name(project):
+    assert f"did you mean '{RUN}'?" in accept(project, "demo-tony", status=1)
+    assert "is not a valid name" in accept(project, f"../work/{RUN}", status=1)
+
+
+# Long trainings
+
+
+def took(project: StubProject, seconds: float) -> None:
+    path, made = (project.root / folder / RUN / "training.json" for folder in ("work/times", "scores"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_times(path, made, {"seconds": seconds})
+
+
+def test_without_a_terminal_a_long_training_is_not_begun_again_for_code_alone(project):
+    took(project, 8040)
+    append(project, "transformer/attention.py", "\nA = 1\n")
+    stale = f"{TRAIN} is stale only because of code (transformer/attention.py); it took 2 h 14 min."
+    printed = project.run("snakemake", "--cores", "2", status=1)
+    (line,) = [line for line in printed.splitlines() if line.startswith(f"snakemake: {stale}")]
+    last = printed.strip().splitlines()[-1]
+    assert last.startswith("snakemake: not started: ") and "commands.accept demo-tiny`" in last and "YES=1" in last
+    assert project.ran() == [] and (project.root / f"models/{RUN}/checkpoints").exists() and "Traceback" not in printed
+    assert line in project.run("snakemake", "--dry-run").splitlines()
+    assert project.run("python", "-m", "pipeline.commands.check") == line.replace("snakemake:", "check:") + "\n"
+    project.run("snakemake", "--cores", "1", "download@demo")
+    project.run("snakemake", "--cores", "1", TRAIN, YES="1")
+    assert project.ran() == [TRAIN]
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+def test_on_a_terminal_it_asks(project, answer, status):
+    took(project, 8040)
+    append(project, MODEL, "\nA = 1\n")
+    master, slave = pty.openpty()
+    os.write(master, f"{answer}\n".encode())
+    command = project.command("snakemake", "--cores", "1", TRAIN)
+    done = subprocess.run(**command, stdin=slave, capture_output=True, text=True, check=False)
+    os.close(master)
+    os.close(slave)
+    assert f"Run again: {TRAIN} (2 h 14 min)? [y/N]" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == status and (TRAIN in project.ran()) == (answer == "y")
+
+
+def test_a_long_training_whose_outputs_dvc_has_lost_is_kept(project):
+    took(project, 8040)
+    shutil.rmtree(project.root / ".dvc/cache")
+    shown = f"{TRAIN} is stale only because its outputs are not in DVC's cache; it took 2 h 14 min."
+    assert shown in project.run("snakemake", "--dry-run")
+    assert f"{TRAIN}: stale only because its outputs are not in DVC's cache; accepted\n" in accept(project, TRAIN)
+    assert TRAIN not in project.stale() and project.ran() == []
+
+
+def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_question(project):
+    took(project, 8040)
+    script = project.root / MODEL
+    before = script.read_bytes()
+    append(project, MODEL, "\nA = 1\n")
+    project.run("dvc", "repro", TRAIN)
+    script.write_bytes(before)
+    assert "only because of code" not in project.run("snakemake", "--dry-run"), "DVC's run cache has it"
+    append(project, MODEL, "\nB = 1\n")
+    assert "only because of code" in project.run("snakemake", "--dry-run")
+    took(project, 1700)
+    assert "only because of code" not in project.run("snakemake", "--dry-run")
+    (project.root / f"results/{RUN}.json").write_text('{"timing": {"seconds": 8040}}')
+    (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 30, "output_sha256": "of another"}')
+    assert "it took 2 h 14 min" in project.run("snakemake", "--dry-run"), "the time of the record"
+    took(project, 8040)
+    changed_setting(project)
+    assert "only because of code" not in project.run("snakemake", "--dry-run")
