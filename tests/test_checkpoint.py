@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from test_training import files, run
 
 from pipeline.average import work
 from tests.killed import at_change
-from tests.trainers import build
+from tests.trainers import build, files, run
 from transformer.checkpoint import load_model, read_settings, read_tensors, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -292,18 +291,3 @@ def test_a_clock_that_runs_backwards_changes_nothing(tmp_path, settings, trainin
     forwards, backwards = files(tmp_path / "forwards"), files(tmp_path / "backwards")
     assert {path for path in forwards if forwards[path] != backwards[path]} == {Path("state.safetensors")}
     assert trainer.state.seconds > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stops", [[3], [2, 5, 6]])
-def test_what_early_stopping_has_seen_outlasts_a_stop(tmp_path, settings, training_settings, stops):
-    config = training_settings(steps=60, patience=2, evaluate_every=2, checkpoint_every=4, lr_scale=5.0)
-    whole = build(tmp_path / "whole", config, settings())
-    assert run(whole)
-    assert max(stops) < whole.state.step < config.steps, "it stops early"
-    for stop in stops:
-        run(build(tmp_path / "parts", config, settings()), until=stop)
-    parts = build(tmp_path / "parts", config, settings())
-    assert run(parts)
-    assert parts.state.step == whole.state.step
-    assert list(parts.store.records()) == list(whole.store.records())

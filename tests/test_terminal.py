@@ -15,7 +15,6 @@ from types import SimpleNamespace
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
-from test_training import files, run
 
 from pipeline.commands import plan
 from pipeline.commands.status import State, state_of
@@ -29,7 +28,7 @@ from pipeline.workflow.times import write_times
 from tests.imports import ROOT
 from tests.stubs import StubProject
 from tests.test_hard_times import at_work
-from tests.trainers import build
+from tests.trainers import build, files, run
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.training import TrainingConfig

@@ -1,7 +1,6 @@
 """Training: the paper's loss and schedule, gradient accumulation, and exact resumption."""
 
 import contextlib
-import dataclasses
 import importlib.util
 import json
 import os
@@ -15,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from tests.imports import ROOT
 from tests.pairs import Pairs
-from tests.trainers import CPU, build
+from tests.torch_twin import summed_loss
+from tests.trainers import CPU, Killed, build, files, run
 from transformer import compilation, gradients, loss, perplexity, store
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
@@ -28,7 +27,7 @@ from transformer.dropout import SOURCE, dropout
 from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
-from transformer.optimisation import adam, learning_rate
+from transformer.optimisation import learning_rate
 from transformer.perplexity import mean_loss
 from transformer.store import Store
 from transformer.training import Trainer
@@ -54,29 +53,6 @@ def test_a_training_in_bfloat16_has_few_widths(tmp_path, settings, training_sett
     assert all(width % 8 == 0 for width in widths) == rounded
 
 
-def run(trainer, until=None, states=(), killed=None):
-    """Train to the end, or stop at the step `until`. After each step in `states`, a state is due.
-
-    At the step `killed` the training ends as a killed process does, without saving anything.
-    """
-
-    def tick(record):
-        if trainer.state.step == killed:
-            raise Killed
-        trainer.save_every_seconds = -1 if trainer.state.step in states else 1e9
-
-    with contextlib.suppress(Killed):
-        return trainer.run(tick, lambda: trainer.state.step == until)
-
-
-class Killed(Exception):
-    pass
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def saved(folder):
     """The state and the weights in a folder, without the log."""
     return {path: content for path, content in files(folder).items() if path.suffix == ".safetensors"}
@@ -84,52 +60,6 @@ def saved(folder):
 
 def weights(trainer):
     return {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "stops, differences",
-    [
-        ([5], {}),
-        ([1, 2, 7], {"batching": "mixed"}),
-        ([4, 8], {"weight_decay": 0.1}),
-        ([3, 11], {"batching": "mixed", "r_drop": 5.0}),
-    ],
-)
-def test_a_resumed_training_is_the_same_training(tmp_path, settings, training_settings, stops, differences):
-    config, model = training_settings(**differences), settings(dropout=0.3, attention_dropout=0.1)
-    whole = build(tmp_path / "whole", config, model)
-    assert run(whole)
-    for stop in stops:
-        assert not run(build(tmp_path / "parts", config, model), until=stop)
-    parts = build(tmp_path / "parts", config, model)
-    assert parts.state.step == stops[-1]
-    assert run(parts)
-    one, other = files(tmp_path / "whole"), files(tmp_path / "parts")
-    assert one.keys() == other.keys()
-    for path in one.keys() - {whole.store.state.relative_to(tmp_path / "whole")}:
-        assert one[path] == other[path], path
-    for name, tensor in weights(whole).items():
-        assert torch.equal(tensor, weights(parts)[name])
-
-
-@pytest.mark.parametrize("patience", [0, 100])
-@pytest.mark.parametrize("state, killed", [(2, 3), (5, 9), (5, 12), (8, 11)])
-def test_a_training_killed_between_two_states_resumes_with_the_weights_of_the_last(
-    tmp_path, settings, training_settings, patience, state, killed
-):
-    """Later checkpoints do not remove weights that the resumed training needs. The repeated steps write the same bytes."""
-    config = training_settings(checkpoint_every=2, keep=2, patience=patience)
-    model = settings(dropout=0.3)
-    run(build(tmp_path / "whole", config, model))
-    run(build(tmp_path / "stopped", config, model), until=state)
-    run(build(tmp_path / "killed", config, model), states=[state], killed=killed)
-    resumed = build(tmp_path / "killed", config, model)
-    assert resumed.state.step == state
-    assert weights_in(tmp_path / "killed") == weights_in(tmp_path / "stopped")
-    run(resumed)
-    assert weights_in(tmp_path / "killed") == weights_in(tmp_path / "whole")
-    assert resumed.store.log.read_bytes() == (tmp_path / "whole/training.jsonl").read_bytes()
 
 
 def weights_in(folder):
@@ -189,21 +119,6 @@ def test_the_clock_saves_states_and_only_what_averaging_may_take_is_written(
     assert [step for step, _ in trainer.store.weights()] == [16, 18, 20]
 
 
-def test_what_came_after_the_last_state_is_cut_back(tmp_path, settings, training_settings):
-    """A process killed between two states leaves later records and weights, which must not appear twice."""
-    config = training_settings()
-    trainer = build(tmp_path, config, settings())
-    run(trainer, until=4)
-    before = files(tmp_path)
-    trainer.store.record({"step": 6, "loss": 1.0, "learning_rate": 1.0, "tokens": 1})
-    with open(trainer.store.log, "ab") as file:
-        file.write(b'{"step": 9, "lo')
-    trainer.state.step = 8
-    trainer.store.save_weights(trainer.state)
-    build(tmp_path, config, settings())
-    assert files(tmp_path) == before
-
-
 @pytest.mark.slow
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
     """benchmarks/long_run.py measures memory too, over more steps."""
@@ -252,78 +167,17 @@ def test_a_resumed_training_does_not_keep_the_file_of_its_state_mapped(tmp_path,
     assert resumed.state.step == 4 and str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
-def test_only_the_checkpoints_that_averaging_needs_are_kept(tmp_path, settings, training_settings):
-    trainer = build(tmp_path, training_settings(steps=15, checkpoint_every=4), settings())
-    run(trainer)
-    assert [step for step, _ in trainer.store.weights()] == [11, 15], "counted back from the last step"
-
-
 @pytest.mark.parametrize("batching", ["by_length", "mixed"])
-def test_accumulated_gradients_equal_the_whole_batch(tmp_path, settings, training_settings, batching):
-    config = training_settings(batch_tokens=200, max_length=20, micro_batch_tokens=200, batching=batching)
-    pairs = Pairs(60, 12)
-    whole = build(tmp_path / "a", config, settings(), pairs)
-    parts = build(tmp_path / "b", dataclasses.replace(config, micro_batch_tokens=20), settings(), pairs)
-    for trainer in (whole, parts):
-        trainer.state.model.train()
-        trainer.advance()
-    assert whole.state.loss_sum.item() == pytest.approx(parts.state.loss_sum.item(), rel=1e-5)
-    for one, other in zip(whole.state.model.parameters(), parts.state.model.parameters()):
-        # Adam's first moment after one step is a tenth of the gradient.
-        gradients = (t.state.optimiser.state[p]["exp_avg"] for t, p in ((whole, one), (parts, other)))
-        torch.testing.assert_close(*gradients, atol=1e-7, rtol=1e-4)
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("batching", ["by_length", "mixed"])
-def test_threads_share_a_batch_and_change_no_gradient(tmp_path, settings, training_settings, batching, precision):
+def test_threads_share_a_batch_and_change_no_gradient(tmp_path, settings, training_settings, batching):
     """In parts of 50 tokens, some shares have no rows, or only rows of padding."""
     results = []
     for threads in (1, 2, 3):
         config = training_settings(batch_tokens=200, micro_batch_tokens=50, batching=batching, threads=threads)
-        trainer = dataclasses.replace(build(tmp_path / f"{threads}", config, settings()), precision=precision)
-        _, parts = trainer.prepare(0)
-        loss = trainer.gradients(parts, 150)
+        trainer = build(tmp_path / f"{threads}", config, settings(), precision="bfloat16")
+        loss = trainer.gradients(trainer.prepare(0)[1], 150)
         results.append([loss.float(), *(p.grad for p in trainer.state.model.parameters())])
-    tolerance = {"float32": {"atol": 1e-6, "rtol": 1e-5}, "bfloat16": {"atol": 5e-3, "rtol": 3e-2}}[precision]
     for other in results[1:]:
-        torch.testing.assert_close(results[0], other, **tolerance)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_trainings_by_threads_have_equal_bytes(tmp_path, settings, training_settings, precision):
-    """Also with dropout, whose random numbers each share draws for itself, and if the training is resumed."""
-    config, model = training_settings(threads=2), settings(dropout=0.3, attention_dropout=0.2, relu_dropout=0.1)
-    for name, stops in {"whole": [None], "again": [None], "resumed": [4, None]}.items():
-        for stop in stops:
-            trainer = dataclasses.replace(build(tmp_path / name, config, model), precision=precision)
-            run(trainer, until=stop)
-    states = [read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "again", "resumed")]
-    for other in states[1:]:
-        assert [key for key in other if not torch.equal(other[key], states[0][key])] == []
-
-
-def test_shares_draw_different_random_numbers(settings, training_settings):
-    """Two shares with the same sentences have different losses under dropout."""
-    model = Transformer(settings(dropout=0.5), 100).train()
-    pairs = Pairs(2)
-    pairs.sides = [[[5, 6, 7]] * 2, [[8, 9]] * 2]
-    threads = gradients.Gradients(model, training_settings(threads=2), CPU, "float32")
-    losses = []
-    whole = threads.loss
-    threads.loss = lambda share: losses.append(whole(share)) or losses[-1]
-    threads.seed(0, 0)
-    total = threads.add(padded(pairs, np.arange(2)), 6)
-    assert len(losses) == 2 and losses[0] != losses[1]
-    assert total.item() == pytest.approx(sum(loss.item() for loss in losses))
-    for step, rank in [(1, 0), (0, 1)]:
-        threads.seed(step, rank)
-        threads.add(padded(pairs, np.arange(2)), 6)
-    assert len(set(map(float, losses))) == 6, "each step and each worker draws others, too"
-    alone = gradients.Gradients(model, training_settings(threads=1), CPU, "float32")
-    seen = {alone.seed(*place) or float(alone.add(padded(pairs, [0]), 3)) for place in [(0, 0), (1, 0), (0, 1)]}
-    assert len(seen) == 3
+        torch.testing.assert_close(results[0], other, atol=5e-3, rtol=3e-2)
 
 
 def test_training_and_dev_loss_choose_the_kernels_of_attention(settings, training_settings, monkeypatch):
@@ -364,10 +218,11 @@ def test_energy_adds_up_over_starts_and_is_unknown_once_a_part_is(tmp_path, sett
     assert used == [5.0, 7.0, None, None]
 
 
-REFUSED = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12"
+def REFUSED():
+    return RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12")
 
 
-def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), module=gradients):
+def short_of_memory(monkeypatch, tokens, error=REFUSED, module=gradients):
     """Make `module.batch_loss` fail for more than `tokens` target tokens, in training after a backward pass."""
     whole = module.batch_loss
 
@@ -382,39 +237,23 @@ def short_of_memory(monkeypatch, tokens, error=lambda: RuntimeError(REFUSED), mo
     monkeypatch.setattr(module, "batch_loss", batch_loss)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("error", [lambda: RuntimeError(REFUSED), torch.OutOfMemoryError, MemoryError])
-def test_out_of_memory_redoes_the_step_in_smaller_parts(tmp_path, monkeypatch, settings, training_settings, error):
-    """The losses stay the same. The lower limit is reported once and kept."""
-    config = training_settings(batch_tokens=200, micro_batch_tokens=200)
-    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
-    run(undisturbed)
-    said = []
-    short.accumulation.warn = said.append
-    short_of_memory(monkeypatch, 60, error)
-    run(short)
-    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
-    assert 20 <= short.state.micro_batch_tokens <= 100
-    assert len(list(undisturbed.store.records())) == len(list(short.store.records()))
-    for one, other in zip(undisturbed.store.records(), short.store.records()):
-        assert json.loads(one) == pytest.approx(json.loads(other), rel=1e-5)
-    assert undisturbed.state.sums == short.state.sums
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("batching", ["by_length", "mixed"])
-def test_a_step_redone_for_want_of_memory_has_the_gradients_of_one_that_was_not(
-    tmp_path, monkeypatch, settings, training_settings, batching, threads
+@pytest.mark.parametrize("batching, threads, error", [("by_length", 1, REFUSED), ("mixed", 2, torch.OutOfMemoryError)])
+def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(
+    tmp_path, monkeypatch, settings, training_settings, batching, threads, error
 ):
+    """The lower limit is reported once and kept."""
     config = training_settings(batch_tokens=200, micro_batch_tokens=200, batching=batching, threads=threads)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
-    short.accumulation.warn = print
-    _, parts = undisturbed.prepare(0)
-    expected = undisturbed.gradients(parts, 150)
-    short_of_memory(monkeypatch, 60)
-    torch.testing.assert_close(short.gradients(parts, 150), expected, rtol=1e-5, atol=0)
-    for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
-        torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
+    said = []
+    short.accumulation.warn = said.append
+    expected = undisturbed.gradients(undisturbed.prepare(0)[1], 150)
+    short_of_memory(monkeypatch, 60, error)
+    for _ in range(2):
+        torch.testing.assert_close(short.gradients(short.prepare(0)[1], 150), expected, rtol=1e-5, atol=0)
+        for one, other in zip(undisturbed.state.model.parameters(), short.state.model.parameters()):
+            torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
+    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
+    assert 20 <= short.state.micro_batch_tokens <= 100
 
 
 def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
@@ -499,17 +338,6 @@ def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypat
     assert [name for name in one if not torch.equal(one[name], other[name])] == []
 
 
-def test_a_state_from_before_the_limit_was_kept_is_resumed(tmp_path, settings, training_settings):
-    trainer = build(tmp_path, training_settings(), settings())
-    run(trainer, until=4)
-    tensors, description = read_tensors(trainer.store.state)
-    del description["numbers"]["micro_batch_tokens"]
-    write_tensors(trainer.store.state, tensors, description)
-    resumed = build(tmp_path, training_settings(), settings())
-    assert resumed.state.step == 4
-    assert resumed.state.micro_batch_tokens == resumed.config.micro_batch_tokens
-
-
 def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, monkeypatch, settings, training_settings):
     config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
@@ -578,33 +406,19 @@ def test_it_learns_to_copy(tmp_path, settings, training_settings):
     assert mean_loss(trainer.state.model, pairs, 400, CPU) < 0.4 * before
 
 
-def test_patience_stops_at_a_checkpoint(tmp_path, settings, training_settings):
-    config = training_settings(steps=40, patience=1, evaluate_every=2, checkpoint_every=4, lr_scale=5.0)
-    trainer = build(tmp_path, config, settings())
-    assert run(trainer)
-    assert trainer.state.step < 40 and trainer.at_checkpoint()
-
-
 def dev_steps(trainer):
     return [record["step"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("stopped", [False, True])
-def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings, stopped):
-    """Patience ends the training at a checkpoint where no dev loss is due. A stop and a new start there add none."""
+def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings):
+    """Patience ends the training at a checkpoint where no dev loss is due."""
     config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
     trainer = build(tmp_path, config, settings())
     assert run(trainer)
     end = trainer.state.step
     assert end < 40 and end % 3 and end % 4 == 0
     assert dev_steps(trainer) == [*range(3, end, 3), end]
-    again = build(tmp_path / "again", config, settings())
-    run(again, until=end if stopped else None)
-    again = build(tmp_path / "again", config, settings())
-    assert run(again) and again.state.step == end
-    assert dev_steps(again) == dev_steps(trainer)
-    assert again.store.weights()[-1][0] == end
+    assert trainer.store.weights()[-1][0] == end
 
 
 def test_a_new_best_at_the_checkpoint_of_patience_goes_on(tmp_path, monkeypatch, settings, training_settings):
@@ -661,82 +475,6 @@ def test_a_loss_without_warmup_is_not_taken_for_an_explosion(tmp_path, settings,
     assert run(build(tmp_path, config, settings()))
 
 
-def test_records(tmp_path, settings, training_settings):
-    trainer = build(tmp_path, training_settings(), settings())
-    run(trainer)
-    records = [json.loads(line) for line in trainer.store.records()]
-    assert [r["step"] for r in records if "loss" in r] == [3, 6, 9, 12]
-    assert [r["step"] for r in records if "dev_loss" in r] == [5, 10, 12]
-    assert records[0]["learning_rate"] == pytest.approx(32**-0.5 * 3 * 4**-1.5)
-    real = sum(trainer.batches.sums(trainer.batches.batch(step))["source_tokens"] for step in range(12))
-    assert trainer.state.sums["source_tokens"] == real
-
-
-def test_dev_loss_is_the_mean_over_all_pieces(settings):
-    """The loss of padded batches equals torch's cross entropy, one pair at a time."""
-    torch.manual_seed(0)
-    model, pairs = Transformer(settings(dropout=0.5), 90), Pairs(20, 12)
-    total = pieces = 0
-    for number in range(20):
-        source, target = (torch.tensor(ids) for ids in pairs.pair(number))
-        with torch.no_grad():
-            logits = model.eval()(
-                torch.cat([source, torch.tensor([3])])[None], torch.cat([torch.tensor([2]), target])[None]
-            )
-        labels = torch.cat([target, torch.tensor([3])])
-        total += torch.nn.functional.cross_entropy(logits[0], labels, reduction="sum").item()
-        pieces += len(labels)
-    assert mean_loss(model.train(), pairs, 50, CPU) == pytest.approx(total / pieces, rel=1e-5)
-    assert model.training, "the mode is restored"
-    mean_loss(model.eval(), pairs, 50, CPU)
-    assert not model.training, "a translator goes on without dropout"
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), (2, True)])
-def test_loss_and_gradients_equal_torch_s(monkeypatch, smoothing, rows, compiled):
-    """The loss is computed in one part and in many. The division by 3 stands for a normaliser."""
-    monkeypatch.setitem(loss.ROWS, "cpu", rows)
-    if compiled:  # as on a GPU, but with another backend of torch.compile
-        gradient = loss.softmax_minus_target
-        monkeypatch.setattr(loss, "softmax_minus_target", lambda *given, scatter: gradient(*given, scatter=False))
-        kernel = torch.compile(loss.negative_loss_and_gradient, dynamic=True, backend="aot_eager")
-        monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
-    torch.manual_seed(0)
-    hidden, embedding = torch.randn(9, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
-    labels = torch.randint(0, 17, (9,))
-    expected = F.cross_entropy(hidden @ embedding.T, labels, label_smoothing=smoothing, reduction="sum")
-    result = loss.cross_entropy(hidden, embedding, labels, smoothing)
-    torch.testing.assert_close(result, expected)
-    gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
-    torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-5)
-
-
-def r_drop_by_torch(hidden, embedding, labels, smoothing, alpha):
-    """Half of equation 4 of R-Drop (L. Wu et al. 2021), by torch's losses. Rows 2i and 2i + 1 are the passes of token i."""
-    first, second = ((hidden[start::2] @ embedding.T).log_softmax(-1) for start in (0, 1))
-    nll = sum(F.cross_entropy(each, labels, label_smoothing=smoothing, reduction="sum") for each in (first, second))
-    pairs = ((first, second), (second, first))
-    divergence = sum(F.kl_div(other, one, reduction="sum", log_target=True) for one, other in pairs) / 2
-    return (nll + alpha * divergence) / 2
-
-
-@pytest.mark.parametrize("rows, compiled", [(100, False), (4, False), (4, True)])
-def test_the_loss_of_r_drop_and_its_gradients_equal_torch_s(monkeypatch, rows, compiled):
-    monkeypatch.setitem(loss.ROWS, "cpu", rows)
-    if compiled:
-        kernel = torch.compile(loss.negative_loss_and_gradient, dynamic=True, backend="aot_eager")
-        monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
-    torch.manual_seed(0)
-    hidden, embedding = torch.randn(18, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
-    labels = torch.randint(0, 17, (9,))
-    expected = r_drop_by_torch(hidden, embedding, labels, 0.1, 5.0)
-    result = loss.cross_entropy(hidden, embedding, labels.repeat_interleave(2), 0.1, 5.0)
-    torch.testing.assert_close(result, expected)
-    gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
-    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("layout", [padded, packed])
 def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
     """Without dropout the passes are equal, and the loss is that of one pass, whatever alpha."""
@@ -751,29 +489,6 @@ def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
             assert losses[2] > losses[1] + 1
         else:
             assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
-
-
-def test_weight_decay_is_decoupled(training_settings):
-    """With zero gradients, a step multiplies each weight by 1 - learning rate * decay. A decay of 0 is plain Adam."""
-    parameter = torch.nn.Parameter(torch.randn(5))
-    optimiser = adam([parameter], training_settings(weight_decay=0.1))
-    before, optimiser.param_groups[0]["lr"] = parameter.detach().clone(), 0.5
-    parameter.grad = torch.zeros(5)
-    optimiser.step()
-    torch.testing.assert_close(parameter.detach(), before * (1 - 0.5 * 0.1))
-    results = []
-    for kind in (
-        lambda p: adam(p, training_settings()),
-        lambda p: torch.optim.Adam(p, 0.0, (0.9, 0.98), 1e-9, fused=True),
-    ):
-        torch.manual_seed(0)
-        parameter = torch.nn.Parameter(torch.randn(50))
-        optimiser = kind([parameter])
-        for step in range(5):
-            optimiser.param_groups[0]["lr"], parameter.grad = 0.01 * step, parameter.detach() ** 3
-            optimiser.step()
-        results.append(parameter.detach())
-    assert torch.equal(*results)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.999995])
@@ -801,27 +516,24 @@ def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(trainin
         assert learning_rate(step, 512, none) == learning_rate(step, 512, rise) < peak
 
 
-@pytest.mark.parametrize("amx, avx512", [(True, False), (True, True), (False, True)])
-def test_on_a_cpu_with_units_auto_is_bfloat16(monkeypatch, amx, avx512):
-    capabilities = {"amx_bf16": amx, "avx512_bf16": avx512}
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
-    assert precision_of("auto", CPU) == precision_of("bfloat16", CPU) == "bfloat16"
-    assert precision_of("float32", CPU) == "float32"
-
-
-def test_on_a_cpu_without_units_or_in_a_torch_that_cannot_tell_auto_is_float32(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False, "avx512_f": True}, raising=False)
-    assert precision_of("auto", CPU) == "float32"
-    monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert precision_of("auto", CPU) == "float32"
-
-
-def test_precision_on_a_gpu(monkeypatch):
-    cuda = torch.device("cuda")
-    for capability, precision in (((6, 0), "float32"), ((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")):
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, capability=capability: capability)
-        assert precision_of("auto", cuda) == precision
-        assert precision_of("float32", cuda) == "float32"
+@pytest.mark.parametrize(
+    "device, found, expected",
+    [
+        ("cpu", {"amx_bf16": True, "avx512_bf16": False}, "bfloat16"),
+        ("cpu", {"amx_bf16": False, "avx512_bf16": True}, "bfloat16"),
+        ("cpu", {"amx_bf16": False, "avx512_f": True}, "float32"),
+        ("cpu", None, "float32"),  # a torch that cannot tell
+        ("cuda", (7, 5), "float32"),
+        ("cuda", (8, 0), "bfloat16"),
+    ],
+)
+def test_auto_is_bfloat16_where_there_are_units_for_it(monkeypatch, device, found, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found, raising=False)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: found)
+    if found is None:
+        monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert precision_of("auto", torch.device(device)) == expected
+    assert [precision_of(name, CPU) for name in ("float32", "bfloat16")] == ["float32", "bfloat16"]
 
 
 def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
@@ -839,18 +551,19 @@ def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
     assert not compilation.compiles("cpu")
 
 
-def test_a_dev_loss_is_in_float32_in_a_training_in_bfloat16(tmp_path, settings, training_settings):
-    config = training_settings()
-    trainer = dataclasses.replace(build(tmp_path, config, settings(dropout=0.3)), precision="bfloat16")
-    assert run(trainer)
-    recorded = [record["dev_loss"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
-    model, pairs = trainer.state.model, trainer.dev
-    batch = padded(pairs, np.arange(len(pairs)))
-    with torch.no_grad():
-        hidden = model.eval().hidden(batch.source, batch.target).flatten(0, 1)[batch.real_N]
-        expected = F.cross_entropy(hidden @ model.embedding.T, batch.labels_N).item()
-    assert hidden.dtype == torch.float32
-    assert recorded[-1] == pytest.approx(expected, abs=2e-6)
+@pytest.mark.parametrize("training", [True, False])
+def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(tmp_path, settings, training_settings, training):
+    """Also in a training in bfloat16 with dropout. The mode of the model is restored."""
+    trainer = build(tmp_path, training_settings(), settings(dropout=0.5), precision="bfloat16")
+    if training:
+        assert run(trainer)
+    model, dev = trainer.state.model.train(training), trainer.dev
+    weights = {name: parameter.double() for name, parameter in model.named_parameters()}
+    pieces = sum(len(ids) + 1 for ids in dev.sides[1])
+    mean = summed_loss(settings(), weights, dev, (range(len(dev)), []), 0.0).item() / pieces
+    assert mean_loss(model, dev, 50, CPU) == pytest.approx(mean, rel=1e-6) and model.training == training
+    recorded = [json.loads(line) for line in trainer.store.records()][-1:] if training else []
+    assert [record["dev_loss"] for record in recorded] == pytest.approx([mean] * training, abs=2e-6)
 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):

@@ -1,5 +1,6 @@
 """Small trainings in this process, and what their dropout drew."""
 
+import contextlib
 import sys
 
 import pytest
@@ -15,16 +16,40 @@ from transformer.training import Trainer, batches_of, new_state
 CPU = torch.device("cpu")
 
 
-def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS):
+def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS, precision="float32"):
     """A training of 90 pieces on random pairs, resumed if `folder` has its state."""
     torch.manual_seed(config.seed)
     model = Transformer(model_config, 90)
     pairs = pairs or Pairs(60, 12)
     batches = batches_of(pairs, config)
-    place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": "float32", "threads": 1})
+    place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": precision, "threads": 1})
     state = new_state(model, config, CPU)
     place.resume(state)
-    return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, "float32", 1e9, workers=group)
+    return Trainer(state, batches, Pairs(10, 12, seed=9), config, place, CPU, precision, 1e9, workers=group)
+
+
+class Killed(Exception):
+    pass
+
+
+def run(trainer, until=None, states=(), killed=None):
+    """Train to the end, or stop at the step `until`. After each step in `states`, a state is due.
+
+    At the step `killed` the training ends as a killed process does, without saving anything.
+    """
+
+    def tick(record):
+        if trainer.state.step == killed:
+            raise Killed
+        trainer.save_every_seconds = -1 if trainer.state.step in states else 1e9
+
+    with contextlib.suppress(Killed):
+        return trainer.run(tick, lambda: trainer.state.step == until)
+
+
+def files(folder):
+    """The content of each file in a folder, by its path there."""
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def recorded_masks(patch: pytest.MonkeyPatch) -> list[tuple[float, torch.Tensor]]:

@@ -1,4 +1,4 @@
-"""The loss in bfloat16 against torch's in float64, on inputs whose logits bfloat16 holds exactly."""
+"""The loss against torch's: in float32, and in bfloat16 on inputs whose logits bfloat16 holds exactly."""
 
 import pytest
 import torch
@@ -40,3 +40,23 @@ def test_a_bfloat16_loss_is_that_of_float64(rows, r_drop, smoothing):
     for ours, theirs, bound in zip(found, torch.autograd.grad(expected, exact), bounds):
         assert ours.dtype == torch.float32
         assert ((ours - theirs).abs() <= 2**-7 * bound + 1e-6).all()
+
+
+@pytest.mark.parametrize("r_drop, smoothing", [(0.0, 0.0), (0.0, 0.1), (5.0, 0.1)])
+@pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), (2, True)])
+def test_loss_and_gradients_equal_torch_s(monkeypatch, rows, compiled, r_drop, smoothing):
+    """The loss is computed in one part and in many. The division by 3 stands for a normaliser."""
+    monkeypatch.setitem(loss.ROWS, "cpu", rows)
+    if compiled:  # as on a GPU, but with another backend of torch.compile
+        gradient = loss.softmax_minus_target
+        monkeypatch.setattr(loss, "softmax_minus_target", lambda *given, scatter: gradient(*given, scatter=False))
+        kernel = torch.compile(loss.negative_loss_and_gradient, dynamic=True, backend="aot_eager")
+        monkeypatch.setattr(loss, "of_logits", lambda device: kernel)
+    torch.manual_seed(0)
+    hidden, embedding = torch.randn(18, 8, requires_grad=True), torch.randn(17, 8, requires_grad=True)
+    labels = torch.randint(0, 17, (9,)).repeat_interleave(2)
+    expected = by_torch(hidden @ embedding.T, labels, smoothing, r_drop)
+    result = loss.cross_entropy(hidden, embedding, labels, smoothing, r_drop)
+    torch.testing.assert_close(result, expected)
+    gradients = [torch.autograd.grad(value / 3, [hidden, embedding]) for value in (result, expected)]
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)

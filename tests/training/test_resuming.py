@@ -1,0 +1,73 @@
+"""A training that is stopped, killed and resumed at any step is the training that was not."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from tests.trainers import build, files, run
+from transformer.checkpoint import read_tensors
+
+DROPOUT = {"dropout": 0.3, "attention_dropout": 0.2, "relu_dropout": 0.1}
+PATIENCE = {"steps": 40, "patience": 2, "evaluate_every": 2, "checkpoint_every": 4, "lr_scale": 5.0}
+KINDS = {
+    "by length": ({}, DROPOUT, "float32"),
+    "mixed": ({"batching": "mixed", "r_drop": 5.0, "checkpoint_every": 2}, DROPOUT, "float32"),
+    "threads": ({"threads": 2, "weight_decay": 0.1}, DROPOUT, "float32"),
+    "bfloat16": ({"threads": 2, "checkpoint_every": 3}, DROPOUT, "bfloat16"),
+    "patience": (PATIENCE, {}, "float32"),
+}
+# The steps of a start, the steps after which a state is due, and whether the start ends as a killed process does.
+STARTS = st.lists(st.tuples(st.integers(1, 8), st.sets(st.integers(1, 12), max_size=2), st.booleans()), max_size=4)
+
+
+def tensors(folder):
+    return read_tensors(folder / "state.safetensors")[0]
+
+
+def all_but_the_state(folder):
+    """The files without the state, which has the time of the training."""
+    return {path: content for path, content in files(folder).items() if path.name != "state.safetensors"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_stop_and_no_kill_changes_a_byte(tmp_path_factory, settings, training_settings, kind):
+    differences, model, precision = KINDS[kind]
+    config, folder = training_settings(**differences), tmp_path_factory.mktemp("whole")
+
+    def built(place, keep=config.keep):
+        return build(place, training_settings(**differences, keep=keep), settings(**model), precision=precision)
+
+    assert run(built(folder))
+    every = tmp_path_factory.mktemp("every")
+    assert run(built(every, 100))
+    whole, weights = tensors(folder), files(every / "checkpoints")
+    end = int(max(weights).stem[5:])
+    assert end < config.steps or not config.patience, "patience ends it early"
+
+    def needed(step):
+        """The checkpoints of which averaging may take the last: all with patience, otherwise those near the end."""
+        steps = [s for s in range(1, step + 1) if (config.steps - s) % config.checkpoint_every == 0]
+        near = [s for s in steps if config.patience or config.steps - s < config.keep * config.checkpoint_every]
+        return {f"step-{s:08d}" for s in near[-config.keep :]}
+
+    @hypothesis_settings(max_examples=8, derandomize=True)
+    @given(STARTS)
+    def resumed(starts):
+        place, saved = tmp_path_factory.mktemp("parts"), 0
+        for steps, states, kill in starts:
+            trainer = built(place)
+            assert trainer.state.step == saved
+            held = files(place / "checkpoints")
+            assert {path.stem for path in held} == needed(saved)
+            assert all(content == weights[path] for path, content in held.items())
+            stop = min(saved + steps, end)
+            run(trainer, states=states, **{"killed" if kill else "until": stop})
+            saved = max([saved, *(s for s in states if s < stop and s > saved)]) if kill else stop
+        assert run(built(place))
+        assert all_but_the_state(place) == all_but_the_state(folder)
+        assert [name for name, tensor in tensors(place).items() if not torch.equal(tensor, whole[name])] == []
+
+    resumed()
