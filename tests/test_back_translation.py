@@ -21,7 +21,7 @@ from ruamel.yaml import YAML
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
 from pipeline.commands import study
-from pipeline.commands.compare import common_set
+from pipeline.commands.evaluate import common_set
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.fetch_monolingual import normalise, write_raw

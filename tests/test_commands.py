@@ -17,7 +17,6 @@ from tests.imports import ROOT
 WRONG = {
     "pipeline.commands.accept": ["none"],
     "pipeline.commands.best": ["none"],
-    "pipeline.commands.compare": ["none.txt", "none"],
     "pipeline.commands.evaluate": ["none", "none.en", "none.de"],
     "pipeline.commands.export": ["none", "out", "--format", "marian"],
     "pipeline.commands.page": ["none"],
@@ -42,7 +41,7 @@ WITHOUT_PARAMS = {
     "benchmarks.training": ["--shape", "tiny"],
 }
 READS_NOTHING = {"pipeline.commands.__main__", "pipeline.commands.track", "benchmarks.workflow"}
-READS_NOTHING |= {"benchmarks.gpu.__main__"}  # test_gpu tests its errors
+READS_NOTHING |= {"benchmarks.layers", "benchmarks.gpu.__main__"}  # test_gpu tests its errors
 
 
 def started(folder: str) -> set[str]:
@@ -117,7 +116,7 @@ def test_a_link_to_a_file_that_is_no_longer_in_the_cache_is_named_with_the_remed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["pipeline.commands.compare", "benchmarks.text"])
+@pytest.mark.parametrize("command", ["pipeline.commands.evaluate", "benchmarks.text"])
 def test_a_process_of_its_own_prints_the_same_line(command, tmp_path):
     shutil.copy(ROOT / "params.yaml", tmp_path)
     done = subprocess.run(

@@ -225,7 +225,7 @@ def test_a_stale_run_is_not_recorded(project):
     printed = project.run("python", "-m", "pipeline.commands.record", "demo-tiny", status=1)
     assert "record: demo-tiny cannot be recorded: decode@demo-tiny is stale: " in printed
     assert not (project.root / "results/demo-tiny.json").exists()
-    printed = project.run("python", "-m", "pipeline.commands.compare", "demo-tiny", "dvc.yaml", status=1)
+    printed = project.run("python", "-m", "pipeline.commands.evaluate", "demo-tiny", "--against", "dvc.yaml", status=1)
     assert "compare: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
 
 

@@ -11,8 +11,8 @@ import pytest
 import sacrebleu
 from ruamel.yaml import YAML
 
-from pipeline.commands import compare
-from pipeline.commands.compare import common_set
+from pipeline.commands import evaluate
+from pipeline.commands.evaluate import common_set
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
 from pipeline.score import score
@@ -182,7 +182,7 @@ def test_two_decodings_of_one_model_have_a_p_value_and_two_trainings_have_none(t
     one, two = (sacrebleu.corpus_bleu(lines, [REFERENCES]).score for lines in (HYPOTHESES, degraded(1)))
     difference = rf"difference {two - one:+.2f} \(-\d+\.\d\d to -\d+\.\d\d, over the sentences\)"
     for other, said in (("narrow", r", p = 0\.0[0-4]\d\d \(two-sided\)"), ("two", "; no p, because one seed each .*")):
-        ours = python(tmp_path, "-m", "pipeline.commands.compare", "one", other)
+        ours = python(tmp_path, "-m", "pipeline.commands.evaluate", "one", "--against", other)
         assert (ours.returncode, ours.stderr) == (0, "")
         header, _, first, second, conclusion = ours.stdout.splitlines()
         assert "30 pairs, nrefs:1|bs:200|seed:5|case:mixed|eff:no|tok:13a|smooth:exp|" in header
@@ -194,7 +194,8 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
     project(tmp_path)
     params_file(tmp_path)
     write(tmp_path / "other.txt", degraded(2))
-    result = python(tmp_path, "-m", "pipeline.commands.compare", "one", "other.txt", "--metric", "bleu-paper-normalised")
+    command = ["-m", "pipeline.commands.evaluate", "one", "--against", "other.txt", "--metric", "bleu-paper-normalised"]
+    result = python(tmp_path, *command)
     assert (result.returncode, result.stderr) == (0, "")
     assert "compound:split|ref:normalised" in result.stdout
     assert result.stdout.splitlines()[2].split()[:2] == ["one", "70.86"]
@@ -222,14 +223,20 @@ def test_systems_that_cannot_be_compared_are_refused(tmp_path, monkeypatch, argu
     params_file(tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=said):
-        compare.main(compare.parser().parse_args(arguments))
+        evaluate.main(evaluate.parser().parse_args([arguments[0], "--against", *arguments[1:]]))
 
 
 def test_without_resamples_no_test_is_made(tmp_path, monkeypatch):
     params_file(tmp_path, bootstrap=0)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"base\.scoring\.bootstrap: 0 is not possible here"):
-        compare.main(compare.parser().parse_args(["one", "two"]))
+        evaluate.main(evaluate.parser().parse_args(["one", "--against", "two"]))
+
+
+@pytest.mark.parametrize("arguments", [["one"], ["one", "text.en"], ["one", "text.en", "text.de", "--against", "two"]])
+def test_a_text_with_its_reference_or_a_second_system_is_expected(arguments):
+    with pytest.raises(UserError, match="either SOURCE and REFERENCE, or --against"):
+        evaluate.main(evaluate.parser().parse_args(arguments))
 
 
 def test_the_test_set_is_that_of_the_run(tmp_path):

@@ -31,7 +31,7 @@ from pipeline.reporting.page import page
 from pipeline.reporting.tables import markdown
 from pipeline.search import Searcher, key_of
 from pipeline.settings.check import check
-from pipeline.settings.params import load
+from pipeline.settings.params import load, parse
 from pipeline.settings.searches import search
 from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trial, Trials, written
@@ -339,6 +339,7 @@ def write_params(folder: Path, **search_settings: Any) -> None:
 def corpus(tmp_path_factory) -> Path:
     """A folder with the data of a small corpus."""
     folder = tmp_path_factory.mktemp("corpus")
+    shutil.copytree(ROOT / "text/demo", folder / "text/demo")
     with in_process.inside(folder):
         write_params(folder)
         in_process.run(["pipeline.download", "demo", "--out", "data/demo/raw", "--test", "data/demo/test"])
@@ -404,10 +405,8 @@ def test_three_trials_and_the_best_is_the_training_of_its_line(searched, monkeyp
     assert result["best"]["trial"] == values.index(min(values))
     assert not list(searched.root.glob("work/searches/small/*/trial-*")), "the states of finished trials are removed"
     monkeypatch.chdir(searched.root)
-    best.main(argparse.Namespace(name="small", select=True))
     params = load()
-    assert params["runs"].keys() == {"run", BEST} and params["runs"][BEST] == result["best"]["run"]
-    params["runs"][BEST] |= {"steps": 20, "checkpoint_every": 20}
+    params["runs"][BEST] = best.best_run("small") | {"steps": 20, "checkpoint_every": 20}
     params["base"]["averaging"]["checkpoints"] = 1
     with open("params.yaml", "w") as file:
         YAML(typ="safe").dump(params, file)
@@ -612,22 +611,14 @@ def test_the_command_prints_a_line_that_params_yaml_accepts(tmp_path, monkeypatc
     write_result(tmp_path / "results/searches")
     before = load()
     with pytest.raises(UserError, match=r"'smal' is not a search of .*; did you mean 'small'\? valid names are small$"):
-        best.main(argparse.Namespace(name="smal", select=False))
-    best.main(argparse.Namespace(name="small", select=False))
+        best.main(argparse.Namespace(name="smal"))
+    best.main(argparse.Namespace(name="small"))
     printed = capsys.readouterr().out
     assert YAML(typ="safe").load(printed) == {"small-best": result()["best"]["run"]}
     assert load() == before
-    best.main(argparse.Namespace(name="small", select=True))
-    assert load() == before | {"runs": before["runs"] | {"small-best": result()["best"]["run"]}}
-    with_best = Path("params.yaml").read_text()
-    (line,) = set(with_best.splitlines()) - set((ROOT / "params.yaml").read_text().splitlines())
-    assert with_best.replace(f"{line}\n", "") == (ROOT / "params.yaml").read_text(), "comments and every other line stay"
-    best.main(argparse.Namespace(name="small", select=True))
-    assert load()["runs"]["small-best"] == result()["best"]["run"]
-    windows = (ROOT / "params.yaml").read_text().replace("\n", "\r\n")
-    assert "small-best" in best.with_run(windows, "small-best", result()["best"]["run"])
-    commented = windows.replace("runs:\r\n", "runs:  # a comment\r\n", 1)
-    assert "# a comment" in best.with_run(commented, "small-best", result()["best"]["run"])
+    edited = Path("params.yaml").read_text().replace("\nruns:\n", f"\nruns:\n  {printed}", 1)
+    assert parse(edited) == before | {"runs": before["runs"] | {"small-best": result()["best"]["run"]}}
+    check(parse(edited))
     with pytest.raises(UserError, match=r"'none' is not a search of params"):
         best.best_run("none")
     text = Path("params.yaml").read_text()
