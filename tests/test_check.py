@@ -67,8 +67,7 @@ def refusal(params: dict) -> str:
         check(params)
     message = str(raised.value)
     assert "\n" not in message
-    assert message.startswith(("params.yaml", "studies.yaml: "))
-    assert len(message) < 1000
+    assert message.startswith(("params.yaml", "studies.yaml: ")) and len(message) < 1000
     return message
 
 
@@ -177,182 +176,103 @@ def test_every_key_of_base_must_be_there(params):
         assert f"{path[-1]} is missing" in refusal(spoilt)
 
 
+OF_SET, OF_DEMO = {"source": "text/a", "target": "text/b"}, {"model": "demo-tiny/average", "set": "demo-test"}
+IN_DECODING = "beam belongs in `decoding` of a model (models.NAME.decoding) or an entry of `decod"
+
+
+# Negative numbers, other types, unknown names and unknown keys are tested above, for every setting.
 @pytest.mark.parametrize(
     ("place", "value", "expected"),
     [
         ("base.model.d_model", 513, "a multiple of h (8)"),
         ("base.model.h", 0, "above 0"),
         ("base.model.dropout", 1.0, "from 0 to below 1"),
-        ("base.model.norm", "post_norm", "one of post, pre"),
-        ("base.model.N", True, "a whole number"),
-        ("base.model.N", 2.0, "a whole number"),
-        ("base.model.d_k", "64", "a whole number"),
-        ("base.training.lr_scale", -1.0, "above 0"),
-        ("base.training.lr_scale", float("nan"), "a number"),
-        ("base.training.schedule", "no-warmup", "one of warmup, no_warmup"),
-        ("base.training.precision", "fp16", "one of auto, float32, bfloat16"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
         ("base.training.seed", 2**63, "from 0 to 2**63 - 1"),
-        ("base.scoring.seed", 2**63, "from 1 to 2**63 - 1"),
         ("base.training.threads", 0, "from 1 to 1024"),
         ("base.training.threads", 1025, "from 1 to 1024"),
         ("base.averaging.checkpoints", 0, "above 0"),
         ("base.decoding.beam", 0, "above 0"),
-        ("base.decoding.batch_tokens", -1, "a number from 0 to 2147483647"),
-        ("base.decoding.precision", "fp16", "one of auto, float32, bfloat16"),
-        ("base.decoding.threads", 1025, "from 1 to 1024"),
-        ("base.decoding.penalty", "gnmt2", "one of gnmt, power"),
-        ("base.vocabulary.pieces", -1, "above 0"),
-        ("base.vocabulary.threads", 1025, "from 1 to 1024"),
         ("base.vocabulary.character_coverage", 1.1, "a number from 0.98 to 1"),
-        ("base.normalise.invalid_utf8", "ignore", "one of refuse, replace"),
-        ("base.scoring.bootstrap", -1, "or 0 for none"),
+        ("base.scoring.seed", 2**63, "from 0 to 2**63 - 1"),
         ("base.scoring.bootstrap", 10**9, "up to 100,000"),
-        ("machine.device", "gpu", "one of auto, cpu, cuda"),
         ("machine.nodes", 0, "above 0"),
-        ("machine.processes", 0, "above 0"),
-        ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
-        ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),
+        ("machine.mirror", "http://[", "is refused; a URL has a host"),
+        ("machine.mirror", "http://host:port/copies", "is refused"),
         ("machine.mirror", "ftp://host/copies", "ftp: is refused"),
-        ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "'http://[/a.tgz' is refused"),
-        ("corpora.wmt14-en-de-hub.download.train.parquet", ["http://[/a.parquet"], "'http://[/a.parquet' is refused"),
+        ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "is refused"),
+        ("corpora.wmt14-en-de-hub.download.train.parquet", ["http://[/a.parquet"], "is refused"),
         ("machine.save_every_minutes", 0, "above 0"),
-        ("machine.time_limit_minutes", -5, "above 0"),
-        ("hardware.K80", 0, "above 0"),
         ("hardware.K80", 10**400, "a number is expected"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
         ("corpora.demo.languages", ["en"], "a list"),
         ("corpora.demo.languages", ENDLESS, "a list"),
-        ("runs.demo-tiny.corpus", ENDLESS, "a name is expected"),
         ("corpora.demo.languages", ["en", "../de"], "letters, digits"),
-        ("runs.demo-tiny.corpus", "dmo", "did you mean 'demo'?"),
-        ("runs.demo-tiny.model", "tinny", "did you mean 'tiny'?"),
+        ("runs.demo-tiny.corpus", ENDLESS, "a name is expected"),
+        ("runs.demo-tiny.corpus", "dmo", "is not in corpora or back_translations; did you mean 'demo'?"),
+        ("runs.demo-tiny.model", "tinny", "is not in models; did you mean 'tiny'?"),
         ("runs.demo-tiny.h", 3, "a multiple of h (3)"),
         ("models.tiny.model.h", 3, "a multiple of h (3)"),
-        (
-            "models.tiny.averaging.checkpoints",
-            6,
-            "averaging.checkpoints: 6 is not possible, because training.keep is 5; at most 5",
-        ),
-        (
-            "runs.demo-tiny",
-            EARLY,
-            "1200 steps (patience can end it at step 120)",
-        ),
-        ("models.tiny.decoding.alpha", 40, "decoding.alpha: 40.0 is not possible; a number from 0 to 10 is expected"),
+        ("models.tiny.averaging.checkpoints", 6, "because training.keep is 5; at most 5"),
+        ("runs.demo-tiny", EARLY, "1200 steps (patience can end it at step 120)"),
+        ("models.tiny.decoding.alpha", 40, "40.0 is not possible; a number from 0 to 10 is expected"),
         ("models.tiny.decoding.batch_tokens", 10**30, "a number from 0 to 2147483647 is expected"),
         ("models.tiny.training.batch_tokens", 10**30, "a number above 0 and below 2**31 is expected"),
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
-        ("models.tiny.training.checkpoint_every", 500, "at most 3 is expected"),
         ("studies.demo.runs.demo-tiny.h", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 128"),
+        ("studies.demo.runs.demo-tiny.model", "tny", "is not in models; did you mean 'tiny'?"),
         ("studies.demo.runs", {}, "studies.yaml: demo.runs is empty"),
-        ("studies.demo.runz", {}, "studies.yaml: demo.runz: unknown key; did you mean 'runs'?"),
-        (
-            "studies.demo.decodings",
-            {"d": {"model": "demo-h1/average", "set": "demo-test"}},
-            "the models are demo-tiny/average",
-        ),
-        (
-            "sets.demo-test",
-            {"corpus": "demo", "source": "text/a", "target": "text/b"},
-            "the corpus demo has a set of this name",
-        ),
-        (
-            "sets.new",
-            {"corpus": "dmo", "source": "text/a", "target": "text/b"},
-            "sets.new.corpus: 'dmo' is not in corpora; did you mean 'demo'?",
-        ),
-        ("sets.new", {"source": "text/a", "target": "text/b"}, "sets.new.corpus is missing"),
+        ("studies.demo.decodings", {"d": {**OF_DEMO, "model": "demo-h1/average"}}, "the models are demo-tiny/average"),
+        ("sets.demo-test", {"corpus": "demo", **OF_SET}, "the corpus demo has a set of this name"),
+        ("sets.new", {"corpus": "dmo", **OF_SET}, "new.corpus: 'dmo' is not in corpora; did you mean 'demo'?"),
+        ("sets.new", OF_SET, "sets.new.corpus is missing"),
         ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: this is not a setting of a set"),
-        ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev is not an archive of"),
+        ("sets.new", {"corpus": "demo", "archive": "dev", **OF_SET}, "dev is not an archive of"),
         ("ensembles.e", {"first": "demo-tiny/average"}, "ensembles.e.second is missing"),
         ("ensembles.e", {"first": "demo-tiny/average", "second": "x/average"}, "the models are demo-tiny/average"),
-        ("decodings.d", {"model": "ensembles/e", "set": "demo-test"}, "the models are demo-tiny/average"),
-        ("decodings.d", {"model": "demo-tiny", "set": "demo-test"}, "the models are demo-tiny/average"),
-        ("decodings.d", {"model": "demo-tiny/average", "set": "test"}, "the sets are demo-dev, demo-test"),
+        ("decodings.d", {**OF_DEMO, "model": "ensembles/e"}, "the models are demo-tiny/average"),
+        ("decodings.d", {**OF_DEMO, "model": "demo-tiny"}, "the models are demo-tiny/average"),
+        ("decodings.d", {**OF_DEMO, "set": "test"}, "the sets are demo-dev, demo-test"),
         ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set: None is not possible"),
-        ("decodings.d", {"model": "demo-tiny/average", "set": "demo-test", "beam": 0}, "decodings.d.beam: 0"),
-        ("decodings.d", {"model": "demo-tiny/average", "set": "demo-test", "bean": 2}, "did you mean 'beam'?"),
-        ("decodings.demo-tiny", {"model": "demo-tiny/average", "set": "demo-test"}, "is also a name in `runs`"),
+        ("decodings.d", {**OF_DEMO, "beam": 0}, "decodings.d.beam: 0"),
+        ("decodings.d", {**OF_DEMO, "bean": 2}, "did you mean 'beam'?"),
+        ("decodings.demo-tiny", OF_DEMO, "is also a name in `runs`"),
         ("values.demo-tiny", {"model": "demo-tiny/average", "corpus": "demo"}, "is also a name in `runs`"),
-        ("reverse_scores.r", {"model": "demo-tiny/average", "set": "demo-test"}, "their sets are none"),
+        ("reverse_scores.r", OF_DEMO, "their sets are none"),
         ("runs", {}, "runs is empty"),
-        ("runs.demo-tiny.model", "tny", "params.yaml: runs.demo-tiny.model: 'tny' is not in models; did you mean 'tiny'?"),
-        ("runs.demo-tiny.corpus", "dmo", "demo-tiny.corpus: 'dmo' is not in corpora or back_translations; did you mean"),
-        ("studies.demo.runs.demo-tiny.model", "tny", "studies.yaml: demo.runs.demo-tiny.model: 'tny' is not in models; "),
-        (
-            "runs",
-            {datetime.date(2026, 11, 27): {}},
-            "runs: YAML does not read 2026-11-27 as text; put the name into quotes",
-        ),
+        ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
         ("corpora_in_use", ["demo", "demo"], "remove 'demo', which is listed twice"),
-        ("corpora_in_use", "demo", "a list"),
+        ("runs.demo-tiny.beam", 1, IN_DECODING),
+        ("runs.demo-tiny.checkpoints", 3, "checkpoints belongs in `averaging` of a model"),
+        ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
+        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
+        ("studies.demo.runs.demo-tiny.beam", 1, IN_DECODING),
+        ("models.tiny.model.beam", 1, IN_DECODING),
+        ("models.tiny.decoding.dropout", 0.1, "dropout belongs in `model` of a model (models.NAME.model) or a run"),
+        ("models.tiny.model.threads", 1, "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)"),
+        ("corpora.demo.normalise.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
     ],
 )
 def test_impossible_values_are_refused(params, place, value, expected):
     *path, key = place.split(".")
     inside(params, tuple(path))[key] = value
-    assert expected in refusal(params)
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "expected"),
-    [
-        (
-            "runs.demo-tiny.beam",
-            1,
-            "beam belongs in `decoding` of a model (models.NAME.decoding) or an entry of `decod",
-        ),
-        ("runs.demo-tiny.checkpoints", 3, "checkpoints belongs in `averaging` of a model"),
-        ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
-        ("runs.demo-tiny.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
-        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
-        ("studies.demo.runs.demo-tiny.beam", 1, "beam belongs in `decoding` of a model"),
-        ("models.tiny.model.beam", 1, "beam belongs in `decoding` of a model"),
-        ("models.tiny.decoding.dropout", 0.1, "dropout belongs in `model` of a model (models.NAME.model) or a run"),
-        (
-            "models.tiny.model.threads",
-            1,
-            "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)",
-        ),
-        ("corpora.demo.normalise.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
-    ],
-)
-def test_a_key_of_another_section_is_answered_with_where_it_belongs(params, place, value, expected):
-    *path, key = place.split(".")
-    inside(params, tuple(path))[key] = value
     message = refusal(params)
-    place = f"params.yaml: {place}".replace("params.yaml: studies.", "studies.yaml: ")
-    assert message.startswith(f"{place}: not a setting here; ") and expected in message
+    assert expected in message
+    if "belongs" in expected:
+        assert message.startswith(f"params.yaml: {place}: ".replace("params.yaml: studies.", "studies.yaml: "))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../up",
-        "a/b",
-        "a.b",
-        "a;b",
-        "$(x)",
-        "-a",
-        "",
-        "a b",
-        "a@b",
-        1,
-        pytest.param(16**5000, id="16**5000"),
-        None,
-        "corpora",
-        "downloads",
-        "times",
-        "logs",
-    ],
-)
+NAMES = ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, pytest.param(16**5000, id="16**5000"), None]
+FOLDERS = ["corpora", "downloads", "times", "logs"]  # of work/ and scores/
+
+
+@pytest.mark.parametrize("name", [*NAMES, *FOLDERS])
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
     params = small(params)
     refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
-    if name not in ("corpora", "downloads", "times", "logs"):
+    if name not in FOLDERS:
         for block in ("corpora", "models", "studies"):
             refusal({**params, block: {**params[block], name: next(iter(params[block].values()))}})
 
@@ -506,6 +426,7 @@ def test_wrong_studies_are_named_by_the_check_of_the_user_and_not_by_that_of_a_s
 ):
     (tmp_path / "params.yaml").write_text(text + of_params, encoding="utf-8")
     (tmp_path / "studies.yaml").write_text(of_studies)
+    shutil.copy(ROOT / "dvc.yaml", tmp_path)
     monkeypatch.delenv("DVC_STAGE", raising=False)
     done = python(tmp_path, "-m", "pipeline.commands.check")
     assert done.returncode == 1 and f"check: {said}" in done.stderr and done.stderr.count("\n") == 1
@@ -519,31 +440,22 @@ def test_every_study_can_be_selected(text):
         check(parse(study.select(text, name)))
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [
-        "runs: {demo-tiny: {corpus: demo, model: tiny}}\n",
-        (
-            "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: tiny\n"
-            "    other: {corpus: demo, model: tiny}\n"
-        ),
-        "runs:\n\n  demo-tiny: {corpus: demo,\n    model: tiny}\n",
-        "runs: {\n  demo-tiny: {corpus: demo, model: tiny}\n}\n",
-    ],
+RUNS = "runs: {demo-tiny: {corpus: demo, model: tiny}}\n"
+RUNS_IN_LINES = (
+    "runs:  # mine\n    demo-tiny:\n        corpus: demo\n\n        # why\n        model: tiny\n"
+    "    other: {corpus: demo, model: tiny}\n"
 )
+RUNS_DIVIDED = "runs:\n\n  demo-tiny: {corpus: demo,\n    model: tiny}\n"
+
+
 @pytest.mark.parametrize(
-    "corpora",
-    [
-        "corpora_in_use: [demo]\n",
-        "corpora_in_use:\n  - demo\n",
-        "corpora_in_use:\n- demo\n",
-        "corpora_in_use: [\n  demo\n]\n",
-    ],
+    "runs", [RUNS, RUNS_IN_LINES, RUNS_DIVIDED, RUNS.replace("{demo", "{\n  demo").replace("}}", "}\n}")]
 )
+@pytest.mark.parametrize("corpora", ["[demo]\n", "\n  - demo\n", "\n- demo\n", "[\n  demo\n]\n"])
 def test_blocks_written_otherwise_are_found(text, runs, corpora):
     plain = "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n"
     assert plain in text
-    assert study.select(text.replace(plain, f"{runs}\n# between\n{corpora}"), "demo") == text.replace(
+    assert study.select(text.replace(plain, f"{runs}\n# between\ncorpora_in_use: {corpora}"), "demo") == text.replace(
         plain, "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\n# between\ncorpora_in_use: [demo]\n"
     )
 
