@@ -224,21 +224,7 @@ def assist(arguments: argparse.Namespace, options: MachineConfig, group: Workers
 def key_of(model: ModelConfig, config: TrainingConfig, binarised: dict) -> tuple[dict, str]:
     """Return the settings of a training, and a digest of settings and data. The digest names the folder in work/."""
     settings = {"model": vars(model), "training": vars(config)}
-    return settings, digest([since_the_first(settings), binarised["sum"]])
-
-
-def since_the_first(settings: dict[str, dict]) -> dict[str, dict]:
-    """Return the settings without those whose value is the one in `ABSENT`.
-
-    `ABSENT` maps each setting that was added later to the value that means the earlier behaviour. A new setting with
-    this value therefore does not change the key of an unfinished training. `schedule` is always kept, because the keys
-    of the first work folders include it.
-    """
-    off = {"model": ModelConfig.ABSENT, "training": {**TrainingConfig.ABSENT, "schedule": None}}
-    return {
-        name: {key: value for key, value in section.items() if key not in off[name] or off[name][key] != value}
-        for name, section in settings.items()
-    }
+    return settings, digest([settings, binarised["sum"]])
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -147,20 +147,6 @@ def test_a_state_made_otherwise_is_refused(tmp_path, settings, training_settings
         other.resume(trainer.state)
 
 
-def test_a_state_that_does_not_name_the_cpu_s_instructions_is_resumed_and_one_of_others_is_refused(
-    tmp_path, settings, training_settings
-):
-    config = training_settings()
-    trainer = build(tmp_path, config, settings())
-    run(trainer, until=4)
-    named = Store(tmp_path, config.keep, trainer.store.identity | {"instructions": "AVX2"})
-    assert named.resume(trainer.state)
-    named.save(trainer.state)
-    assert Store(tmp_path, config.keep, named.identity).resume(trainer.state)
-    with pytest.raises(UserError, match="instructions 'AVX2', now 'AVX512'"):
-        Store(tmp_path, config.keep, named.identity | {"instructions": "AVX512"}).resume(trainer.state)
-
-
 def test_a_resumed_training_does_not_keep_the_file_of_its_state_mapped(tmp_path, settings, training_settings):
     run(build(tmp_path, training_settings(), settings()), until=4)
     resumed = build(tmp_path, training_settings(), settings())

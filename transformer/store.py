@@ -69,11 +69,8 @@ class TrainingState:
         content = self.optimiser.state_dict()
         self.optimiser.load_state_dict({**content, "state": moments if numbers["step"] else {}})
         self.loss_sum.copy_(tensors["loss_sum"])
-        # Older state files may lack `joules`, which is then unknown, and `micro_batch_tokens`, which is then as in the
-        # settings.
-        known = {"joules": None, "micro_batch_tokens": self.micro_batch_tokens, **numbers}
         for key in self.numbers():
-            setattr(self, key, known[key])
+            setattr(self, key, numbers[key])
 
 
 class Store:
@@ -102,20 +99,18 @@ class Store:
         Returns False if the training starts from step 0. Raises UserError if the state was saved with another
         `identity`, if the state or the log is damaged, or if records or weights have been removed since it was saved.
         """
-        description: dict[str, Any] = {}
+        files: dict[str, Any] = {"records": 0, "checkpoints": []}
         if self.state.exists():
             tensors, description = read_tensors(self.state)
-            # Older state files may lack `instructions` (of the CPU), which are then not compared.
-            saved = {"instructions": self.identity.get("instructions"), **description.get("identity", {})}
+            saved, files = description["identity"], description["files"]
             for key, now in self.identity.items():
-                before = saved.get(key)
-                if before != now:
+                if (before := saved.get(key)) != now:
                     raise UserError(
                         f"{self.state} was made with {key} {before!r}, now {now!r}: change it back, or remove the file"
                     )
             state.restore(tensors, description["numbers"], self.state)
         self.saved = state.step
-        self.cut_back(state, description.get("files", {"records": 0, "checkpoints": []}))  # older state files lack it
+        self.cut_back(state, files)
         return state.step > 0
 
     def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None:

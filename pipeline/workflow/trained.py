@@ -23,7 +23,6 @@ def changes(params: Mapping[str, Any], run: str, training: Mapping[str, Any], sc
         before |= vars(read_saved(cls, training["settings"][key], f"training.json of {run}: settings.{key}"))
     found = [key for key, value in (vars(model) | vars(settings)).items() if before[key] != value]
     built = content(scores / "corpora" / corpus / "binarise.json")
-    known = within(built, "data_sum")
-    if built is None or known not in (None, training["data_sum"]):  # None: written by earlier code
+    if within(built, "data_sum") != training["data_sum"]:
         found.insert(0, "corpus")
     return found
