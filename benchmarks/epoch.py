@@ -30,6 +30,7 @@ from benchmarks.training import table_row
 from pipeline.settings.params import load, section
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
+from transformer import fast
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
@@ -141,7 +142,7 @@ def start(
         keep_freed()  # as the stages do
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    network = (Transformer if name == "ours" else TorchTransformer)(*model)
+    network = Transformer(*model, fast.layers(CPU)) if name == "ours" else TorchTransformer(*model)
     system = System(precision, config, network.train(), open_binarised(binarised, "train"))
 
 

@@ -34,14 +34,15 @@ from benchmarks.process import Process
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
 from pipeline.workflow import stage
+from transformer import fast
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
-from transformer.compilation import compiles
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, Prefetch, in_order
 from transformer.device import autocast, precision_of
+from transformer.fast.compilation import compiles
 from transformer.files import atomic_folder, sha256
 from transformer.gradients import seed_of
 from transformer.layout import Batch, padded
@@ -224,7 +225,7 @@ def main(arguments: argparse.Namespace) -> None:
     train, dev = (open_binarised(arguments.data, name, verify=False) for name in ("train", "dev"))
     study = Study(model, config, train, dev, vocabulary["vocabulary_size"], device, arguments.minutes)
     torch.manual_seed(config.seed)
-    curves, own_model = dict[str, list[Point]](), Transformer(model, study.vocabulary)
+    curves, own_model = dict[str, list[Point]](), Transformer(model, study.vocabulary, fast.layers(device))
     print("| trainer | seconds | step | dev loss |\n|---|---:|---:|---:|")
     trainers: dict[str, Callable[[Study, Callable[[Point], None]], list[Point]]]
     trainers = {"ours": partial(ours, model=own_model), "torch.nn.Transformer": of_peer}

@@ -17,6 +17,7 @@ import torch
 from benchmarks.workload import LogNormalPairs
 from pipeline.settings.params import load, section
 from pipeline.workflow import stage
+from transformer import fast
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, require
 from transformer.config.training import TrainingConfig
@@ -41,7 +42,7 @@ def trainer(folder: Path, steps: int) -> Trainer:
     torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     batches = Batches(LogNormalPairs(VOCABULARY, 5000), config.seed, config.batch_tokens, config.max_length)
-    state = new_state(Transformer(model, VOCABULARY), config, device)
+    state = new_state(Transformer(model, VOCABULARY, fast.layers(device)), config, device)
     dev = LogNormalPairs(VOCABULARY, 20)
     return Trainer(state, batches, dev, config, Store(folder, config.keep, {}), device, "float32", 1e9)
 

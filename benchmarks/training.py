@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -39,14 +39,15 @@ from pipeline.settings.params import load, section
 from pipeline.settings.rates import rates
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
-from transformer.compilation import compiles, hindrance
+from transformer import fast
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import autocast, precision_of
+from transformer.fast.compilation import compiles, hindrance
+from transformer.fast.graphs import Graphs
 from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.gradients import Gradients
-from transformer.graphs import Graphs
 from transformer.layout import Batch, Layout, joined, packed, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
@@ -70,9 +71,13 @@ class System(NamedTuple):
     kept: bool = False  # the process keeps the memory that it frees
 
 
-OURS = [
-    System(f"ours, {layout.__name__}", Transformer, batch_loss, layout, kept=True) for layout in (padded, packed, joined)
-]
+def ours(config: ModelConfig, vocabulary: int, kernels: Literal["auto", "off"] = "off") -> Transformer:
+    """Our model, on a GPU without kernels or with them. They are compiled."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return Transformer(config, vocabulary, fast.layers(device, kernels))
+
+
+OURS = [System(f"ours, {layout.__name__}", ours, batch_loss, layout, kept=True) for layout in (padded, packed, joined)]
 PEERS = [
     System("torch.nn.Transformer", peers.TorchTransformer, peers.torch_loss),
     System("Hugging Face MarianMTModel", peers.marian, peers.marian_loss),
@@ -81,9 +86,11 @@ PEERS = [
 
 
 def compiled(system: System) -> System:
-    """The compiled variant of a system. Our loss compiles itself, on a GPU only; another system gets a compiled loss."""
-    loss = system.loss if system in OURS else partial(system.loss, smoothed=peers.compiled_loss())
-    return system._replace(name=f"{system.name}, compiled", compiled=True, loss=loss)
+    """The compiled variant of a system. Ours compiles itself, on a GPU only; another system gets a compiled loss."""
+    name = f"{system.name}, compiled"
+    if system in OURS:
+        return system._replace(name=name, build=partial(ours, kernels="auto"))
+    return system._replace(name=name, compiled=True, loss=partial(system.loss, smoothed=peers.compiled_loss()))
 
 
 def systems(cuda: bool, also_compiled: bool) -> list[System]:
@@ -93,7 +100,7 @@ def systems(cuda: bool, also_compiled: bool) -> list[System]:
     if cuda:
         return [OURS[1], OURS[0], *PEERS]
     kept = PEERS[0]._replace(name=f"{PEERS[0].name}, freed memory kept", kept=True)
-    return [OURS[0], OURS[1], PEERS[0], kept, *PEERS[1:], *map(compiled, [OURS[1], PEERS[0]] if also_compiled else [])]
+    return [OURS[0], OURS[1], PEERS[0], kept, *PEERS[1:], *map(compiled, PEERS[:1] if also_compiled else [])]
 
 
 @dataclass
@@ -117,19 +124,14 @@ class Entry:
             self.gradients = Gradients(self.model, self.config, self.device, self.precision, Graphs.on_gpu(self.model))
         self.optimiser = adam(self.model.parameters(), self.config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
-        self.forward = self.compile() if self.system.compiled else self.model.train()
+        self.forward: Callable = self.model.train()
+        if self.system.compiled:
+            self.forward = torch.compile(self.forward, dynamic=True)
         for batch in 2 * self.batches:
             begun = time.perf_counter()
             self.step(batch)
             self.wait()
             self.first.append((time.perf_counter() - started, time.perf_counter() - begun))
-
-    def compile(self) -> Callable:
-        """Compile our model layer by layer, as pipeline.train does, and any other model as a whole."""
-        if isinstance(self.model, Transformer):
-            self.model.train().compile_layers()
-            return self.model
-        return torch.compile(self.model.train(), dynamic=True)
 
     def step(self, batch: Batch) -> None:
         if self.gradients:
@@ -265,7 +267,7 @@ def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> Non
     """
     cuda, running, results, absent = shape.device.type == "cuda", dict[str, Process](), dict[str, Measured](), []
     for number, system in enumerate(systems(cuda, arguments.compile)):
-        process = Process(system.build is Transformer)
+        process = Process(system.name.startswith("ours"))
         try:
             if number and time.monotonic() > deadline:
                 raise TimeoutError("no time left")
@@ -274,7 +276,7 @@ def compare(shape: Shape, arguments: argparse.Namespace, deadline: float) -> Non
             if cuda:
                 results |= taken(running, arguments.rounds)
         except Exception as error:  # a failure of another library must not hide the other rows
-            if system.build is Transformer and not isinstance(error, TimeoutError):
+            if system.name.startswith("ours") and not isinstance(error, TimeoutError):
                 raise
             process.close()
             running.pop(system.name, None)

@@ -35,13 +35,14 @@ from pipeline.training import energy, nodes, outcome, workers, workspace
 from pipeline.workflow import hardware, stage, unchanged
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
+from transformer import fast
 from transformer.binarised import SIDES, describe, open_binarised
 from transformer.checkpoint import write_settings
-from transformer.compilation import hindrance
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of
+from transformer.fast.compilation import hindrance
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
@@ -83,11 +84,12 @@ def trainer(
     if batches.left_out:
         say(f"{batches.left_out:,} pairs are longer than max_length {config.max_length} and left out")
     torch.manual_seed(config.seed)
-    network = Transformer(model, describe(data)["vocabulary_size"])
+    layers = fast.layers(device, options.kernels)
+    network = Transformer(model, describe(data)["vocabulary_size"], layers)
     identity = identity_of(device, precision, config.threads)
     store = (Reader if group.rank else Store)(place, config.keep, identity | {"settings and data": place.name})
     state = new_state(network, config, device)
-    if device.type == "cuda" and (reason := hindrance()):
+    if device.type == "cuda" and options.kernels == "auto" and (reason := hindrance()):
         say(f"layers are not compiled, which is slower: {reason}")
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")

@@ -1,4 +1,4 @@
-"""The kernels of fused.py against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
+"""The kernels of fast/operators.py against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
 
 Needs Triton and, for its interpreter, numpy before 2.4.
 """
@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer import kernels
-from transformer.fused import Spans
+from transformer.fast import kernels
+from transformer.fast.spans import Spans
 from transformer.layout import Rows
 
 DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"

@@ -14,12 +14,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.decode import perplexity
 from transformer import decoding
+from transformer.attention import Keys
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
 from transformer.decoders.beam import continuations, length_penalty
-from transformer.decoders.steps import Translation
+from transformer.decoders.steps import ModelStep, Translation
 from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate, translate_batches
-from transformer.layers import LayerCache
 from transformer.model import Transformer
 from transformer.translator import Translator
 
@@ -173,7 +173,7 @@ def test_cached_equals_uncached(settings, decoding_settings, neighbourhood):
         expected = beam_search(uncached, [len(source) + 30], config, CPU)
         moved.append(uncached.moved)
         assert_same(translate(model, [source], config), expected)
-    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * LayerCache.CAPACITY / config.beam
+    assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * Keys.CAPACITY / config.beam
     assert min(moved) > 0
 
 
@@ -254,8 +254,8 @@ def test_bfloat16_decodes_with_weights_that_no_step_casts(settings, decoding_set
     source, target = torch.tensor([[*SOURCES[2], EOS]]), torch.tensor([[BOS, 9, 8, 7, 6]])
     with torch.no_grad():
         exact, rounded = model(source, target), held(source, target).float()
-        cache = held.start(source)
-        stepwise = [held.step(tokens, torch.zeros(1, 1, dtype=torch.int64), cache)[1] for tokens in target.split(1, 1)]
+        step = ModelStep(held, source)
+        stepwise = [step(tokens, torch.zeros(1, 1, dtype=torch.int64)) for tokens in target.split(1, 1)]
     scale = exact.std()
     torch.testing.assert_close(rounded / scale, exact / scale, atol=0.1, rtol=0)
     torch.testing.assert_close(torch.cat(stepwise, 1).float() / scale, exact / scale, atol=0.1, rtol=0)

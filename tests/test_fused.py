@@ -1,20 +1,24 @@
-"""The operators of fused.py: which keys attention takes, and their kernels in Triton's interpreter."""
+"""The operators of transformer/fast/: which keys attention takes, and their kernels in Triton's interpreter."""
 
 import importlib.util
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from transformer import fused, loss
-from transformer.fused import TILE, Spans, within_sentences
+from transformer.fast import loss
+from transformer.fast.fused import FastEncoderLayer, takes_spans
+from transformer.fast.spans import TILE, Spans
+from transformer.layers import Layers
 from transformer.layout import Rows
+from transformer.model import Transformer
 
-CPU, GPU = torch.device("cpu"), torch.cuda.is_available()
+GPU = torch.cuda.is_available()
 
 
 def rows(lengths: list[int], padding: int) -> Rows:
@@ -44,12 +48,14 @@ def test_padding_attends_to_nothing():
     assert not equal[7:].any() and not equal[:, 7:].any() and equal[:3, :2].all()
 
 
-def test_only_plain_attention_on_a_gpu_has_kernels(settings, monkeypatch):
-    monkeypatch.setattr(fused, "usable", lambda: True)
-    gpu, wide = torch.device("cuda"), {"d_model": 64, "h": 4, "d_k": 16, "d_v": 16}
-    assert within_sentences(settings(**wide), gpu) and not within_sentences(settings(**wide), CPU)
+def test_only_plain_attention_of_fast_layers_has_kernels(settings):
+    def takes(kernels=True, **changes):
+        config = settings(**{"d_model": 64, "h": 4, "d_k": 16, "d_v": 16, **changes})
+        return takes_spans(Transformer(config, 50, Layers(partial(FastEncoderLayer, kernels=kernels, backend=None))))
+
+    assert takes() and not takes(kernels=False)
     for changes in ({"d_k": 8}, {"d_v": 24}, {"attention": "additive"}, {"attention_dropout": 0.1}, {"neighbourhood": 3}):
-        assert not within_sentences(settings(**wide | changes), gpu), changes
+        assert not takes(**changes), changes
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")

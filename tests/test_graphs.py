@@ -9,8 +9,8 @@ import torch
 from test_model import VARIATIONS, build
 
 from tests.pairs import Pairs
+from transformer.fast.graphs import Graphs
 from transformer.gradients import Gradients
-from transformer.graphs import Graphs
 from transformer.layout import tabled
 
 CPU = torch.device("cpu")
@@ -82,9 +82,9 @@ def test_graphs_read_their_own_copies_of_a_batch_and_the_tables_of_their_capture
     own, _ = gradients(model, training_settings(threads=1), again)
     stepped(model, own, [[table(0)], [batch]])
     (passes,) = own.graphs.graphs.values()
-    assert passes.source.ids_BS.data_ptr() != batch.source.ids_BS.data_ptr()
+    assert passes.batch.source.ids_BS.data_ptr() != batch.source.ids_BS.data_ptr()
     old = weakref.ref(model.source_positions.table)
-    model.source_positions(0, 2 * len(model.source_positions.table))
+    model.source_positions(torch.arange(2), 2 * len(model.source_positions.table))
     gc.collect()
     assert old() is not None and old() is not model.source_positions.table
 

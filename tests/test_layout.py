@@ -9,9 +9,11 @@ import torch
 from test_model import VARIATIONS, build
 
 from tests.pairs import Pairs
-from transformer import compilation, layout
+from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast
+from transformer.fast import compilation, fused
+from transformer.layers import Layers
 from transformer.layout import coarse, joined, packed, pad, padded, rounded, split, tabled
 from transformer.perplexity import batch_loss
 
@@ -186,7 +188,7 @@ def test_no_sentence_sees_another(settings, variation):
         side[number - 1] = 93 - side[number - 1]
     after = packed(pairs, np.arange(12))
     with torch.no_grad():
-        outputs = [model.hidden(batch.source, batch.target) for batch in (before, after)]
+        outputs = [fused.hidden(model, batch) for batch in (before, after)]
     changed = torch.zeros_like(before.target.sentence_BS, dtype=torch.bool)
     changed[row] = before.target.sentence_BS[row] == number
     others = (before.target.sentence_BS > 0) & ~changed
@@ -199,9 +201,10 @@ def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
     """After two batches nothing more is compiled, whatever the number and the width of the rows."""
     from torch._dynamo.testing import CompileCounterWithBackend  # takes two seconds
 
-    plain, compiled = (build(settings(), 90).train() for _ in range(2))
     counter, counts = CompileCounterWithBackend("eager"), []
-    compiled.compile_layers(counter)
+    options = {"kernels": False, "backend": counter}
+    layers = Layers(partial(fused.FastEncoderLayer, **options), partial(fused.FastDecoderLayer, **options))
+    plain, compiled = (build(settings(), 90, layers=of).train() for of in (Layers(), layers))
     assert plain.state_dict().keys() == compiled.state_dict().keys()
     for longest in (40, 10, 20, 30, 60):
         pairs = Pairs(30, longest)
@@ -227,7 +230,7 @@ def test_padding_beside_a_full_row_is_a_number(settings):
     model = build(settings(), 90)
     batch = packed(pairs, np.arange(4))
     assert (batch.source.sentence_BS > 0).all() and (batch.target.sentence_BS == 0).any()
-    hidden = model.hidden(batch.source, batch.target)
+    hidden = fused.hidden(model, batch)
     hidden.sum().backward()
     assert hidden.isfinite().all() and all(p.grad.isfinite().all() for p in model.parameters())
 

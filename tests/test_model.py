@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
+from transformer.alignment import attention_weights_of
 from transformer.config.vocabulary import PAD
-from transformer.layers import sinusoids
-from transformer.layout import Rows
-from transformer.model import Transformer, attention_weights_of
+from transformer.decoders.steps import ModelStep
+from transformer.layers import REFERENCE, sinusoids
+from transformer.model import Transformer
 
 VARIATIONS = [
     {},
@@ -22,9 +23,9 @@ VARIATIONS = [
 ]
 
 
-def build(config, vocabulary=50):
+def build(config, vocabulary=50, layers=REFERENCE):
     torch.manual_seed(1)
-    model = Transformer(config, vocabulary).eval()
+    model = Transformer(config, vocabulary, layers).eval()
     for name, parameter in model.named_parameters():
         if "bias" in name or "norm" in name:  # the initial values of these would hide an error
             torch.nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
@@ -115,12 +116,11 @@ def test_step_by_step_equals_all_at_once(settings, variation):
     source[0, 4:] = PAD
     with torch.no_grad():
         at_once = model(source, target)
-        cache = model.start(source)
-        own = torch.zeros(3, 1, dtype=torch.long)
-        steps = [model.step(target[:, t : t + 1], own, cache) for t in range(7)]
-        hidden, logits = (torch.cat(parts, 1) for parts in zip(*steps))
+        step, own = ModelStep(model, source), torch.arange(3)[:, None]
+        steps = [(step(target[:, t : t + 1], own), step.hidden_BKD) for t in range(7)]
+        logits, hidden = (torch.cat(parts, 1) for parts in zip(*steps))
     torch.testing.assert_close(logits, at_once, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(hidden, model.hidden(Rows(source), Rows(target)), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(hidden, model.hidden(source, target), atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
@@ -145,7 +145,7 @@ def test_attention_weights_equal_torch_s(settings, norm):
     causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
     reference.train()  # its fast path for evaluation calls no attention module; dropout is 0
     reference(scaled[source] + sinusoids(6, 32), scaled[target] + sinusoids(5, 32), tgt_mask=causal)
-    torch.testing.assert_close(attention_weights_of(model, Rows(source), Rows(target)), kept, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(attention_weights_of(model, source, target), kept, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
@@ -153,10 +153,10 @@ def test_asking_for_attention_weights_leaves_the_model_as_it_was(settings):
     model, source, target = build(settings()), random_ids(2, 6), random_ids(2, 5)
     before = model(source, target)
     for _ in range(2):
-        weights = attention_weights_of(model, Rows(source), Rows(target))
+        weights = attention_weights_of(model, source, target)
         assert {kind: len(layers) for kind, layers in weights.items()} == {"encoder": 2, "decoder": 2, "cross": 2}
     with pytest.raises(IndexError):
-        attention_weights_of(model, Rows(source), Rows(target + 50))
+        attention_weights_of(model, source, target + 50)
     assert torch.equal(model(source, target), before)
     assert not any(module._forward_hooks for module in model.modules())
 

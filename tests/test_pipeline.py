@@ -20,21 +20,20 @@ from transformer.files import write_json
 
 # The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
 LAYERS = [
-    {"files", "dropout", "layout", "optimisation", "vocabulary", "flops", "compilation", "memory", "cleaning", "device"},
-    {"fused"},
-    {"alignment", "binarised", "attention", "data", "kernels", "loss", "parallel"},
-    {"layers"},
-    {"model"},
-    {"checkpoint", "graphs", "perplexity"},
-    {"decoders/steps", "store", "value"},
+    {"attention", "files", "optimisation", "vocabulary", "flops", "memory", "cleaning", "device"},
+    {"layers", "layout", "fast/compilation", "fast/dropout", "fast/operators"},
+    {"model", "binarised", "data", "parallel", "fast/spans", "fast/loss"},
+    {"alignment", "checkpoint", "fast/fused", "fast/kernels"},
+    {"fast/graphs", "perplexity", "decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
     {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
     {"accumulation", "gradients"},
     {"training"},
 ]
+ESSAY = {"attention", "layers", "model"}  # which import torch, the settings and one another only
 
-KERNELS = {"kernels"}  # which the operators of fused.py, and the loss, import only on a GPU, because they need Triton
+KERNELS = {"fast/kernels"}  # which the operators and the loss import only on a GPU, because they need Triton
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
 ROOMS = [
@@ -148,8 +147,9 @@ def test_modules_of_transformer_stand_in_their_order():
     for layer in LAYERS:
         for name in layer:
             modules = {path.removeprefix("transformer/") for path in imported(ROOT / f"transformer/{name}.py")}
-            package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")} - {"__init__"}
-            package -= KERNELS
+            package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")}
+            package -= KERNELS | {"__init__", "fast/__init__"}
+            assert name not in ESSAY or package <= ESSAY
             assert package <= below, f"transformer/{name}.py imports {package - below}, which does not stand below it"
         below |= layer
     paths = {path.relative_to(ROOT / "transformer") for path in (ROOT / "transformer").rglob("*.py")}

@@ -19,7 +19,7 @@ from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep
 from transformer.decoders.value_beam import ValueBeam
 from transformer.decoding import Job, search, translate
-from transformer.layout import Rows, pad
+from transformer.layout import pad
 
 CPU = torch.device("cpu")
 VOCABULARY, LIMIT = 6, 4
@@ -313,7 +313,7 @@ class UncachedTree(LanguageModel):
 
     def answer(self, prefixes):
         hidden = [
-            self.model.hidden(Rows(self.source_BS[sentence, None]), Rows(torch.tensor([prefix])))[0, -1:]
+            self.model.hidden(self.source_BS[sentence, None], torch.tensor([prefix]))[0, -1:]
             for sentence, prefix in zip(self.sentences, prefixes)
         ]
         self.hidden_BKD = torch.stack(hidden)

@@ -1,6 +1,5 @@
 """Training: the paper's loss and schedule, gradient accumulation, and exact resumption."""
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -19,11 +18,12 @@ from tests.imports import ROOT
 from tests.pairs import Pairs
 from tests.torch_twin import summed_loss
 from tests.trainers import CPU, Killed, build, files, run
-from transformer import compilation, gradients, loss, perplexity, store
+from transformer import gradients, perplexity, store
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.device import precision_of
-from transformer.dropout import SOURCE, dropout
+from transformer.fast import compilation, loss
+from transformer.fast.dropout import SOURCE, Dropout
 from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
@@ -164,23 +164,6 @@ def test_threads_share_a_batch_and_change_no_gradient(tmp_path, settings, traini
         results.append([loss.float(), *(p.grad for p in trainer.state.model.parameters())])
     for other in results[1:]:
         torch.testing.assert_close(results[0], other, atol=5e-3, rtol=3e-2)
-
-
-def test_training_and_dev_loss_choose_the_kernels_of_attention(settings, training_settings, monkeypatch):
-    entered = []
-
-    @contextlib.contextmanager
-    def kernels(device):
-        entered.append(device.type)
-        yield
-
-    for module in (gradients, perplexity):
-        monkeypatch.setattr(module, "kernels", kernels)
-    model = Transformer(settings(), 100)
-    gradients.Gradients(model, training_settings(threads=1), CPU, "float32").loss(padded(Pairs(4), np.arange(4)))
-    assert entered == ["cpu"]
-    mean_loss(model, Pairs(4), 1000, CPU)
-    assert entered == ["cpu", "cpu"]
 
 
 def test_the_time_adds_up_over_starts(tmp_path, settings, training_settings):
@@ -481,16 +464,17 @@ def test_r_drop_compares_two_passes_with_different_dropout(settings, layout):
 def test_dropout_drops_and_scales(p):
     torch.manual_seed(0)
     x = torch.ones(1000, 1001, requires_grad=True)
-    y = dropout(x, p, training=True)
+    module = Dropout(p)
+    y = module(x)
     assert y.unique().tolist() == pytest.approx([0.0, 1 / (1 - p)])
     assert (y == 0).float().mean().item() == pytest.approx(p, abs=0.002)
     for column in range(4):  # four elements share a draw
         assert (y[:, column::4] == 0).float().mean().item() == pytest.approx(p, abs=0.004)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
-    assert dropout(x, p, training=False) is x
+    assert module.eval()(x) is x
     torch.manual_seed(0)
-    assert torch.equal(dropout(x, p, training=True), y)
+    assert torch.equal(module.train()(x), y)
 
 
 def test_without_warmup_the_rate_starts_at_the_peak_and_falls_as_with_it(training_settings):

@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 from tests.imports import ROOT
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
 from transformer import Translator, translator
-from transformer.alignment import links, words_of_source, words_of_target
+from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, keys, read
 from transformer.config.vocabulary import BOS, EOS, VocabularyConfig
 from transformer.files import write_json
-from transformer.layout import Rows
-from transformer.model import attention_weights_of
 from transformer.translator import PAPER
 from transformer.vocabulary import Vocabulary, learn
 
@@ -148,7 +146,7 @@ def test_settings_of_a_call_copy_no_weights(translate):
 def test_attention_is_that_of_the_model_that_reads_source_and_translation(translate):
     hypothesis = translate(LINES[0], attention=True)
     (source,), ids = translate.encode([LINES[0]]), translate.vocabulary.processor.PieceToId(hypothesis.target)
-    rows = Rows(torch.tensor([[*source, EOS]])), Rows(torch.tensor([[BOS, *ids[:-1]]]))
+    rows = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *ids[:-1]]])
     expected = torch.cat(attention_weights_of(translate.model, *rows)["cross"])
     torch.testing.assert_close(hypothesis.attention, expected)
     assert hypothesis.attention.shape[2:] == (len(hypothesis.target), len(hypothesis.source))

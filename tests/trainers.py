@@ -1,13 +1,13 @@
 """Small trainings in this process, and what their dropout drew."""
 
 import contextlib
-import sys
 
 import pytest
 import torch
 
 from tests.pairs import Pairs
-from transformer import dropout
+from transformer import fast
+from transformer.fast.dropout import Dropout
 from transformer.model import Transformer
 from transformer.parallel import SINGLE_PROCESS
 from transformer.store import Reader, Store
@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 def build(folder, config, model_config, pairs=None, group=SINGLE_PROCESS, precision="float32"):
     """A training of 90 pieces on random pairs, resumed if `folder` has its state."""
     torch.manual_seed(config.seed)
-    model = Transformer(model_config, 90)
+    model = Transformer(model_config, 90, fast.layers(CPU))
     pairs = pairs or Pairs(60, 12)
     batches = batches_of(pairs, config)
     place = (Reader if group.rank else Store)(folder, config.keep, {"device": "cpu", "precision": precision, "threads": 1})
@@ -54,16 +54,14 @@ def files(folder):
 
 def recorded_masks(patch: pytest.MonkeyPatch) -> list[tuple[float, torch.Tensor]]:
     """A list to which each dropout in training from now on appends its rate and its mask, which is 0 or 1 / (1 - rate)."""
-    masks, whole = [], dropout.dropout
+    masks, whole = [], Dropout.forward
 
-    def noted(x, p, training):
-        if not training or p == 0:
-            return whole(x, p, training)
-        mask = whole(torch.ones_like(x), p, training)
-        masks.append((p, mask.detach()))
+    def noted(module, x):
+        if not module.training or module.p == 0:
+            return whole(module, x)
+        mask = whole(module, torch.ones_like(x))
+        masks.append((module.p, mask.detach()))
         return x * mask
 
-    for name, module in list(sys.modules.items()):
-        if name.startswith("transformer.") and getattr(module, "dropout", None) is whole:
-            patch.setattr(module, "dropout", noted)
+    patch.setattr(Dropout, "forward", noted)
     return masks

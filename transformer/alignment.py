@@ -1,4 +1,4 @@
-"""Word alignment of a translation, from the weights of cross-attention.
+"""The attention weights of a model, and the word alignment of a translation from those of cross-attention.
 
 Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 """
@@ -6,16 +6,48 @@ Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
 from torch import Tensor
 
+from transformer.attention import MultiHeadAttention
+from transformer.model import Transformer
 from transformer.vocabulary import SPACE, Vocabulary
 
 BYTE = re.compile("<0x[0-9A-F]{2}>")  # a byte piece
 
 Links = list[tuple[int, int]]
 """Pairs of a source word and a target word, numbered from 0. Words are separated by whitespace."""
+
+
+def attention_weights_of(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> dict[str, list[Tensor]]:
+    """The attention weights of `model` for a batch with one sentence in each row.
+
+    The keys are "encoder", "decoder" and "cross". Each value has one tensor [B, H, Q, K] per layer.
+    """
+    modules = {
+        "encoder": [layer.self_attention for layer in model.encoder],
+        "decoder": [layer.self_attention for layer in model.decoder],
+        "cross": [layer.cross_attention for layer in model.decoder],
+    }
+    kept: dict[str, list[Tensor]] = {kind: [] for kind in modules}
+    pairs = [(module, kept[kind]) for kind in modules for module in modules[kind]]
+    hooks = [module.register_forward_hook(partial(keep_weights, weights)) for module, weights in pairs]
+    try:
+        model.hidden(source_BS, target_BT)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return kept
+
+
+def keep_weights(kept: list[Tensor], attention: MultiHeadAttention, inputs: tuple, output: Tensor) -> Tensor:
+    """A forward hook that appends the weights of `attention` to `kept` and returns the output computed from them."""
+    x_BQD, memory_BKD, mask, *_ = inputs
+    q_BHQE, k_BHKE, v_BHKE = attention.projections(x_BQD, memory_BKD)
+    kept.append(attention.weights(q_BHQE, k_BHKE, mask))
+    return attention.output((attention.dropout(kept[-1]) @ v_BHKE).transpose(1, 2).flatten(2))
 
 
 def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequence[int]) -> Links:

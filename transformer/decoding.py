@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from transformer.attention import kernels
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
@@ -82,9 +81,7 @@ def search(
     if not job.sources:
         return Searched([], 0)
     batch = Batch(models, job.sources, job.numbers, extra_length, stop)
-    with kernels(batch.device):
-        found = decoder.search(batch, n_best)
-    return Searched(found, batch.calls)
+    return Searched(decoder.search(batch, n_best), batch.calls)
 
 
 def search_batches(

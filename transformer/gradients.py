@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer import dropout
-from transformer.attention import kernels
 from transformer.config.training import TrainingConfig
 from transformer.device import at_once, autocast
-from transformer.graphs import Graphs
+from transformer.fast.dropout import drawing_from
+from transformer.fast.graphs import Graphs
 from transformer.layout import Batch
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
@@ -55,7 +54,7 @@ class Gradients:
         parameters = list(self.model.parameters())
 
         def work(share: Batch, generator: torch.Generator) -> tuple[Tensor, tuple[Tensor, ...]]:
-            with dropout.drawing_from(generator):
+            with drawing_from(generator):
                 loss = self.loss(share)
                 return loss.detach(), torch.autograd.grad(loss / target_tokens, parameters)
 
@@ -83,7 +82,7 @@ class Gradients:
 
     def loss(self, part: Batch) -> Tensor:
         hidden = self.graphs.hidden if self.graphs else None
-        with kernels(self.device), autocast(self.device, self.precision):
+        with autocast(self.device, self.precision):
             return batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop, hidden)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.attention import Masks
 from transformer.config.vocabulary import BOS, EOS
 
 # The maximum widths of packed rows that are tried. A row is wider only if one sentence needs it. Narrow rows cost less
@@ -54,10 +55,22 @@ class Rows:
     ids_BS: Tensor
     position_BS: Tensor | None = None  # within the sentence, from 0
     sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; equal on both sides of a pair
+    longest: int = 0  # positions of the longest sentence, at least
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
-        tensors = (self.position_BS, self.sentence_BS)
-        return Rows(function(self.ids_BS), *(tensor if tensor is None else function(tensor) for tensor in tensors))
+        position_BS, sentence_BS = (
+            None if each is None else function(each) for each in (self.position_BS, self.sentence_BS)
+        )
+        return Rows(function(self.ids_BS), position_BS, sentence_BS, self.longest)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        return [tensor for tensor in (self.ids_BS, self.position_BS, self.sentence_BS) if tensor is not None]
+
+    @property
+    def place(self) -> tuple[Tensor, int] | None:
+        """The positions, and a number above all of them; None where each row is one sentence."""
+        return None if self.position_BS is None else (self.position_BS, self.longest)
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,14 @@ class Batch:
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         return Batch(self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N))
+
+    def masks(self, neighbourhood: int) -> Masks:
+        """The masks of the model's layers, as tensors."""
+        source, target = self.source, self.target
+        if source.sentence_BS is None:
+            return Masks.of(source.ids_BS, target.ids_BS, neighbourhood)
+        decoder = sentence_mask(target, target, True, neighbourhood)
+        return Masks(decoder, sentence_mask(target, source), sentence_mask(source, source, False, neighbourhood))
 
     def shares(self, number: int) -> list["Batch"]:
         """The batch in at most `number` parts of about equally many rows. A part without target tokens is left out."""
@@ -105,10 +126,29 @@ class Batch:
 Layout = Callable[[Pairs, np.ndarray], Batch]
 
 
+def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood: int = 0) -> Tensor:
+    """The boolean mask of packed rows, [B, 1, Q, K]: a query attends only to keys of its own sentence.
+
+    `causal` and `neighbourhood` are those of `position_mask`. A query at padding is not restricted to
+    one sentence, since a softmax over no keys would be NaN. No sentence attends to padding.
+    """
+    assert queries.sentence_BS is not None and keys.sentence_BS is not None
+    sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]
+    allowed_BQK = (sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0)
+    if causal or neighbourhood:
+        assert queries.position_BS is not None and keys.position_BS is not None
+        distance_BQK = queries.position_BS[:, :, None] - keys.position_BS[:, None, :]
+        if causal:
+            allowed_BQK &= distance_BQK >= 0
+        if neighbourhood:
+            allowed_BQK &= distance_BQK.abs() <= neighbourhood
+    return allowed_BQK[:, None]
+
+
 def layout_for(device: torch.device, precision: str, joins: bool = False) -> Layout:
     """The layout of batches by length: on a GPU `joined` or `packed`, on a CPU `padded` or, in bfloat16, `rounded`.
 
-    `joins` states that attention on the GPU needs no mask over a whole row (`fused.within_sentences`).
+    `joins` states that attention on the GPU needs no mask over a whole row (fast/fused.py).
 
     On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
     setting. It follows from the device, the precision and the model. A resumed training keeps the precision and the model.
@@ -240,8 +280,10 @@ class Places:
         return cls((max(row_P[-1] + 1, least[0]), width), cell_N, position_N, sentence_N)
 
     def rows(self, ids_N: np.ndarray, numbered: bool) -> Rows:
-        values = (ids_N, self.position_N, self.sentence_N) if numbered else (ids_N,)
-        return Rows(*map(self.table, values))
+        if not numbered:
+            return Rows(self.table(ids_N))
+        ids_BS, position_BS, sentence_BS = map(self.table, (ids_N, self.position_N, self.sentence_N))
+        return Rows(ids_BS, position_BS, sentence_BS, int(self.position_N.max()) + 1)
 
     def table(self, value_N: np.ndarray) -> Tensor:
         """The values in their cells, and 0, which is PAD, in all other cells: [B, S]."""

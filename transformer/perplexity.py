@@ -6,14 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.attention import kernels
 from transformer.data import in_order
-from transformer.fused import layout_on
-from transformer.layout import Batch, Pairs, Rows
-from transformer.loss import cross_entropy
+from transformer.fast import fused
+from transformer.fast.loss import cross_entropy
+from transformer.layout import Batch, Pairs
 from transformer.model import Transformer
 
-Hidden = Callable[[Rows, Rows], Tensor]
+Hidden = Callable[[Batch], Tensor]
 
 
 def batch_loss(
@@ -21,13 +20,13 @@ def batch_loss(
 ) -> Tensor:
     """The loss summed over a batch's target tokens. `r_drop` above 0 is alpha of R-Drop (see `cross_entropy`).
 
-    `hidden` replaces `model.hidden`.
+    `hidden` replaces `fast.fused.hidden`.
     """
     if r_drop:
         batch = batch.twice()
-    hidden_BTD = (hidden or model.hidden)(batch.source, batch.target)
+    hidden_BTD = hidden(batch) if hidden else fused.hidden(model, batch)
     hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, batch.real_N)
-    return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop)
+    return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop, fused.is_fast(model))
 
 
 def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device) -> tuple[float, int]:
@@ -37,9 +36,9 @@ def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray],
     """
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
-    layout = layout_on(device, "float32", model.config)
+    layout = fused.layout_on(device, "float32", model)
     try:
-        with torch.inference_mode(), kernels(device):
+        with torch.inference_mode():
             for numbers in batches:
                 batch = layout(pairs, numbers).to(device)
                 total += batch_loss(model, batch, 0.0).item()

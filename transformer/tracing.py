@@ -12,7 +12,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from transformer.attention import kernels
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import EOS
@@ -73,12 +72,10 @@ class Trace:
     def steps(self) -> Iterator[Step]:
         """Run the search. Each step is computed when the caller requests it."""
         state, result = start(self.batch.limits, self.batch.device), None
-        with kernels(self.batch.device):
-            step = self.batch.start()
+        step = self.batch.start()
         indices = [0]  # of the live hypotheses in the candidates of the previous step
         while result is None:
-            with kernels(self.batch.device):
-                logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
+            logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
             log_prob_KV = next_logits(logits_BKV[0].clone()).log_softmax(-1)
             total_KV = state.log_prob_BK[0, :, None] + log_prob_KV
             self.keep_alternatives(state, log_prob_KV)

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from transformer.accumulation import Accumulation, Parts
-from transformer.compilation import compiles
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.device import same_gpu
-from transformer.fused import layout_on
+from transformer.fast.fused import layout_on
+from transformer.fast.graphs import Graphs
 from transformer.gradients import Gradients
-from transformer.graphs import Graphs
 from transformer.layout import Batch, Pairs
 from transformer.memory import enough_memory
 from transformer.model import Transformer
@@ -50,8 +49,6 @@ def new_state(model: Transformer, config: TrainingConfig, device: torch.device) 
     model.to(device)
     if device.index is not None and device.type == "cuda":
         torch.cuda.set_device(device)  # the device of streams, graphs and seeds
-    if compiles(device.type):
-        model.compile_layers()
     loss_sum = torch.zeros((), dtype=torch.float64, device=device)
     return TrainingState(model, adam(model.parameters(), config), loss_sum, config.micro_batch_tokens)
 
@@ -167,7 +164,7 @@ class Trainer:
         return self.batches.sums(numbers), self.accumulation.divide(own)
 
     def lay_out(self, numbers: np.ndarray, limit: int) -> Batch:
-        layout = layout_on(self.device, self.precision, self.state.model.config)
+        layout = layout_on(self.device, self.precision, self.state.model)
         return self.batches.lay_out(numbers, limit, layout).pinned_for(self.device)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:

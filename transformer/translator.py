@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from transformer.alignment import Links, links, words_of_source, words_of_target
+from transformer.alignment import Links, attention_weights_of, links, words_of_source, words_of_target
 from transformer.checkpoint import SETTINGS, WEIGHTS, load_model, read_settings
 from transformer.cleaning import source_cleaner
 from transformer.config.decoding import DecodingConfig
@@ -31,9 +31,9 @@ from transformer.decoders.steps import Decoder, Translation
 from transformer.decoding import Job, Searched, batches_by_length, model_in, search_batches, settings_on
 from transformer.device import at_once, device_of
 from transformer.files import read_json
-from transformer.layout import Rows, pad
+from transformer.layout import pad
 from transformer.memory import enough_memory
-from transformer.model import Transformer, attention_weights_of
+from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
 MOST = 10_000  # hypotheses of a line
@@ -296,7 +296,7 @@ class Translator:
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
         with enough_memory("for the attention weights", "split the line"):
-            weights = attention_weights_of(model or self.separate(), *map(Rows, ids))
+            weights = attention_weights_of(model or self.separate(), *ids)
             return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:

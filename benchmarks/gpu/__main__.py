@@ -25,9 +25,9 @@ import torch
 from benchmarks.gpu import checks, decode, learn, speed
 from benchmarks.gpu.bench import Bench, Outcome, versions
 from benchmarks.provenance import code_digest, write_record
-from transformer.compilation import compiles, hindrance
 from transformer.config.reading import UserError
 from transformer.device import device_of
+from transformer.fast.compilation import compiles, hindrance
 
 PARTS: dict[str, Callable[[Bench, Outcome], None]] = {
     "check": checks.run,

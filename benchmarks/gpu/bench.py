@@ -4,6 +4,7 @@ import dataclasses
 import os
 import platform
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,19 @@ import torch
 
 from benchmarks.provenance import Table
 from benchmarks.workload import WMT14_EN_DE, Repeated
+from transformer import fast
 from transformer.binarised import BinarisedSet, describe, open_binarised
-from transformer.compilation import compiles, hindrance
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import precision_of
+from transformer.fast.compilation import compiles, hindrance
+from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer
+from transformer.fast.graphs import Graphs
 from transformer.files import read_json
-from transformer.graphs import Graphs
+from transformer.layers import Layers
 from transformer.layout import Batch, Layout, Pairs, packed
 from transformer.model import Transformer
 from transformer.store import Store
@@ -53,7 +57,7 @@ CPU = Scale("tiny", "tiny", 2000, steps=6, big_steps=6, learning=6, sentences=6,
 
 
 class PackedBatches(Batches):
-    """Batches of pairs of similar length on a CPU, packed as on a GPU without the operators of fused.py."""
+    """Batches of pairs of similar length on a CPU, packed as on a GPU without kernels of attention."""
 
     def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
         return packed(self.pairs, numbers)
@@ -113,20 +117,27 @@ class Bench:
     def precision(self, config: TrainingConfig) -> str:
         return precision_of(config.precision, self.device)
 
-    def network(self, config: ModelConfig) -> Transformer:
+    def network(self, config: ModelConfig, layers: Layers | None = None) -> Transformer:
+        """A new model, always with the same weights, of the layers of a training unless others are given."""
         torch.manual_seed(1)
-        return Transformer(config, self.vocabulary).to(self.device).train()
+        layers = layers or fast.layers(self.device)
+        return Transformer(config, self.vocabulary, layers).to(self.device).train()
 
-    def compile(self, model: Transformer) -> None:
-        """Compile the layers as in training. On a CPU, torch.compile only traces them and makes no kernels."""
+    def compiled(self) -> Layers:
+        """The compiled layers of a training. On a CPU, torch.compile only traces them and makes no kernels."""
         if self.device.type == "cuda" and not compiles("cuda"):
             raise UserError(f"torch.compile cannot be used: {hindrance()}")
-        model.compile_layers("inductor" if self.device.type == "cuda" else "eager")
+        if self.device.type == "cuda":
+            return fast.layers(self.device)
+        options: dict[str, Any] = {"kernels": False, "backend": "eager"}
+        return Layers(partial(FastEncoderLayer, **options), partial(FastDecoderLayer, **options))
 
-    def trainer(self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path) -> Trainer:
+    def trainer(
+        self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path, layers: Layers | None = None
+    ) -> Trainer:
         """The training of pipeline.train in a folder of its own."""
         store, batches = Store(folder, config.keep, {}), self.batches(pairs, config)
-        state = new_state(self.network(model), config, self.device)
+        state = new_state(self.network(model, layers), config, self.device)
         return Trainer(state, batches, self.pairs("dev"), config, store, self.device, self.precision(config), 3600.0)
 
     def synchronise(self) -> None:

@@ -18,16 +18,16 @@ from torch import Tensor
 
 from benchmarks.gpu.bench import Bench, Outcome, programs
 from benchmarks.profile import host_waits
-from transformer.attention import kernels
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
 from transformer.decoding import model_in, translate
 from transformer.device import autocast
+from transformer.fast.graphs import CudaCapture, Graphs
+from transformer.fast.loss import cross_entropy
 from transformer.gradients import Gradients
-from transformer.graphs import CudaCapture, Graphs
+from transformer.layers import Layers
 from transformer.layout import Batch, joined, packed, padded, tabled
-from transformer.loss import cross_entropy
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
 
@@ -58,8 +58,7 @@ def layouts(bench: Bench) -> list[Batch]:
 
 def measured(model: Transformer, batch: Batch, precision: str) -> Measured:
     model.zero_grad()
-    device = batch.labels_N.device
-    with kernels(device), autocast(device, precision):
+    with autocast(batch.labels_N.device, precision):
         loss = batch_loss(model, batch, SMOOTHING)
     loss.backward()
     return loss.item(), gradients_of(model)
@@ -115,18 +114,17 @@ def packed_equals_padded(bench: Bench) -> str:
 
 
 def compiled_equals_eager(bench: Bench) -> str:
-    """Compiled layers give the same loss and gradients in the layout of training and in padded rows, and the same dev loss.
+    """The layers of a training give the loss and gradients of the reference, in their layout and in padded rows.
 
-    A case takes ten seconds, so only padded rows in float32 and the layout of training in bfloat16 are checked.
+    The dev loss is the same, too. A case takes ten seconds, so only padded rows in float32 and the layout of training in
+    bfloat16 are checked.
     """
-    eager, compiled = (bench.network(checked(bench)) for _ in range(2))
-    bench.compile(compiled)
+    eager, compiled = (bench.network(checked(bench), layers) for layers in (Layers(), bench.compiled()))
     alone, rows, _, one = layouts(bench)
-    cases = [("float32", alone), ("bfloat16", one if bench.device.type == "cuda" else rows)]
-    said = [compared(measured(compiled, batch, of), measured(eager, batch, of), of) for of, batch in cases]
-    batch = cases[1][1]
-    ours, theirs = (dev_loss(model, batch) for model in (compiled, eager))
-    difference = abs(ours / theirs - 1)
+    cases = [("float32", alone, alone), ("bfloat16", one if bench.device.type == "cuda" else rows, rows)]
+    said = [compared(measured(compiled, own, of), measured(eager, other, of), of) for of, own, other in cases]
+    _, own, other = cases[1]
+    difference = abs(dev_loss(compiled, own) / dev_loss(eager, other) - 1)
     assert difference <= NEAR["float32"][0], f"the dev losses differ by {difference:.1e}"
     return "; ".join([*said, f"dev loss {difference:.1e}"])
 
@@ -134,7 +132,7 @@ def compiled_equals_eager(bench: Bench) -> str:
 def dev_loss(model: Transformer, batch: Batch) -> float:
     """The loss of a batch as in the evaluation of a training: in float32, without dropout and gradients."""
     model.eval()
-    with torch.inference_mode(), kernels(batch.labels_N.device):
+    with torch.inference_mode():
         loss = batch_loss(model, batch, 0.0).item()
     model.train()
     return loss
@@ -153,8 +151,6 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
     turns = [(0, 0), (1, 0), (0, 8), (1, 8), (0, 0), (1, 8), (1, 0)]  # a half, and how much wider its rows are
     batches = [tabled(pairs, halves[half], len(halves[half]), width + more) for half, more in turns]
     model = bench.network(replace(checked(bench), dropout=0.1))
-    if bench.device.type == "cuda":
-        bench.compile(model)
     capture = CudaCapture() if bench.device.type == "cuda" else torch.enable_grad()
     warnings, found = list[str](), list[Measured]()
     for graphs in (None, Graphs(model, capture, warnings.append)):
@@ -223,10 +219,8 @@ def stepped(bench: Bench) -> tuple[int, list[int], list[str]]:
     counts = []
     with (
         tempfile.TemporaryDirectory() as name,
-        closing(bench.trainer(model, training, bench.epoch(), Path(name))) as trainer,
+        closing(bench.trainer(model, training, bench.epoch(), Path(name), bench.compiled())) as trainer,
     ):
-        if bench.device.type == "cpu":
-            bench.compile(trainer.state.model)
         trainer.state.model.train()
         torch._dynamo.reset()
         before, _ = programs()

@@ -20,8 +20,8 @@ from benchmarks.gpu.bench import Bench, Outcome, programs, shapes_of
 from benchmarks.profile import group_of, host_waits, profiled
 from transformer.accumulation import Parts
 from transformer.data import Prefetch
+from transformer.fast.graphs import Graphs
 from transformer.flops import Lengths, forward_flops, training_flops
-from transformer.graphs import Graphs
 from transformer.training import Trainer
 
 GOALS = {"train": 1_800_000, "big": 700_000}  # real tokens/s on an H200

@@ -26,7 +26,7 @@ from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.registry import decoder_of
 from transformer.decoding import batches_by_length
 from transformer.files import atomic_folder, write_json
-from transformer.layout import Rows, pad
+from transformer.layout import pad
 from transformer.translator import Translator
 
 OPTIONS = "model text dev out scores times"  # of both stages that train values
@@ -91,7 +91,7 @@ def states(translator: Translator, sources: Sequence[Sequence[int]], targets: Se
     for numbers in batches_by_length(lengths, translator.config.batch_tokens):
         source = pad([[*sources[number], EOS] for number in numbers]).to(translator.device)
         target = pad([targets[number] for number in numbers]).to(translator.device)
-        hidden_BTD = translator.model.hidden(Rows(source), Rows(target)).float().cpu()
+        hidden_BTD = translator.model.hidden(source, target).float().cpu()
         for number, hidden_TD in zip(numbers, hidden_BTD):
             results[number] = hidden_TD[: len(targets[number])].clone()
     return results

@@ -12,6 +12,7 @@ class MachineConfig:
     """The block `machine` of params.yaml."""
 
     device: Literal["auto", "cpu", "cuda"]
+    kernels: Literal["auto", "off"]
     nodes: int
     processes: int
     mirror: str | None

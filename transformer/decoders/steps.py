@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.attention import additive_mask
+from transformer.attention import Keys, Masks, additive_mask
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layers import LayerCache
 from transformer.layout import pad
@@ -123,8 +123,18 @@ def mean_of(logits: Sequence[Tensor]) -> Tensor:
     return torch.stack([each.float().log_softmax(-1) for each in logits]).logsumexp(0) - math.log(len(logits))
 
 
+def caches_of(model: Transformer, source_BS: Tensor) -> tuple[list[LayerCache], Tensor]:
+    """Encode the sources. Returns a cache for each decoder layer, and the additive mask of the source, [B, 1, 1, S]."""
+    masks = Masks.of(source_BS, source_BS[:, :0], model.config.neighbourhood)
+    memory_BSD, caches = model.encode(source_BS, masks), []
+    for layer in model.decoder:
+        k_BHSE, v_BHSE = layer.cross_attention.keys_values(memory_BSD)
+        caches.append(LayerCache(Keys(k_BHSE[:, :, :0], v_BHSE[:, :, :0]), Keys(k_BHSE, v_BHSE)))
+    return caches, additive_mask(masks.cross, memory_BSD.dtype)
+
+
 class ModelStep:
-    """The step function of a Transformer: drops from its cache the sentences that the search has dropped, then decodes.
+    """The step function of a Transformer: drops from its caches the sentences that the search has dropped, then decodes.
 
     `hidden_BKD` is the decoder's output at the latest call. The logits are its projection.
     """
@@ -132,19 +142,46 @@ class ModelStep:
     hidden_BKD: Tensor
 
     def __init__(self, model: Transformer, source_BS: Tensor) -> None:
-        self.model, self.cache = model, model.start(source_BS)
+        self.model = model
+        self.caches, self.source_mask = caches_of(model, source_BS)
+        # Additive: which of the N keys in the caches belong to each hypothesis or its ancestors.
+        self.mask_BKN = self.source_mask.new_empty(len(source_BS), 1, 0)
+        self.ends: list[int] = []  # for each position, the number of keys up to and including it
         self.shape: tuple[int, ...] = (len(source_BS), 1)  # sentences and hypotheses of the previous call
 
     def __call__(self, tokens_BK: Tensor, origin_BK: Tensor) -> Tensor:
         sentences, width = self.shape
         if len(tokens_BK) < sentences:
-            self.cache.select(origin_BK[:, 0] // width)
+            self.select(origin_BK[:, 0] // width)
         self.shape = tokens_BK.shape
-        self.hidden_BKD, logits_BKV = self.model.step(tokens_BK, origin_BK % width, self.cache)
-        return logits_BKV
+        self.advance(origin_BK % width)
+        end = len(self.ends)
+        place = torch.arange(end - 1, end, device=tokens_BK.device), end
+        # The K hypotheses of a sentence are queries on shared keys.
+        masks = Masks(self.mask_BKN[:, None], self.source_mask)
+        self.hidden_BKD = self.model.decode(tokens_BK, None, masks, place, self.caches)
+        return self.model.logits(self.hidden_BKD)
+
+    def advance(self, parent_BK: Tensor) -> None:
+        """Extend the mask by one position. Each hypothesis continues hypothesis `parent_BK` of its sentence."""
+        near = self.model.config.neighbourhood
+        mask_BKN = self.mask_BKN.gather(1, parent_BK[..., None].expand(-1, -1, self.mask_BKN.shape[2]))
+        if near and len(self.ends) > near:
+            mask_BKN[..., : self.ends[-1 - near]] = float("-inf")
+        own_KK = torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device)
+        own_KK = additive_mask(own_KK, mask_BKN.dtype)
+        self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)
+        self.ends.append(self.mask_BKN.shape[2])
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep the sentences with these indices and drop the others."""
+        for cache in self.caches:
+            cache.select(sentences)
+        self.mask_BKN = self.mask_BKN.index_select(0, sentences)
+        self.source_mask = self.source_mask.index_select(0, sentences)
 
 
-class SlotCache(LayerCache):
+class SlotKeys(Keys):
     """The keys and values of one decoder layer. Those of a node are in its slot."""
 
     slot_BK: Tensor
@@ -173,9 +210,10 @@ class TreeStep:
     hidden_BKD: Tensor
 
     def __init__(self, model: Transformer, source_BS: Tensor, slots: int) -> None:
-        self.model, started = model, model.start(source_BS)
-        self.layers = [SlotCache(layer.source_k, layer.source_v) for layer in started.layers]
-        self.source_mask, self.slots = started.source_mask, 0
+        self.model, self.slots = model, 0
+        caches, self.source_mask = caches_of(model, source_BS)
+        self.keys = [SlotKeys(cache.target.k, cache.target.v) for cache in caches]
+        self.caches = [LayerCache(keys, cache.source) for keys, cache in zip(self.keys, caches)]
         # There is one row more than slots. Index -1, the parent of BOS, reads the last row: no ancestors and position -1.
         self.path_BNN = torch.zeros(len(source_BS), 1, 0, dtype=torch.bool, device=source_BS.device)
         self.position_BN = torch.full((len(source_BS), 1), -1, device=source_BS.device)
@@ -184,8 +222,8 @@ class TreeStep:
     def grow(self, slots: int) -> None:
         """Enlarge to `slots` slots."""
         more, self.slots = slots - self.slots, slots
-        for cache in self.layers:
-            cache.grow(slots)
+        for keys in self.keys:
+            keys.grow(slots)
         self.path_BNN = F.pad(self.path_BNN, (0, more, 0, more))
         self.position_BN = F.pad(self.position_BN, (0, more), value=-1)
 
@@ -204,23 +242,17 @@ class TreeStep:
         self.path_BNN[sentence_B1, slot_BK], self.position_BN[sentence_B1, slot_BK] = path_BKN, position_BK
         if near := self.model.config.neighbourhood:
             path_BKN = path_BKN & (position_BK[:, :, None] - self.position_BN[:, None, :-1] <= near)
-        x_BKD = self.embed(tokens_BK, position_BK)
-        mask = additive_mask(path_BKN, x_BKD.dtype)[:, None]
-        for layer, cache in zip(self.model.decoder, self.layers):
-            cache.slot_BK = slot_BK
-            x_BKD = layer.step(x_BKD, cache, mask, self.source_mask)
-        self.hidden_BKD = self.model.decoder_norm(x_BKD)
+        for keys in self.keys:
+            keys.slot_BK = slot_BK
+        masks = Masks(additive_mask(path_BKN, self.source_mask.dtype)[:, None], self.source_mask)
+        place = position_BK, int(position_BK.max()) + 1
+        self.hidden_BKD = self.model.decode(tokens_BK, None, masks, place, self.caches)
         return self.model.logits(self.hidden_BKD)
-
-    def embed(self, tokens_BK: Tensor, position_BK: Tensor) -> Tensor:
-        """As `Transformer.embed`, for tokens at different positions (3.4, 3.5)."""
-        x_BKD = F.embedding(tokens_BK, self.model.embedding) * math.sqrt(self.model.config.d_model)
-        return x_BKD + F.embedding(position_BK, self.model.target_positions(0, int(position_BK.max()) + 1))
 
     def select(self, sentences: Tensor) -> None:
         """Keep the sentences with these indices and drop the others."""
-        for layer in self.layers:
-            layer.select(sentences)
+        for cache in self.caches:
+            cache.select(sentences)
         self.source_mask = self.source_mask.index_select(0, sentences)
         self.path_BNN = self.path_BNN.index_select(0, sentences)
         self.position_BN = self.position_BN.index_select(0, sentences)

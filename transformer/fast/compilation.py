@@ -6,8 +6,10 @@ import os
 import shutil
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 
 
 @functools.cache
@@ -33,6 +35,21 @@ def compiles(device_type: str) -> bool:
     Kernels for a CPU would need a C++ compiler and gain little.
     """
     return device_type == "cuda" and hindrance() is None
+
+
+def usable() -> bool:
+    """Whether the kernels can be used on this machine's GPU. Their matrix products need one of 2020 or later."""
+    return compiles("cuda") and torch.cuda.get_device_capability() >= (8, 0)
+
+
+def compiled(layer: nn.Module, backend: Any) -> None:
+    """Compile the layer by torch.compile, for any number of rows of any width, unless `backend` is None.
+
+    All layers of a kind share one program, so this takes a sixth of the time of compiling the whole model.
+    """
+    if backend is not None:
+        configure()
+        layer.compile(dynamic=True, backend=backend)
 
 
 def configure() -> None:

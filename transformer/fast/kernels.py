@@ -1,4 +1,4 @@
-"""The kernels of the operators in fused.py, in Triton.
+"""The kernels of the operators in operators.py, in Triton.
 
 Attention (3.2): a program computes a tile of `TILE` positions of one head. A sentence has 30 pieces on average, so a tile
 holds several. The program goes through the positions of the other side that belong to these sentences, and a mask separates
@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from transformer.fused import PROGRAMS, TILE
+from transformer.fast.operators import PROGRAMS
+from transformer.fast.spans import TILE
 
 # Chosen on an H200 for sentences of 25 to 60 pieces.
 INNER = 16  # positions of the other side that a program of attention takes in one iteration of its loop
@@ -215,7 +216,7 @@ def attention_key_kernel(
 
 
 def attend(x, memory, bias, query, key, keys, sizes, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
-    """See `fused.attend`."""
+    """See `operators.attend`."""
     call = Call(x, memory, sizes, scale, causal)
     out, logs = x.new_empty(call.B, call.Q, call.v_size), x.new_empty(call.B, call.heads, call.Q, dtype=torch.float32)
     attention_kernel[call.grid(call.Q)](x, call.memory, bias, out, logs, query, key, keys, *call.numbers, **call.options)
@@ -225,7 +226,7 @@ def attend(x, memory, bias, query, key, keys, sizes, scale: float, causal: bool)
 def attend_gradient(
     gradient, x, memory, bias, query, key, keys, queries, out, logs, sizes, scale: float, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """See `fused.attend_gradient`."""
+    """See `operators.attend_gradient`."""
     call = Call(x, memory, sizes, scale, causal)
     x_gradient, delta = torch.empty_like(x), torch.empty_like(logs)
     memory_gradient = x_gradient if memory is None else torch.empty_like(memory)
@@ -329,7 +330,7 @@ def drops(p: float) -> tuple[int, float]:
 
 
 def norm(x: Tensor, change, change_bias, gain, bias, seed, p: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """See `fused.add_and_norm`."""
+    """See `operators.add_and_norm`."""
     D = x.shape[-1]
     N = x.numel() // D
     total, out = torch.empty_like(x), torch.empty_like(x)
@@ -342,7 +343,7 @@ def norm(x: Tensor, change, change_bias, gain, bias, seed, p: float, eps: float)
 
 
 def norm_gradient(gradient: Tensor, total, statistics, gain, seed, p: float) -> tuple[Tensor, Tensor, Tensor]:
-    """See `fused.add_and_norm_gradient`."""
+    """See `operators.add_and_norm_gradient`."""
     D = gradient.shape[-1]
     N = gradient.numel() // D
     chosen = tiles(D, 2)
@@ -372,7 +373,7 @@ def relu_gradient_kernel(gradient, out, result, sums, N, D, steps, WIDTH: tl.con
 
 
 def relu_gradient(gradient: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-    """See `fused.relu_gradient`."""
+    """See `operators.relu_gradient`."""
     D = out.shape[-1]
     N = out.numel() // D
     result, sums = torch.empty_like(gradient), gradient.new_empty(PROGRAMS // 8, D, dtype=torch.float32)

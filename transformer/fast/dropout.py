@@ -1,8 +1,7 @@
 """Dropout (section 5.4), on a CPU with 16 random bits for each element.
 
 On a CPU, torch draws one random number for each element, which takes a tenth of the training time of a small model.
-Here four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16. On a GPU, dropout is part of
-larger kernels, those of fused.py or those that torch.compile makes, except the dropout of the embeddings.
+Here four elements share a 64-bit number, so the rate is rounded to a multiple of 2^-16.
 """
 
 import threading
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Source(threading.local):
@@ -36,13 +35,15 @@ def drawing_from(generator: torch.Generator) -> Iterator[None]:
         SOURCE.generator = None
 
 
-def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """When `training`, `x` with each element set to 0 with probability `p` and otherwise divided by 1 - p."""
-    if not training or p == 0:
-        return x
-    if x.device.type != "cpu":
-        return F.dropout(x, p)
-    return x * scaled_mask(x, p)
+class Dropout(nn.Dropout):
+    """As torch's dropout: in training, elements are 0 with probability `p` and otherwise divided by 1 - p."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.p)
+        return x * scaled_mask(x, self.p)
 
 
 def scaled_mask(x: Tensor, p: float) -> Tensor:

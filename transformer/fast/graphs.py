@@ -16,7 +16,8 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
-from transformer.layout import Rows
+from transformer.fast.fused import hidden, is_fast
+from transformer.layout import Batch
 from transformer.memory import out_of_memory, release_cached
 from transformer.model import Transformer
 
@@ -101,27 +102,27 @@ class Graphs:
 
     @classmethod
     def on_gpu(cls, model: Transformer, warn: Callable[[str], None] = warnings.warn) -> "Graphs | None":
-        """The graphs of a model on a GPU; None for a model on a CPU."""
-        return cls(model, CudaCapture(), warn) if model.embedding.is_cuda else None
+        """The graphs of a model on a GPU; None for a model on a CPU, or without fast layers."""
+        return cls(model, CudaCapture(), warn) if model.embedding.is_cuda and is_fast(model) else None
 
-    def hidden(self, source: Rows, target: Rows) -> Tensor:
+    def hidden(self, batch: Batch) -> Tensor:
         """The decoder's output, [B, T, D]."""
-        shape = source.ids_BS.shape, target.ids_BS.shape
+        shape = batch.source.ids_BS.shape, batch.target.ids_BS.shape
         if not self.fault and shape not in self.graphs and shape in self.seen and len(self.graphs) < self.most:
-            self.add(shape, source, target)
+            self.add(shape, batch)
         self.seen.add(shape)
-        if shape in self.graphs:
-            return Replayed.apply(self.model.embedding, self.graphs[shape], source, target)
-        return self.model.hidden(source, target)
+        if shape in self.graphs and self.graphs[shape].cover(batch):
+            return Replayed.apply(self.model.embedding, self.graphs[shape], batch)
+        return hidden(self.model, batch)
 
-    def add(self, shape: tuple[torch.Size, torch.Size], source: Rows, target: Rows) -> None:
+    def add(self, shape: tuple[torch.Size, torch.Size], batch: Batch) -> None:
         kept: list[Tensor] = []
         reason = ""
         try:
             self.share_gradients()
             if not self.graphs:
                 kept = [total.clone() for total in self.sums]  # the check of the first graphs changes them
-            passes = self.captured(source, target)
+            passes = self.captured(batch)
             if kept:
                 passes.check()
             self.graphs[shape] = passes
@@ -137,15 +138,15 @@ class Graphs:
         if reason:
             self.give_up(reason)
 
-    def captured(self, source: Rows, target: Rows) -> "Passes":
+    def captured(self, batch: Batch) -> "Passes":
         """The graphs of a shape. A capture cannot use memory that torch keeps, so it is repeated without torch's cache."""
         try:
-            return Passes(self, source, target)
+            return Passes(self, batch)
         except RuntimeError as error:
             if not lacks_memory(error):
                 raise
         release_cached()
-        return Passes(self, source, target)
+        return Passes(self, batch)
 
     def give_up(self, reason: str) -> None:
         """Delete all graphs, and with them their memory, and use none any more."""
@@ -182,16 +183,16 @@ def lacks_memory(error: BaseException) -> bool:
 class Passes:
     """The graphs of the forward and the backward pass for batches of one shape."""
 
-    def __init__(self, graphs: Graphs, source: Rows, target: Rows) -> None:
+    def __init__(self, graphs: Graphs, batch: Batch) -> None:
         self.graphs, model, parameters = graphs, graphs.model, graphs.parameters
-        self.source, self.target = source.map(torch.clone), target.map(torch.clone)
-        self.hidden, self.gradient = graphs.room(*target.ids_BS.shape, model.config.d_model)
+        self.batch = batch.map(torch.clone)
+        self.hidden, self.gradient = graphs.room(*batch.target.ids_BS.shape, model.config.d_model)
         # The graphs read these tables, also after a longer sentence has replaced them in the model.
         self.tables = [model.source_positions.table, model.target_positions.table]
         output: list[Tensor] = []
 
         def forward() -> None:
-            output[:] = [model.hidden(self.source, self.target)]
+            output[:] = [hidden(model, self.batch)]
             self.hidden.copy_(output[0].detach())
 
         def backward() -> None:
@@ -201,12 +202,16 @@ class Passes:
 
         self.forward, self.backward = graphs.capture(forward), graphs.capture(backward)
 
-    def load(self, source: Rows, target: Rows) -> None:
-        """Copy a batch into the buffers of the graphs."""
-        for own, given in ((self.source, source), (self.target, target)):
-            for name, tensor in vars(own).items():
-                if tensor is not None:
-                    tensor.copy_(getattr(given, name))
+    def cover(self, batch: Batch) -> bool:
+        """Whether the tables of positions, as they were at the capture, are long enough for the batch."""
+        sides = zip((batch.source, batch.target), self.tables)
+        return self.graphs.model.source_positions.learned or all(rows.longest <= len(table) for rows, table in sides)
+
+    def load(self, batch: Batch) -> None:
+        """Copy the ids, positions and sentences of a batch into the buffers of the graphs."""
+        for own, given in ((self.batch.source, batch.source), (self.batch.target, batch.target)):
+            for mine, other in zip(own.tensors, given.tensors):
+                mine.copy_(other)
 
     def check(self) -> None:
         """Raises ArithmeticError if output or gradients differ from those without a graph, for the same random numbers.
@@ -216,7 +221,7 @@ class Passes:
         graphs = self.graphs
         devices = [self.hidden.device] if self.hidden.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
-            output = graphs.model.hidden(self.source, self.target)
+            output = hidden(graphs.model, self.batch)
         self.gradient.copy_(output.detach())
         expected = [output.detach(), *torch.autograd.grad(output, graphs.parameters, self.gradient)]
         torch._foreach_zero_(graphs.sums)
@@ -235,9 +240,9 @@ class Replayed(torch.autograd.Function):
     """Replays the graphs of a shape. The backward pass adds to the gradients of the parameters."""
 
     @staticmethod
-    def forward(ctx, anchor: Tensor, passes: Passes, source: Rows, target: Rows) -> Tensor:
+    def forward(ctx, anchor: Tensor, passes: Passes, batch: Batch) -> Tensor:
         """`anchor` is a parameter, without which torch would not call `backward`."""
-        passes.load(source, target)
+        passes.load(batch)
         passes.forward()
         ctx.passes = passes
         return passes.hidden.view_as(passes.hidden)
@@ -248,4 +253,4 @@ class Replayed(torch.autograd.Function):
         passes.gradient.copy_(gradient)
         passes.graphs.share_gradients()
         passes.backward()
-        return None, None, None, None
+        return None, None, None

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.compilation import compiles, configure
-from transformer.fused import usable
+from transformer.fast.compilation import compiles, configure, usable
 
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 # Even, so that no pair of rows of R-Drop is divided.
@@ -20,7 +19,12 @@ BLOCK = 64  # rows that `in_blocks` processes at a time; also even
 
 
 def cross_entropy(
-    hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0, r_drop: float = 0.0
+    hidden_ND: Tensor,
+    embedding_VD: Tensor,
+    labels_N: Tensor,
+    smoothing: float = 0.0,
+    r_drop: float = 0.0,
+    fast: bool = True,
 ) -> Tensor:
     """The summed loss, in nats, of the labels under softmax(hidden embedding^T).
 
@@ -30,10 +34,12 @@ def cross_entropy(
     With `r_drop` (alpha of R-Drop, L. Wu et al. 2021), rows 2i and 2i + 1 are the same token in two passes with different
     dropout masks. The loss of a token is then half of equation 4 of that paper: the mean cross-entropy of its two rows,
     plus alpha / 4 times the sum of the two Kullback-Leibler divergences between them.
+
+    `fast` permits a compiled function or a kernel on a GPU.
     """
     # Determined here: in Function.forward gradients are disabled, and `needs_input_grad` is true even in inference mode.
     needed = torch.is_grad_enabled() and (hidden_ND.requires_grad or embedding_VD.requires_grad)
-    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing, r_drop, needed)
+    return ProjectedCrossEntropy.apply(hidden_ND, embedding_VD, labels_N, smoothing, r_drop, needed, fast)
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
@@ -44,7 +50,14 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx, hidden_ND: Tensor, embedding_VD: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
+        ctx,
+        hidden_ND: Tensor,
+        embedding_VD: Tensor,
+        labels_N: Tensor,
+        smoothing: float,
+        r_drop: float,
+        needed: bool,
+        fast: bool,
     ) -> Tensor:
         device = hidden_ND.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden_ND.dtype
@@ -55,7 +68,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         gradients = (torch.empty_like(hidden), torch.zeros_like(embedding)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS.get(device, ROWS["cpu"])
-        function = in_blocks if blocks else of_logits(device)
+        function = in_blocks if blocks else of_logits(device if fast else "cpu")
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
@@ -70,7 +83,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return *(scaled(*pair, gradient) for pair in zip(ctx.saved_tensors, ctx.dtypes)), None, None, None, None
+        return *(scaled(*pair, gradient) for pair in zip(ctx.saved_tensors, ctx.dtypes)), *[None] * 5
 
 
 def scaled(saved: Tensor, dtype: torch.dtype, factor: Tensor) -> Tensor:
@@ -92,7 +105,7 @@ def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tup
         logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
     ) -> tuple[Tensor, Tensor | None]:
         if not r_drop and usable():
-            from transformer import kernels
+            from transformer.fast import kernels
 
             with torch.cuda.device_of(logits_NV):
                 loss, gradient_NV = kernels.loss_and_gradient(logits_NV, labels_N, smoothing, needed)

@@ -2,84 +2,15 @@
 
 A training step is limited by the memory that its many small operations read and write. These operators do in one pass what
 takes torch several: attention within packed sentences, dropout with the residual sum and its norm, and the ReLU. They are
-operators of torch, which torch.compile does not look into. On a CPU, and where Triton cannot be used, attention.py and
-layers.py compute the same with operations of torch.
+operators of torch, which torch.compile does not look into.
 
 Shapes: B rows, Q queries and K keys in a row, T tiles in a row, H heads, D d_model, F d_ff, P programs.
 """
 
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from transformer.compilation import compiles
-from transformer.config.model import ModelConfig
-from transformer.layout import Layout, Rows, layout_for
-
-TILE = 64  # positions of which one program of a kernel computes the attention
-WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels
 PROGRAMS = 1056  # of a kernel that sums gradients over positions: eight for each multiprocessor of an H100
-PADDING = 2**30  # the sentence number of padding among queries; among keys it is PADDING + 1, so the two never match
-
-
-def usable() -> bool:
-    """Whether the kernels can be used on this machine's GPU. Their matrix products need one of 2020 or later."""
-    return compiles("cuda") and torch.cuda.get_device_capability() >= (8, 0)
-
-
-def within_sentences(config: ModelConfig, device: torch.device) -> bool:
-    """Whether `attend` computes the attention of this model on this device, in packed rows."""
-    plain = config.attention == "scaled_dot_product" and not (config.attention_dropout or config.neighbourhood)
-    return device.type == "cuda" and plain and config.d_k in WIDTHS and config.d_v in WIDTHS and usable()
-
-
-def layout_on(device: torch.device, precision: str, config: ModelConfig) -> Layout:
-    """The layout of batches by length for this model."""
-    return layout_for(device, precision, within_sentences(config, device))
-
-
-def trains(module: nn.Module, x: Tensor) -> bool:
-    """Whether a module in training computes `x` by these operators."""
-    return module.training and x.is_cuda and usable()
-
-
-def lowered(x: Tensor) -> Tensor:
-    """`x` in the precision of autocast, if it is on."""
-    kind = x.device.type
-    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
-
-
-@dataclass
-class Spans:
-    """The positions of packed rows between which `attend` computes attention: those of the same sentence."""
-
-    query_BQ: Tensor  # the sentence of each query
-    key_BK: Tensor  # the sentence of each key
-    keys_BT2: Tensor  # for each tile of queries, the first key of its sentences and the end of the last
-    queries_BT2: Tensor  # for each tile of keys, the first query of its sentences and the end of the last
-    causal: bool  # whether a query attends only to positions up to its own
-
-    @classmethod
-    def between(cls, queries: Rows, keys: Rows, causal: bool = False) -> "Spans":
-        """The sentences of a row are numbered in ascending order, and padding follows them. Padding attends to nothing."""
-        query_BQ, key_BK = numbered(queries, PADDING), numbered(keys, PADDING + 1)
-        return cls(query_BQ, key_BK, spans(query_BQ, key_BK), spans(key_BK, query_BQ), causal)
-
-
-def numbered(rows: Rows, padding: int) -> Tensor:
-    """The sentence of each position, [B, S], and at padding the number `padding`."""
-    assert rows.sentence_BS is not None
-    return rows.sentence_BS.masked_fill(rows.sentence_BS == 0, padding).int()
-
-
-def spans(own_BQ: Tensor, other_BK: Tensor) -> Tensor:
-    """For each tile of `own_BQ`, where its sentences begin and end in `other_BK`, [B, T, 2]."""
-    length = own_BQ.shape[1]
-    last_T = torch.arange(TILE - 1, length + TILE - 1, TILE, device=own_BQ.device).clamp(max=length - 1)
-    begin_BT = torch.searchsorted(other_BK, own_BQ[:, ::TILE].contiguous())
-    end_BT = torch.searchsorted(other_BK, own_BQ[:, last_T].clamp(max=PADDING - 1), right=True)
-    return torch.stack([begin_BT, end_BT], -1).int()
 
 
 @torch.library.custom_op("transformer::attend", mutates_args=())
@@ -104,7 +35,7 @@ def attend(
     softmax and is not read. The next four are the tensors of `Spans`. `k_size` is H d_k, and `v_size` is H d_v. The
     logarithms are to base 2.
     """
-    from transformer import kernels
+    from transformer.fast import kernels
 
     with torch.cuda.device_of(x):
         return kernels.attend(x, memory, bias, query, key, keys, (heads, k_size, v_size), scale, causal)
@@ -134,7 +65,7 @@ def attend_gradient(
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of `x`, of `memory` (empty without it), and of the biases of queries and values in each tile."""
-    from transformer import kernels
+    from transformer.fast import kernels
 
     tables, sizes = (query, key, keys, queries), (heads, k_size, v_size)
     with torch.cuda.device_of(x):
@@ -173,7 +104,7 @@ def add_and_norm(
 
     The other results are for the gradient: the sum, the statistics of its rows, and the seed of the dropout.
     """
-    from transformer import kernels
+    from transformer.fast import kernels
 
     # Torch draws the seed, also when a CUDA graph is replayed. The backward pass computes the random bits again.
     seed = torch.randint(2**31, (2,), device=x.device)
@@ -192,7 +123,7 @@ def add_and_norm_gradient(
     gradient: Tensor, total: Tensor, statistics: Tensor, gain: Tensor, seed: Tensor, p: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `x` and `change`, and parts of those of gain, bias and change_bias, [P, 3, D]."""
-    from transformer import kernels
+    from transformer.fast import kernels
 
     with torch.cuda.device_of(gradient):
         return kernels.norm_gradient(gradient, total, statistics, gain, seed, p)
@@ -234,7 +165,7 @@ def _(x, weight, bias):
 @torch.library.custom_op("transformer::relu_gradient", mutates_args=())
 def relu_gradient(gradient: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient before the ReLU with the result `out`, and parts of its sum over all positions, [P / 8, F]."""
-    from transformer import kernels
+    from transformer.fast import kernels
 
     with torch.cuda.device_of(gradient):
         return kernels.relu_gradient(gradient, out)

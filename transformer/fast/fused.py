@@ -1,0 +1,145 @@
+"""Layers with the weights and the results of transformer/layers.py, faster in training on a GPU.
+
+The bias at the end of a sub-layer, the dropout, the residual sum and its norm are one kernel, so a layer is the smallest
+part that can be exchanged. Where a layer has no kernel, it calls the reference.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import Masks, MultiHeadAttention
+from transformer.config.model import ModelConfig
+from transformer.fast.compilation import compiled
+from transformer.fast.operators import add_and_norm, attend, relu_of_linear
+from transformer.fast.spans import Spans
+from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, LayerCache, Residual
+from transformer.layout import Batch, Layout, joined, layout_for
+from transformer.model import Transformer
+
+WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels of attention
+
+
+class FastEncoderLayer(EncoderLayer):
+    """`kernels` states whether the operators can be used. `backend` is that of torch.compile, or None."""
+
+    def __init__(
+        self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout, kernels: bool = True, backend: Any = "inductor"
+    ) -> None:
+        super().__init__(config, dropout)
+        self.kernels = kernels
+        compiled(self, backend)
+
+    def forward(self, x: Tensor, mask: Tensor | Spans) -> Tensor:
+        if isinstance(mask, Tensor) and not (self.kernels and self.training):
+            return super().forward(x, mask)
+        first, second = residuals(self)
+        x = x if first.pre else lowered(self, x)
+        x = attended(first, self.self_attention, x, None, mask)
+        return fed(second, self.feed_forward, x)
+
+
+class FastDecoderLayer(DecoderLayer):
+    """The arguments are those of `FastEncoderLayer`."""
+
+    def __init__(
+        self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout, kernels: bool = True, backend: Any = "inductor"
+    ) -> None:
+        super().__init__(config, dropout)
+        self.kernels = kernels
+        compiled(self, backend)
+
+    def forward(self, x: Tensor, memory: Tensor | None, masks: Masks, cache: LayerCache | None = None) -> Tensor:
+        if isinstance(masks.cross, Tensor) and not (self.kernels and self.training):
+            return super().forward(x, memory, masks, cache)
+        first, second, third = residuals(self)
+        x = x if first.pre else lowered(self, x)
+        x = attended(first, self.self_attention, x, None, masks.decoder)
+        x = attended(second, self.cross_attention, x, memory, masks.cross)
+        return fed(third, self.feed_forward, x)
+
+
+def residuals(layer: EncoderLayer | DecoderLayer) -> list[Residual]:
+    return cast(list[Residual], list(layer.residuals))
+
+
+def lowered(module: nn.Module, x: Tensor) -> Tensor:
+    """`x` in the precision of autocast, if that is on and the module trains."""
+    kind = x.device.type
+    lower = module.training and torch.is_autocast_enabled(kind)
+    return x.to(torch.get_autocast_dtype(kind)) if lower else x
+
+
+def added(residual: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor], last: nn.Linear) -> Tensor:
+    """`residual` of a sub-layer that ends with the linear layer `last`; `sublayer` is what precedes it."""
+    if residual.pre or not residual.training:
+        return residual(x, lambda x: last(sublayer(x)))
+    norm, p = residual.norm, residual.dropout.p
+    return add_and_norm(x, F.linear(sublayer(x), last.weight), last.bias, norm.weight, norm.bias, p, norm.eps)[0]
+
+
+def attended(
+    residual: Residual, attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, mask: Tensor | Spans
+) -> Tensor:
+    """Attention to the memory, or of `x` to itself if the memory is None."""
+    if isinstance(mask, Tensor):
+        return residual(x, lambda x: attention(x, x if memory is None else memory, mask))
+    return added(residual, x, lambda x: heads(attention, x, memory, mask), attention.output)
+
+
+def heads(attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, spans: Spans) -> Tensor:
+    """The attended values of all heads within the sentences of packed rows, before W^O, [B, Q, H * E]."""
+    weight, (start, *sizes) = attention.projection, attention.sizes
+    projected = F.linear(x, weight if memory is None else weight[:start])
+    others = None if memory is None else F.linear(memory, weight[start:])
+    tables = spans.query_BQ, spans.key_BK, spans.keys_BT2, spans.queries_BT2
+    numbers = attention.h, *sizes, attention.scale, spans.causal
+    return attend(projected, others, attention.projection_bias, *tables, *numbers)[0]
+
+
+def fed(residual: Residual, feed: FeedForward, x: Tensor) -> Tensor:
+    return added(residual, x, partial(inner, feed), feed.outer)
+
+
+def inner(feed: FeedForward, x: Tensor) -> Tensor:
+    """max(0, x W_1 + b_1), with dropout."""
+    if not feed.training or feed.dropout.p:
+        return feed.dropout(F.relu(feed.inner(x)))
+    return relu_of_linear(*(lowered(feed, each) for each in (x, feed.inner.weight, feed.inner.bias)))
+
+
+def is_fast(model: Transformer) -> bool:
+    """Whether the model is built of these layers."""
+    return isinstance(model.encoder[0], FastEncoderLayer)
+
+
+def takes_spans(model: Transformer) -> bool:
+    """Whether the model's attention within packed rows has kernels."""
+    layer, config = model.encoder[0], model.config
+    plain = config.attention == "scaled_dot_product" and not (config.attention_dropout or config.neighbourhood)
+    kernels = isinstance(layer, FastEncoderLayer) and layer.kernels
+    return kernels and plain and config.d_k in WIDTHS and config.d_v in WIDTHS
+
+
+def layout_on(device: torch.device, precision: str, model: Transformer) -> Layout:
+    """The layout of batches by length. On a GPU with kernels of attention no mask over a whole row is needed."""
+    return joined if takes_spans(model) else layout_for(device, precision)
+
+
+def masks_of(model: Transformer, batch: Batch) -> Masks:
+    """The masks that the model's layers take: `Spans` for the kernels of attention, otherwise tensors."""
+    source, target = batch.source, batch.target
+    if source.sentence_BS is None or not takes_spans(model):
+        return batch.masks(model.config.neighbourhood)
+    between = Spans.between
+    return cast(Any, Masks)(between(target, target, causal=True), between(target, source), between(source, source))
+
+
+def hidden(model: Transformer, batch: Batch) -> Tensor:
+    """The decoder's output for a batch in any layout, [B, T, D]."""
+    source, target = batch.source, batch.target
+    return model.hidden(source.ids_BS, target.ids_BS, masks_of(model, batch), source.place, target.place)
