@@ -15,7 +15,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from dvc.dependency import param
-from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 from pipeline.augment import Synthetic, mix, repeated
@@ -34,8 +33,8 @@ from pipeline.settings.selection import run_settings
 from tests import forked, in_process
 from tests.imports import ROOT
 from tests.killed import kill
-from tests.pages import edges
 from tests.projects import demonstration
+from tests.refusals import refused
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
@@ -92,74 +91,49 @@ def test_a_run_on_a_back_translation_has_the_settings_of_any_run(selected):
     assert of_augmented == of_forward
 
 
+BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
+
+
 @pytest.mark.parametrize(
     ("place", "value", "expected"),
     [
-        ("back_translations.own-bt.run", "revers", "back_translations.own-bt.run: 'revers' is not one of `runs`"),
-        ("back_translations.own-bt.run", "forward", "forward translates en to de; a run from de to en is expected"),
-        ("back_translations.own-bt.corpus", "onw", "own-bt.corpus: 'onw' is not in corpora; did you mean 'own'?"),
-        ("back_translations.own-bt.corpus", 1, "back_translations.own-bt.corpus: 1 is of the wrong type"),
-        ("back_translations.own-bt.corpus", "own-bt", "own-bt.corpus: 'own-bt' is not in corpora"),
-        ("back_translations.own-bt.ratio", 0, "ratio: 0.0 is not possible; a number above 0"),
-        ("back_translations.own-bt.tagged", "yes", "true or false"),
-        ("back_translations.own-bt.decoding", None, "own-bt.decoding: None is not possible; a mapping is expected"),
-        ("back_translations.own-bt.decoding.bean", 2, "did you mean 'beam'?"),
-        ("back_translations.own-bt.decoding.beam", 0, "decoding.beam: 0"),
-        ("back_translations.own-bt.decoding", {"decoder": "sampling", "beam": 2}, "the decoder sampling.beam: unknown"),
-        ("back_translations.own-bt.decoding", {"decoder": "samplin"}, "'samplin' is not a decoder"),
-        ("back_translations.own-bt.decoding", {"decoder": "mcts"}, "the decoders here are beam, greedy, sampling, "),
-        ("back_translations.own-bt.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
-        ("back_translations.own-bt.monolingual.first", 0, "a number above 0"),
-        ("back_translations.own-bt.monolingual.skip", -1, "0 or a number of lines"),
-        ("back_translations.own-bt.monolingual.sha256", "12", "64 hexadecimal digits"),
+        (f"{BT}.run", "revers", "'revers' is not one of `runs`"),
+        (f"{BT}.run", "forward", "forward translates en to de; a run from de to en is expected"),
+        (f"{BT}.corpus", "onw", "'onw' is not in corpora; did you mean 'own'?"),
+        (f"{BT}.corpus", 1, "1 is of the wrong type"),
+        (f"{BT}.corpus", "own-bt", "'own-bt' is not in corpora"),
+        (f"{BT}.ratio", 0, "0.0 is not possible; a number above 0"),
+        (f"{BT}.tagged", "yes", "true or false"),
+        (f"{BT}.decoding", None, "None is not possible; a mapping is expected"),
+        (f"{BT}.decoding.bean", 2, "did you mean 'beam'?"),
+        (f"{BT}.decoding", {"decoder": "sampling", "beam": 2}, "the decoder sampling.beam: unknown"),
+        (f"{BT}.decoding", {"decoder": "mcts"}, "the decoders here are beam, greedy, sampling, "),
+        (f"{BT}.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
+        (f"{BT}.monolingual.first", 0, "a number above 0"),
+        (f"{BT}.monolingual.skip", -1, "0 or a number of lines"),
+        (f"{BT}.monolingual.sha256", "12", "64 hexadecimal digits"),
         ("back_translations.own", entry(), "'own' is the name of a corpus"),
         ("back_translations.a/b", entry(), "'a/b' is not a valid name"),
-        ("sets.own-bt-dev", {"corpus": "own", "source": "text/a", "target": "text/b"}, "has a set of this name"),
-        ("sets.new", {"corpus": "own-bt", "source": "text/a", "target": "text/b"}, "corpus: 'own-bt' is not in corpora; "),
+        ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not a mapping"),
+        ("sets.own-bt-dev", {"corpus": "own", **SET}, "has a set of this name"),
+        ("sets.new", {"corpus": "own-bt", **SET}, "corpus: 'own-bt' is not in corpora; "),
         ("corpora_in_use", ["own"], "add 'turned', the corpus of runs.reverse"),
         ("corpora_in_use", ["turned"], "add 'own', the corpus of runs.forward"),
         ("corpora_in_use", ["own", "turned", "own-bt"], "remove 'own-bt'"),
         ("corpora.own.vocabulary.unknown", "unk", "own-bt.tagged: true is not possible with the vocabulary of own"),
         ("reverse_scores.own.model", "revers/average", "the models are forward/average, reverse/average, "),
         ("reverse_scores.own.model", "forward/average", "forward/average translates en to de; a run from de to en is "),
-        (
-            "reverse_scores.own.set",
-            "own-dev",
-            "'own-dev' is translated by none of `decodings`; their sets are own-test",
-        ),
+        ("reverse_scores.own.set", "own-dev", "is translated by none of `decodings`; their sets are own-test"),
         ("reverse_scores.new", {"model": "reverse/average", "set": "own-test"}, "own-test is also the set of new"),
-        ("reverse_scores.own.set", 1, "reverse_scores.own.set: 1 is of the wrong type"),
         ("reverse_scores.own.sets", "own-test", "did you mean 'set'?"),
         ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "scores/reverse_scores holds what"),
-        (
-            "reverse_values.new",
-            VALUE | {"reverse": "forward/average"},
-            "new.reverse: forward/average translates en to de; a",
-        ),
-        (
-            "reverse_values.new",
-            VALUE | {"reverse": "revers/average"},
-            "new.reverse: 'revers/average' is not a model here",
-        ),
-        (
-            "reverse_values.new",
-            VALUE | {"reverse": None},
-            "new.reverse: None is not possible; RUN/average of a run of the",
-        ),
-        (
-            "reverse_values.new",
-            VALUE | {"corpus": "turned"},
-            "new.corpus: 'turned' is not the corpus of the run; 'own' is",
-        ),
+        ("reverse_values.new", VALUE | {"reverse": "forward/average"}, "new.reverse: forward/average translates en"),
+        ("reverse_values.new", VALUE | {"reverse": "revers/average"}, "'revers/average' is not a model here"),
+        ("reverse_values.new", VALUE | {"corpus": "turned"}, "'turned' is not the corpus of the run; 'own' is"),
         ("reverse_values.new", VALUE | {"score": "chrf"}, "new.score is not a setting of `reverse_values`"),
-        ("reverse_values.greedy", VALUE, "reverse_values: 'greedy' is also a name in `decodings`"),
-        (
-            "values.source",
-            {"model": "forward/average", "corpus": "own"},
-            "values: 'source' is also a name in `reverse_values`",
-        ),
+        ("reverse_values.greedy", VALUE, "'greedy' is also a name in `decodings`"),
+        ("values.source", {"model": "forward/average", "corpus": "own"}, "'source' is also a name in `reverse_values`"),
         ("base.value.score", "source_probability", "source_probability needs a model of the reverse direction"),
-        ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not a mapping"),
     ],
 )
 def test_impossible_values_are_refused(selected, place, value, expected):
@@ -168,16 +142,14 @@ def test_impossible_values_are_refused(selected, place, value, expected):
     for part in path:
         inside = inside[part]
     inside[key] = value
-    with pytest.raises(UserError) as raised:
+    with refused(".yaml: ", expected):
         check(selected)
-    assert expected in str(raised.value) and str(raised.value).startswith(("params.yaml: ", "studies.yaml: "))
-    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("missing", ["run", "monolingual", "tagged", "ratio"])
 def test_every_key_must_be_there(selected, missing):
     del selected["back_translations"]["own-bt"][missing]
-    with pytest.raises(UserError, match=rf"own-bt\.{missing} is missing"):
+    with refused(f"own-bt.{missing} is missing"):
         check(selected)
 
 
@@ -186,7 +158,7 @@ def test_a_parent_is_needed_even_if_no_run_is_trained_on_it_alone(selected):
     selected["decodings"] = selected["reverse_scores"] = selected["reverse_values"] = {}
     check(selected)
     selected["corpora_in_use"] = ["turned"]
-    with pytest.raises(UserError, match="add 'own', the corpus of runs"):
+    with refused("add 'own', the corpus of runs"):
         check(selected)
 
 
@@ -204,10 +176,8 @@ def test_a_back_translation_that_needs_itself_is_refused_and_a_chain_is_not(sele
     check(selected)
     selected["back_translations"]["turned-bt"]["run"] = "augmented"
     selected["back_translations"]["own-bt"]["run"] = "reverse-2"
-    with pytest.raises(UserError) as raised:
+    with refused("back_translations.turned-bt.run: augmented is trained on own-bt", "(own-bt <- turned-bt <- own-bt)"):
         check(selected)
-    said = "params.yaml: back_translations.turned-bt.run: augmented is trained on own-bt, which therefore needs itself "
-    assert str(raised.value).startswith(f"{said}(own-bt <- turned-bt <- own-bt)")
 
 
 def test_a_study_selects_its_back_translations_and_another_study_removes_them(params):
@@ -476,17 +446,6 @@ def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(proje
         if first == {"back_translate"}:
             assert set(project.planned()) == mixed | named("demo-bt", *BACK[1:])
         (project.root / "params.yaml").write_text(text)
-
-
-def test_the_graph_is_the_one_that_readme_draws(project):
-    with Repo(str(project.root)) as repo:
-        graph = repo.index.graph
-    kinds = {stage: stage.name.partition("@")[0] for stage in graph}
-    drawn = edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
-    between = {(name, to) for name, readers in drawn.items() for to in readers}
-    assert {pair for pair in between if {*pair} <= {*kinds.values()}} == {
-        (kinds[before], kinds[stage]) for stage, before in graph.edges
-    }
 
 
 def test_a_circle_stops_both_tools_before_anything_runs(project):

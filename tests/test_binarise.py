@@ -1,8 +1,6 @@
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
+from tests.refusals import refused
 from transformer.binarised import describe, open_binarised, write_description, write_side
 from transformer.config.reading import UserError
 from transformer.vocabulary import Vocabulary
@@ -165,40 +164,80 @@ def test_ids_beyond_65535_take_four_bytes(tmp_path):
     assert [data.pair(i)[0].tolist() for i in range(4)] == [[65_536], [], [5], [69_999]]
 
 
-def test_sides_of_different_length_are_refused_and_nothing_is_published(folder):
-    Path("text/dev.de").write_bytes(b"ein Haus\n")
-    before = {path: path.read_bytes() for path in Path("data").iterdir()}
-    with pytest.raises(UserError, match=r"text/dev.en has 3 lines and text/dev.de has 1;"):
-        run_binarise()
-    assert {path: path.read_bytes() for path in Path("data").iterdir()} == before
-    assert not list(Path().glob(".*"))
+def changed(path: Path, change) -> None:
+    """Write the array or the text of a file again, after a change."""
+    if path.suffix == ".npy":
+        np.save(path, change(np.load(path)))
+    else:
+        path.write_text(change(path.read_text()))
 
 
-def truncate(path: Path) -> None:
+def described(**changes) -> tuple:
+    """Another description, which is found without reading the arrays."""
+    return "binarised.json", lambda path: changed(path, lambda text: json.dumps(json.loads(text) | changes)), "is damaged"
+
+
+def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-2])
 
 
 def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-10] ^= 1
-    path.write_bytes(content)
+    path.write_bytes(path.read_bytes()[:-10] + bytes([path.read_bytes()[-10] ^ 1]) + path.read_bytes()[-9:])
 
 
-@pytest.mark.parametrize("file", ["train.source.ids.npy", "train.target.offsets.npy"])
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (truncate, "is truncated or damaged"),
-        (flip, "is not the file that binarise wrote"),
-        (Path.unlink, "is missing"),
-        (lambda path: path.write_bytes(b""), "is truncated or damaged"),
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(folder, file, damage, message):
+def exchange(path: Path) -> None:
+    """Exchange the file with that of the other side."""
+    other = path.with_name(path.name.replace("source", "target"))
+    path.rename("other")
+    other.rename(path)
+    Path("other").rename(other)
+
+
+COUNTS = {"pairs": 3, "source_tokens": 1, "target_tokens": 1}
+DAMAGES = [
+    ("train.source.ids.npy", cut, "is truncated or damaged"),
+    ("train.target.offsets.npy", lambda path: path.write_bytes(b""), "is truncated or damaged"),
+    ("train.source.ids.npy", flip, "is not the file that binarise wrote"),
+    ("train.target.offsets.npy", flip, "is not the file that binarise wrote"),
+    ("train.source.ids.npy", Path.unlink, "is missing"),
+    ("train.source.ids.npy", exchange, "holds uint16["),
+    ("train.source.offsets.npy", exchange, "is not the file that binarise wrote"),
+    ("train.source.ids.npy", lambda path: changed(path, lambda ids: ids.astype(np.uint32)), "holds uint32["),
+    ("train.source.offsets.npy", lambda path: changed(path, np.flip), "is not the file that binarise wrote"),
+    ("binarised.json", lambda path: changed(path, lambda text: text[:-9]), "is damaged"),
+    ("binarised.json", Path.unlink, "is missing"),
+    described(sum="0"),
+    described(vocabulary_size="400"),
+    described(sets={"train": {}}),
+    described(sets={"train": COUNTS | {"segmentations": 2}}),  # three pairs are not the same lines twice
+    described(sets={"train": COUNTS | {"segmentations": 0}}),
+]
+
+
+@pytest.mark.parametrize(("file", "damage", "expected"), DAMAGES)
+def test_damaged_data_are_refused_by_the_name_of_the_file(folder, file, damage, expected):
     damage(Path("data") / file)
-    with pytest.raises(UserError, match=f"data/{file} {message}"):
+    with refused(f"data/{file} {expected}" if expected != "is damaged" else "data/binarised.json"):
         open_binarised(Path("data"), "train")
-    open_binarised(Path("data"), "dev")
+
+
+@pytest.mark.parametrize("chunk", [2, 1 << 20])
+def test_other_offsets_are_refused_even_without_their_sum(folder, monkeypatch, chunk):
+    monkeypatch.setattr("transformer.binarised.CHUNK", chunk)
+    changed(
+        Path("data/train.source.offsets.npy"), lambda offsets: np.where(np.arange(len(offsets)) == 3, offsets[5], offsets)
+    )
+    with refused("data/train.source.offsets.npy is damaged"):
+        open_binarised(Path("data"), "train", verify=False)
+
+
+def test_another_vocabulary_or_set_is_refused(folder):
+    own = Vocabulary(Path("vocabulary.model")).sha256
+    open_binarised(Path("data"), "dev", vocabulary_sha256=own)
+    with refused(f"with the vocabulary {own[:12]}; run binarise with the vocabulary {'0' * 12}"):
+        open_binarised(Path("data"), "dev", vocabulary_sha256="0" * 64)
+    with refused("no set 'tset'; there are train, dev"):
+        open_binarised(Path("data"), "tset")
 
 
 def test_a_header_damaged_at_any_byte_is_refused_by_name(folder):
@@ -210,75 +249,6 @@ def test_a_header_damaged_at_any_byte_is_refused_by_name(folder):
             if path.read_bytes() != whole:
                 with pytest.raises(UserError, match=r"^data/train\.target\.offsets\.npy "):
                     open_binarised(Path("data"), "train")
-
-
-def swap(first: str, second: str) -> None:
-    Path("data", first).rename("data/other")
-    Path("data", second).rename(Path("data", first))
-    Path("data/other").rename(Path("data", second))
-
-
-def test_swapped_files_are_refused_by_name(folder):
-    swap("train.source.ids.npy", "train.target.ids.npy")
-    with pytest.raises(UserError, match=r"data/train.source.ids.npy holds uint16\[\d+\], uint16\[\d+\] is expected"):
-        open_binarised(Path("data"), "train", verify=False)
-    swap("dev.source.offsets.npy", "dev.target.offsets.npy")
-    with pytest.raises(UserError, match=r"data/dev.source.offsets.npy is not the file that binarise wrote"):
-        open_binarised(Path("data"), "dev")
-
-
-def test_ids_of_another_type_are_refused_without_reading_them(folder):
-    path = Path("data/train.source.ids.npy")
-    np.save(path, np.load(path).astype(np.uint32))
-    with pytest.raises(UserError, match=r"train\.source\.ids\.npy holds uint32\[(\d+)\], uint16\[\1\] is expected"):
-        open_binarised(Path("data"), "train", verify=False)
-
-
-@pytest.mark.parametrize("chunk", [2, 1 << 20])
-def test_decreasing_offsets_are_refused_without_reading_the_ids(folder, monkeypatch, chunk):
-    monkeypatch.setattr("transformer.binarised.CHUNK", chunk)
-    path = Path("data/train.source.offsets.npy")
-    offsets = np.load(path)
-    offsets[3] = offsets[5]
-    np.save(path, offsets)
-    with pytest.raises(UserError, match=r"train.source.offsets.npy is damaged"):
-        open_binarised(Path("data"), "train", verify=False)
-
-
-def test_data_of_another_vocabulary_is_refused(folder):
-    own = Vocabulary(Path("vocabulary.model")).sha256
-    open_binarised(Path("data"), "dev", vocabulary_sha256=own)
-    with pytest.raises(UserError, match=f"with the vocabulary {own[:12]}; run binarise with the vocabulary {'0' * 12}"):
-        open_binarised(Path("data"), "dev", vocabulary_sha256="0" * 64)
-
-
-COUNTS = {"pairs": 3, "source_tokens": 1, "target_tokens": 1}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"sum": "0"},
-        {"sets": {"dev": {}}},
-        {"sets": {"dev": COUNTS | {"segmentations": 2}}},  # three pairs are not the same lines twice
-        {"sets": {"dev": COUNTS | {"segmentations": 0}}},
-        {"vocabulary_size": "400"},
-        None,
-    ],
-)
-def test_a_damaged_description_is_refused(folder, change):
-    path = Path("data/binarised.json")
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | change) if change else path.read_text()[:-9])
-    with pytest.raises(UserError, match=r"data/binarised.json is damaged"):
-        open_binarised(Path("data"), "dev")
-
-
-def test_a_missing_set_or_folder_is_named(folder):
-    with pytest.raises(UserError, match=r"no set 'tset'; there are train, dev"):
-        open_binarised(Path("data"), "tset")
-    with pytest.raises(UserError, match=r"nowhere/binarised.json is missing"):
-        open_binarised(Path("nowhere"), "dev")
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([2, 9, 1000]), st.booleans())
@@ -314,15 +284,3 @@ def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_its_key(folder):
     write_params(pieces=50_000)
     with pytest.raises(UserError, match=r"^text: params.yaml: corpora.c.vocabulary.pieces: 50000 .* at most \d+ pieces"):
         run_learn_bpe()
-
-
-def test_the_commands_say_what_is_wrong_in_one_line(tmp_path):
-    write_sets(tmp_path / "text", SETS)
-    text, out = ["--text", tmp_path / "text"], ["--out", tmp_path / "out"]
-    learning = ["learn_bpe", "demo", *text, *out]
-    binarising = ["binarise", "demo", *text, *out, "--vocabulary", tmp_path / "none", "--report", tmp_path / "report"]
-    for arguments, message in ((learning, "vocabulary.pieces: 2000 is not possible"), (binarising, "none is missing")):
-        command = [sys.executable, "-m", f"pipeline.{arguments[0]}", *arguments[1:]]
-        result = subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[1])
-        assert result.returncode == 1
-        assert message in result.stderr.split("\n")[-2] and "Traceback" not in result.stderr

@@ -49,6 +49,8 @@ def test_a_batch_depends_only_on_step_and_seed(kind):
     seen = {step: walked.batch(step).tolist() for step in range(4 * len(walked))}
     assert all(jumped.batch(step).tolist() == seen[step] for step in steps)
     assert any(other.batch(step).tolist() != seen[step] for step in steps)
+    cuts = [sorted(each.sums(each.batch(step))["target_tokens"] for step in range(len(each))) for each in (walked, other)]
+    assert (cuts[0] != cuts[1]) == (kind is MixedBatches), "the seed also composes the rows"
 
 
 def test_a_mixed_batch_of_few_tokens_does_not_exceed_the_limit():

@@ -294,15 +294,6 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     assert peaks[1] < 1.2 * peaks[0]
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("max_words", -1), ("max_ratio", 0.5), ("max_ratio", -1.0), ("invalid_utf8", "ignore"), ("nfc", "yes")],
-)
-def test_an_impossible_setting_is_refused(key, value):
-    with pytest.raises(UserError, match=rf"here\.{key}: {value!r}"):
-        read(NormaliseConfig, SETTINGS | {key: value}, "here")
-
-
 def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
     folders = [
         "--raw",
@@ -320,15 +311,6 @@ def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "pipeline.normalise", *arguments]
     root = Path(__file__).parents[1]
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, **options)
-
-
-def test_the_command_says_what_is_wrong_in_one_line(tmp_path):
-    for name in ("train", "dev", "test"):
-        (tmp_path / f"{name}.en").write_bytes(b"one\ntwo\n")
-        (tmp_path / f"{name}.de").write_bytes(b"eins\n")
-    result = run_command(tmp_path)
-    assert result.returncode == 1
-    assert "train.en has 2 lines" in result.stderr.split("\n")[-2] and "Traceback" not in result.stderr
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):

@@ -68,13 +68,14 @@ def test_masks_depend_on_step_share_and_worker_and_repeat_on_resuming(
     assert len(draws) > 100 and all(len(list(same)) == 1 for _, same in groupby(draws)), "no two masks are equal"
 
 
-def test_the_seed_decides_on_weights_orders_and_masks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_seed_decides_on_weights_orders_and_masks(tmp_path, threads):
     """The stage `train` with two seeds, one of them twice."""
     seen, whole = {}, Trainer.run
     for name, seed in {"one": 1, "again": 1, "two": 2}.items():
         (folder := tmp_path / name).mkdir()
         write_data(folder)
-        write_params(folder, seed=seed, steps=5, checkpoint_every=1, dropout=0.1)
+        write_params(folder, seed=seed, threads=threads, steps=5, checkpoint_every=1, dropout=0.1)
         started = []
 
         def noted(trainer, *given, started=started):
