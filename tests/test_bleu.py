@@ -20,38 +20,42 @@ def lines(name: str) -> list[str]:
 HYPOTHESES, REFERENCES = lines("hyp.de"), lines("ref.de")
 
 
-def paper_lines(name: str, replace: bool) -> list[str]:
-    return [bleu.paper_text(line, "de", replace) for line in lines(name)]
-
-
 # The output of the Perl scripts for the files: replace-unicode-punctuation, tokenizer -q -l de, compound split.
 @pytest.mark.parametrize(
-    "plain, replace, by_perl",
+    ("plain", "replace", "quotes", "by_perl"),
     [
-        ("hyp.de", True, "hyp.tok-split.de"),
-        ("ref.de", False, "ref.tok-split.de"),
-        ("ref.de", True, "ref-normalised.tok-split.de"),
+        ("hyp", True, False, "hyp.tok-split"),
+        ("ref", False, False, "ref.tok-split"),
+        ("ref", True, False, "ref-normalised.tok-split"),
+        ("hyp", True, True, "hyp-published.tok-split"),  # with ASCII quotes first
+        ("ref", True, True, "ref-published.tok-split"),
     ],
 )
-def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, by_perl):
-    assert len(lines(by_perl)) == 30
-    assert paper_lines(plain, replace) == lines(by_perl)
+def test_tokens_are_those_of_the_perl_scripts_line_by_line(plain, replace, quotes, by_perl):
+    assert len(lines(f"{by_perl}.de")) == 30
+    assert [bleu.paper_text(line, "de", replace, quotes) for line in lines(f"{plain}.de")] == lines(f"{by_perl}.de")
 
 
-# The output of multi-bleu.perl for these files.
+# The output of multi-bleu.perl for the pairs of files of the Perl scripts.
 @pytest.mark.parametrize(
-    "replace, score, precisions, lengths",
+    ("hypothesis", "reference", "name", "by_perl"),
     [
-        (False, "69.09", "88.7/76.5/65.9/55.5", "BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379"),
-        (True, "70.86", "89.8/78.3/67.8/57.7", "BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379"),
+        ("hyp-published", "ref-published", "bleu-published", "73.83 91.1/80.4/71.1/62.3"),
+        ("hyp", "ref", "bleu-raw-reference", "69.09 88.7/76.5/65.9/55.5"),
+        ("hyp", "ref-normalised", "bleu-normalised", "70.86 89.8/78.3/67.8/57.7"),
     ],
 )
-def test_paper_bleu_equals_multi_bleu(replace, score, precisions, lengths):
-    references = paper_lines("ref.de", replace)
-    result = bleu.multi_bleu(lowercase=False).corpus_score(paper_lines("hyp.de", True), [references])
-    assert str(result) == f"BLEU = {score} {precisions} ({lengths})"
-    name = "bleu-paper-normalised" if replace else "bleu-paper"
-    assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de', 0, 1)[name]['score']:.2f}" == score
+def test_paper_bleu_equals_multi_bleu(hypothesis, reference, name, by_perl):
+    texts = lines(f"{hypothesis}.tok-split.de"), [lines(f"{reference}.tok-split.de")]
+    result = bleu.multi_bleu(lowercase=False).corpus_score(*texts)
+    assert str(result) == f"BLEU = {by_perl} (BP = 0.979 ratio = 0.979 hyp_len = 371 ref_len = 379)"
+    assert f"{bleu.matrix(HYPOTHESES, REFERENCES, 'de', 0, 1)[name]['score']:.2f}" == by_perl.split()[0]
+
+
+def test_all_typographic_quotes_are_one():
+    for quote in "„“”‟«»":
+        table = bleu.matrix([f"Er sagte: {quote}Ja, das ist gut{quote}"], ['Er sagte: "Ja, das ist gut"'], "de", 0, 1)
+        assert table["bleu-published"]["score"] == 100
 
 
 def test_without_the_compound_split_multi_bleu_counts_fewer_matches():
@@ -136,10 +140,10 @@ def test_headline_is_what_sacrebleu_gives_by_default():
 
 def test_signatures_of_the_papers_bleu_name_its_steps():
     table = bleu.matrix(HYPOTHESES, REFERENCES, "de", 0, 1)
-    steps = table["bleu-paper"]["signature"].split("|")
-    assert {"tok:moses-de", "compound:split", "ref:raw", "case:mixed", "smooth:none"} <= set(steps)
-    assert "ref:normalised" in table["bleu-paper-normalised"]["signature"].split("|")
-    french = bleu.matrix(["oui"], ["oui"], "fr", 0, 1)["bleu-paper"]["signature"].split("|")
+    for name, kind in {"published": "published", "raw-reference": "raw", "normalised": "normalised"}.items():
+        steps = set(table[f"bleu-{name}"]["signature"].split("|"))
+        assert {"tok:moses-de", "compound:split", f"ref:{kind}", "case:mixed", "smooth:none"} <= steps
+    french = bleu.matrix(["oui"], ["oui"], "fr", 0, 1)["bleu-published"]["signature"].split("|")
     assert {"tok:moses-fr", "compound:kept"} <= set(french)
 
 
@@ -178,10 +182,10 @@ def test_interval_leaves_out_a_fortieth_on_either_side():
 def test_a_copy_scores_100_and_nothing_scores_0(hypothesis, score):
     hypotheses = lines(hypothesis) if hypothesis else [""] * len(REFERENCES)
     table = bleu.matrix(hypotheses, REFERENCES, "de", 10, 1)
-    # bleu-paper is left out: it replaces the quotation mark in the hypothesis but not in the raw reference
-    exact = [cell for name, cell in table.items() if name != "bleu-paper"]
+    # bleu-raw-reference replaces the quotation mark in the hypothesis only
+    exact = [cell for name, cell in table.items() if name != "bleu-raw-reference"]
     assert {(cell["score"], cell["low"], cell["high"]) for cell in exact} == {(score, score, score)}
-    assert table["bleu-paper"]["score"] < 100
+    assert table["bleu-raw-reference"]["score"] < 100
 
 
 def test_an_empty_reference_is_scored_with_length_0():

@@ -23,7 +23,7 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import keys
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
-from transformer.flops import forward_flops, parameters
+from transformer.flops import Lengths, forward_flops, parameters, training_flops
 from transformer.optimisation import learning_rate
 
 PIECES = 37_000  # "about 37000" (5.1)
@@ -93,13 +93,17 @@ def test_restricted_attention_has_paths_of_n_over_r_and_r_n_scores(n, r):
 # Table 2 (6.1)
 
 
-@pytest.mark.parametrize("model, exact", [("base", 3.28e18), ("big", 2.30e19)])
-def test_training_cost_is_time_by_gpus_by_sustained_tflops(params, model, exact):
+@pytest.mark.parametrize("model, exact, used", [("base", 3.28e18, 0.29), ("big", 2.30e19, 0.42)])
+def test_training_cost_is_time_by_gpus_by_sustained_tflops(params, model, exact, used):
     training = TRAININGS[model]
     flops = estimate(training.seconds, training.gpus, params["hardware"][training.hardware])
     (row,) = [row for row in TABLE2 if row.model == model]
     assert f"{flops:.2e}" == f"{exact:.2e}"
     assert f"{flops:.1e}" == f"{row.flops_en_de:.1e}"
+    config, tokens = section(params, "models", model, "model", ModelConfig), 25_000
+    forward = forward_flops(config, 37_000, Lengths(tokens, tokens, *[26 * tokens] * 3))
+    counted = sum(training_flops(forward).values()) * training.steps
+    assert f"{counted:.2e}" == f"{training.counted:.2e}" and round(counted / flops, 2) == used
 
 
 def test_the_hardware_of_footnote_5(params):

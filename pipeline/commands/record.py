@@ -62,7 +62,7 @@ def record(params: Mapping[str, Any], run: str, scores: Path, times: Path, sets:
     if missing:
         raise not_built(run, missing, times)
     dev = EvaluationSet.open(sets / f"{known.corpus}-{differences.SET}")
-    counts = differences.recorded(differences.statistics(translation, dev))
+    counts = differences.recorded(translation, dev)
     head = {key: getattr(known, key) for key in ("run", "corpus", "model", "differences", "languages")}
     head["bpe_dropout"] = known.settings["bpe_dropout"]  # a setting of the corpus
     return {**head, **known.parts, "curve": thinned_curve(known.curve), "statistics": counts}

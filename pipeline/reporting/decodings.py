@@ -19,7 +19,7 @@ from transformer.config.reading import read as read_settings
 FILES = {"decoding": "decoding.json", "score": "score.json"}
 UNKNOWN = Facts(*[None] * len(dataclasses.fields(Facts)))
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
-SCORES = {"sacreBLEU": "bleu-13a", "BLEU, paper's": "bleu-paper", "chrF": "chrf"}  # metrics by column title
+SCORES = {"sacreBLEU": "bleu-13a", "BLEU, published measure": "bleu-published", "chrF": "chrf"}  # metrics by column title
 FACTS = {
     "p": Column("p, Holm", "number", 4),
     "log_prob": Column("log-probability", "number"),

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
-from pipeline.reporting.differences import OF_TABLE3, Bootstrap, differences
+from pipeline.reporting.differences import MEASURES, SET, WEIGHTS, Bootstrap, differences, measure_of
 from pipeline.reporting.evidence import Evidence, Mean, Score, alike, over_seeds
 from pipeline.reporting.paper_tables import EN_DE, on
 from pipeline.reporting.published import BASE, TABLE3, Table3Row
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Column, Table
 from pipeline.reporting.variations import SETTINGS, stated
+from pipeline.scoring.bleu import PUBLISHED
 from pipeline.scoring.intervals import SEEDS, Spread
 
 FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate
@@ -61,11 +62,12 @@ class Delta:
 class Comparison:
     """The rows A to E of Table 3, beside one study. `others` are its runs with a change that Table 3 does not have.
 
-    `seeds` is the BLEU of the study's base over its seeds, or None if the base has one seed. `spread` is that of all seeds
-    in the comparison, or None if no difference has an interval.
+    `measure` is the one of its differences. `seeds` is the BLEU of the study's base over its seeds, or None if the base
+    has one seed. `spread` is that of all seeds in the comparison, or None if no difference has an interval.
     """
 
     study: Study | None
+    measure: str
     seeds: Mean | None
     deltas: tuple[Delta, ...]
     others: tuple[Own, ...] = ()
@@ -96,13 +98,14 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
     of_study = [(study, rows_of(study, rows)) for study in studies]
     study, found = max(of_study, key=lambda of: rank(*of), default=(None, []))
     if study is None or not matched(found):
-        return Comparison(None, None, tuple(Delta(row, ()) for row in rows))
+        return Comparison(None, PUBLISHED, None, tuple(Delta(row, ()) for row in rows))
     changes = [(number, runs, bases) for runs, number in found if (bases := compared_with(runs[0], study))]
-    ours = [own(runs, bases, number is not None) for number, runs, bases in changes]
+    measure = measure_of(study.runs)
+    ours = [own(measure, runs, bases, number is not None) for number, runs, bases in changes]
     spread = None
     if bootstrap and ours:
         pairs, failed = [(runs, bases) for _, runs, bases in changes], [each.failed for each in ours]
-        spread, tested = differences(pairs, failed, bootstrap)
+        spread, tested = differences(measure, pairs, failed, bootstrap)
         for place, result in enumerate(tested):
             if result:
                 score = Score(result.score, result.low, result.high, "")
@@ -110,7 +113,8 @@ def comparison(studies: Sequence[Study], bootstrap: Bootstrap | None = None) -> 
     placed = [(number, each) for (number, *_), each in zip(changes, ours)]
     deltas = (Delta(row, tuple(each for place, each in placed if place == number)) for number, row in enumerate(rows))
     others = tuple(each for place, each in placed if place is None)
-    return Comparison(study, over_seeds(study.bases, *OF_TABLE3), tuple(deltas), others, spread)
+    seeds = over_seeds(study.bases, measure, SET, WEIGHTS)
+    return Comparison(study, measure, seeds, tuple(deltas), others, spread)
 
 
 def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence], int | None]]:
@@ -118,11 +122,11 @@ def rows_of(study: Study, rows: Sequence[Table3Row]) -> list[tuple[list[Evidence
 
     The index is None if no row has such a change. The result is empty if a seed of the base has no score.
     """
-    bases = study.bases
-    if not study.base.settings or not all(base.measure(*OF_TABLE3) for base in bases):
+    bases, of_table3 = study.bases, (measure_of(study.runs), SET, WEIGHTS)
+    if not study.base.settings or not all(base.measure(*of_table3) for base in bases):
         return []
     base = stated(study.base)
-    scored = [run for run in study.runs if run.settings and run.measure(*OF_TABLE3) and run not in bases]
+    scored = [run for run in study.runs if run.settings and run.measure(*of_table3) and run not in bases]
     changes = [(runs, stated(runs[0])) for runs in alike(scored)]
     return [
         (runs, nearest(settings, base, rows))
@@ -144,7 +148,7 @@ def compared_with(run: Evidence, study: Study) -> list[Evidence]:
     changed = differing(stated(run), stated(study.base))
     if "schedule" not in changed or len(changed) == 1:
         return study.bases
-    scored = [each for each in study.runs if each.settings and each.measure(*OF_TABLE3)]
+    scored = [each for each in study.runs if each.settings and each.measure(measure_of(study.runs), SET, WEIGHTS)]
     return next((same for same in alike(scored) if differing(stated(same[0]), stated(run)) == ["schedule"]), [])
 
 
@@ -157,9 +161,11 @@ def matched(found: Sequence[tuple[list[Evidence], int | None]]) -> list[int]:
     return [number for _, number in found if number is not None]
 
 
-def own(runs: Sequence[Evidence], bases: Sequence[Evidence], in_table3: bool) -> Own:
+def own(measure: str, runs: Sequence[Evidence], bases: Sequence[Evidence], in_table3: bool) -> Own:
     """The differences of some seeds from the seeds of their base, without intervals."""
-    ours, others = ([score.score for run in part if (score := run.measure(*OF_TABLE3))] for part in (runs, bases))
+    ours, others = (
+        [score.score for run in part if (score := run.measure(measure, SET, WEIGHTS))] for part in (runs, bases)
+    )
     known = [run.at("translations", "dev", "last", "perplexity") for run in (*runs, *bases)]
     perplexity = 100 * (mean(known[: len(runs)]) / mean(known[len(runs) :]) - 1) if all(known) else None
     change = described(stated(runs[0]), stated(bases[0]), in_table3)
@@ -229,7 +235,7 @@ def note(compared: Comparison) -> str:
             f"bootstrap. A change with fewer than {SEEDS} seeds has no interval."
         )
     return (
-        "Differences from the base model on dev, last checkpoint: BLEU as the paper computes it; perplexity in per cent of "
+        f"Differences from the base model on dev, last checkpoint: {MEASURES[compared.measure]}; perplexity in per cent of "
         f"the base model's. Ours: {compared.sample()}.{intervals}"
     )
 

@@ -90,7 +90,9 @@ class Evidence:
     samples: list[dict[str, str]] = field(default_factory=list)  # source, reference and translation of test sentences
     translation: Path | None = None  # of the test set by the averaged weights, one segment per line
     dev_translation: Path | None = None  # of the dev set by the last checkpoint
-    statistics: tuple[str, ...] | None = None  # of the translation of the dev set; see differences.py. Only of records
+    statistics: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # of dev, by measure; see differences.py. Of records
     attention: Path | None = None  # the folder with attention.npz and attention.json
 
     @property
@@ -317,7 +319,7 @@ def of_record(params: Mapping, path: Path) -> Evidence:
         cost=cost_of(parts, params, f"{path}: timing"),
         scores=convert(ALL_SCORES, parts["score"], f"{path}: score") or {},
         curve=checked_curve(record.get("curve"), f"{path}: curve"),
-        statistics=convert(tuple[str, ...] | None, record.get("statistics"), f"{path}: statistics"),
+        statistics=convert(dict[str, tuple[str, ...]] | None, record.get("statistics"), f"{path}: statistics") or {},
         languages=entry(record, "languages", tuple[str, str] | None, str(path)),
         text=training_text(params, strings["corpus"]),
     )

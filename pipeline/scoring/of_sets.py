@@ -75,5 +75,5 @@ def metrics(table: Mapping[str, Any], translations: Path) -> dict[str, float]:
 
 def of_test_set(scored: Mapping[str, Any]) -> dict[str, float]:
     """The scores of one translation of a set for metrics.json."""
-    names = {"sacrebleu": "bleu-13a", "bleu_paper": "bleu-paper", "chrf": "chrf"}
+    names = {"sacrebleu": "bleu-13a", "bleu_published": "bleu-published", "chrf": "chrf"}
     return {f"test_{short}": scored["metrics"][measure]["score"] for short, measure in names.items()}
