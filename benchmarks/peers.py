@@ -1,14 +1,11 @@
 """Transformers of other libraries with the same settings, each with its loss on our padded batches.
 
 Each function imports its library when called, and raises ImportError if the library is not installed. Tensors are named
-as in model.py. torch.nn.Transformer and JoeyNMT also apply `dropout` to the attention weights and after the ReLU.
+as in model.py. torch.nn.Transformer also applies `dropout` to the attention weights and after the ReLU.
 """
 
-import logging
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -99,45 +96,3 @@ def marian_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss
         use_cache=False,
     )
     return smoothed(output.logits, padded_labels(batch), smoothing)
-
-
-def joeynmt(config: ModelConfig, vocabulary: int) -> nn.Module:
-    """JoeyNMT's model with its own loss. Its PAD is 1 and its UNK is 0; ours are 0 and 1."""
-    from joeynmt.model import build_model
-    from joeynmt.vocabulary import Vocabulary
-
-    logging.disable(logging.INFO)  # it logs that it builds a model
-    special: dict[str, Any] = {"unk": 0, "pad": 1, "bos": BOS, "eos": EOS}
-    named = {f"{name}_token": f"<{name}>" for name in special} | {f"{name}_id": at for name, at in special.items()}
-    words = Vocabulary(
-        [str(number) for number in range(4, vocabulary)], SimpleNamespace(**named, sep_token=None, lang_tags=[])
-    )
-    side = {
-        "type": "transformer",
-        "hidden_size": config.d_model,
-        "ff_size": config.d_ff,
-        "num_layers": config.N,
-        "num_heads": config.h,
-        "dropout": config.dropout,
-        "layer_norm": "post",
-        "embeddings": {"embedding_dim": config.d_model, "scale": True, "dropout": config.dropout},
-    }
-    settings = {"encoder": side, "decoder": side, "tied_embeddings": True, "tied_softmax": True}
-    return build_model(settings, words, words)
-
-
-def joeynmt_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
-    if model.loss_function is None:
-        model.loss_function = ("crossentropy", smoothing)
-    source, target, labels = (
-        ids.masked_fill(ids == PAD, 1) for ids in (batch.source.ids_BS, batch.target.ids_BS, padded_labels(batch))
-    )
-    return model(
-        return_type="loss",
-        src=source,
-        src_mask=(source != 1)[:, None],
-        src_length=(source != 1).sum(1),
-        trg_input=target,
-        trg=labels,
-        trg_mask=(labels != 1)[:, None],
-    )[0]

@@ -1,6 +1,7 @@
 """The JSON file of a benchmark: its tables, and how they were made. Imports no module of the pipeline."""
 
 import hashlib
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any, TypedDict
@@ -16,6 +17,14 @@ class Table(TypedDict):
 
     columns: list[str]
     rows: list[list[str]]
+
+
+def shown(table: Table) -> str:
+    """The table in Markdown. Columns of numbers align to the right."""
+    columns, rows = table["columns"], table["rows"]
+    numbers = [all(re.match(r"[-+]?[\d.,]+|–", row[place]) for row in rows) for place in range(len(columns))]
+    lines = [columns, ["---:" if right else "---" for right in numbers], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def write_record(

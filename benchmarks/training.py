@@ -12,10 +12,10 @@ the default of the C library, as a user would run it, and on a CPU also with fre
 - on a GPU, the model FLOPs utilisation (MFU) and the peak memory;
 - the start-up, from the construction of the optimiser to the end of the first step at full speed, including compilation.
 
-The row of a library that is not installed (`pip install transformers`, `joeynmt`) shows dashes and the reason. A
-system whose turn to start comes after --minutes is skipped, so that the benchmark ends within ten minutes. JoeyNMT is not
-measured on a GPU with torch.compile. torch caches compiled code for the next run. --profile prints where the time of our
-steps goes. On a GPU the batches have the paper's size (25,000 source and 25,000 target tokens). The precision is `auto`.
+The row of a library that is not installed (`pip install transformers`) shows dashes and the reason. A system
+whose turn to start comes after --minutes is skipped, so that the benchmark ends within ten minutes. torch caches compiled
+code for the next run. --profile prints where the time of our steps goes. On a GPU the batches have the paper's size (25,000
+source and 25,000 target tokens). The precision is `auto`.
 """
 
 import argparse
@@ -81,7 +81,6 @@ OURS = [System(f"ours, {layout.__name__}", ours, batch_loss, layout, kept=True) 
 PEERS = [
     System("torch.nn.Transformer", peers.TorchTransformer, peers.torch_loss),
     System("Hugging Face MarianMTModel", peers.marian, peers.marian_loss),
-    System("JoeyNMT", peers.joeynmt, peers.joeynmt_loss),
 ]
 
 

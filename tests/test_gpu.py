@@ -2,14 +2,12 @@
 
 import dataclasses
 import json
-import math
 import random
 import re
 import subprocess
 import sys
 import time
 from importlib.metadata import distribution, distributions
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,12 +21,14 @@ from benchmarks.gpu.bench import Bench
 from benchmarks.gpu.checks import CHECKS, compared
 from benchmarks.profile import host_waits
 from benchmarks.workload import Repeated
+from pipeline.settings.params import load
 from tests import pages
 from tests.imports import ROOT
-from transformer.binarised import open_binarised
+from transformer.binarised import SIDES, id_type, open_binarised, write_description, write_side
 from transformer.config.reading import UserError
-from transformer.device import device_of, precision_of
-from transformer.vocabulary import Vocabulary
+from transformer.config.vocabulary import VocabularyConfig
+from transformer.device import device_of
+from transformer.vocabulary import Vocabulary, WordTable, learn
 
 CPU = torch.device("cpu")
 WORDS = [[f"{first}{second}" for first in "bdgk" for second in side] for side in (("a", "ol", "ime"), ("u", "er", "ane"))]
@@ -45,23 +45,43 @@ def lines(count: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    for name, count in (("train", 400), ("test", 20)):
-        for language, text in zip(("en", "de"), lines(count)):
-            (folder / f"{name}.{language}").write_text(text + "\n")  # the last pair is empty
-    return [str(folder / f"{name}.{language}") for name in ("train", "test") for language in ("en", "de")]
+def built(tmp_path_factory):
+    """A folder with the binarised corpus `own`: 300 pairs of train and 40 of dev."""
+    folder = tmp_path_factory.mktemp("gpu")
+    binarised = folder / "data/own/binarised"
+    binarised.mkdir(parents=True)
+    texts = [text.encode() for text in lines(340)]
+    model = learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
+    (folder / "data/own/vocabulary.model").write_bytes(model)
+    vocabulary = Vocabulary(folder / "data/own/vocabulary.model")
+    table, counts = WordTable(vocabulary, 1), {}
+    for name, part in (("train", slice(0, 300)), ("dev", slice(300, 340))):
+        counts[name] = {}
+        for side, text in zip(SIDES, texts):
+            encoded = table.encode(b"".join(text.splitlines(keepends=True)[part]))
+            pairs, tokens = write_side(binarised, f"{name}.{side}", [encoded], id_type(vocabulary.size))
+            counts[name] |= {"pairs": pairs, f"{side}_tokens": tokens}
+    write_description(binarised, vocabulary.size, vocabulary.sha256, ("en", "de"), counts)
+    return folder
+
+
+@pytest.fixture
+def prepared(built, monkeypatch):
+    """`benchmarks.gpu.prepare`, started in `built`."""
+    params = load(ROOT / "params.yaml")
+    monkeypatch.setattr(prepare, "load", lambda: params)
+    monkeypatch.chdir(built)
+    return lambda *words: prepare.main(prepare.options().parse_args(words))
 
 
 @pytest.fixture(scope="module")
-def data(texts, tmp_path_factory):
-    out = tmp_path_factory.mktemp("gpu") / "data"
-    params = prepare.load()
+def data(built):
+    out, params = built / "prepared", load(ROOT / "params.yaml")
     params["models"]["tiny"]["model"] = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepare, "DEV", 40)
         patch.setattr(prepare, "load", lambda: params)
-        prepare.main(prepare.options().parse_args([*texts, "--out", str(out), "--pairs", "300", "--pieces", "300"]))
+        patch.chdir(built)
+        prepare.main(prepare.options().parse_args(["own", "--out", str(out), "--pairs", "250"]))
     return out
 
 
@@ -86,61 +106,29 @@ def row(table: dict, first: str) -> dict[str, str]:
     return next(dict(zip(table["columns"], cells)) for cells in table["rows"] if cells[0] == first)
 
 
-def test_the_prepared_pairs_are_those_of_the_text(data, texts):
-    train, dev, test = (open_binarised(data, name) for name in ("train", "dev", "test"))
-    assert (len(train), len(dev), len(test)) == (300, 40, 20)
-    vocabulary = Vocabulary(data / "vocabulary.model")
-    for side, path in enumerate(texts[:2]):
-        decoded = vocabulary.decode([pairs.pair(number)[side].tolist() for pairs in (train, dev) for number in range(40)])
-        text = Path(path).read_text().split("\n")
-        assert decoded == text[:40] + text[300:340]
+def test_the_prepared_pairs_are_the_first_of_the_corpus(data, built):
+    for name, size in (("train", 250), ("dev", 40)):
+        some, whole = open_binarised(data, name), open_binarised(built / "data/own/binarised", name)
+        assert len(some) == size
+        for number in (0, size - 1):
+            assert [ids.tolist() for ids in some.pair(number)] == [ids.tolist() for ids in whole.pair(number)]
     settings = json.loads((data / shared.SETTINGS).read_text())
     assert set(settings["models"]) == {"tiny", "base", "big"} and settings["models"]["big"]["model"]["d_model"] == 1024
 
 
-def test_data_that_is_too_large_is_refused(texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(prepare, "DEV", 40)
+@pytest.mark.parametrize(
+    "corpus, pairs, said",
+    [
+        ("own", 250, r"--pairs 250: the data has [\d,]+ bytes, more than 1,000"),
+        ("own", 0, "--pairs: 0 is not possible; a number above 0 is expected"),
+        ("other", 250, "data/other/binarised is missing; `snakemake binarise@other` makes it"),
+    ],
+)
+def test_data_that_cannot_be_is_refused(prepared, tmp_path, monkeypatch, corpus, pairs, said):
     monkeypatch.setattr(prepare, "MOST", 1000)
-    words = [*texts, "--out", str(tmp_path / "data"), "--pairs", "300", "--pieces", "300"]
-    with pytest.raises(UserError, match=r"--pairs 300: the data has [\d,]+ bytes, more than 1,000"):
-        prepare.main(prepare.options().parse_args(words))
+    with pytest.raises(UserError, match=said):
+        prepared(corpus, "--out", str(tmp_path / "data"), "--pairs", str(pairs))
     assert not (tmp_path / "data").exists()
-
-
-def test_an_empty_text_is_refused_by_its_name(texts, tmp_path):
-    (tmp_path / "empty").touch()
-    words = [*texts[:2], str(tmp_path / "empty"), str(tmp_path / "empty"), "--out", str(tmp_path / "data")]
-    with pytest.raises(UserError, match="empty: no pairs; a test set is expected"):
-        prepare.main(prepare.options().parse_args(words))
-
-
-def test_no_pairs_are_refused_before_the_text_is_read(tmp_path):
-    with pytest.raises(UserError, match="--pairs: 0 is not possible; a number above 0 is expected"):
-        prepare.main(prepare.options().parse_args([*"abcd", "--out", str(tmp_path / "data"), "--pairs", "0"]))
-
-
-@dataclasses.dataclass
-class Targets:
-    """A set with these target ids."""
-
-    ids: list[list[int]]
-
-    @property
-    def target_ids(self):
-        return np.concatenate(self.ids).astype(np.uint16)
-
-    @property
-    def target_offsets(self):
-        return np.cumsum([0, *map(len, self.ids)])
-
-
-def test_a_bigram_model_knows_a_chain_and_no_more_of_dice_than_their_number():
-    chain, draw = [[4, 5, 6, 7]] * 2000, np.random.default_rng(1)
-    assert 0 < prepare.bigram_loss(Targets(chain), Targets(chain[:9]), 20) < 0.01
-    dice = [list(draw.integers(4, 20, 500)) for _ in range(100)]
-    assert prepare.bigram_loss(Targets(dice[10:]), Targets(dice[:10]), 20) == pytest.approx(math.log(16), rel=0.02)
-    unseen = prepare.bigram_loss(Targets(chain), Targets([[19, 18]]), 20)
-    assert math.isfinite(unseen) and unseen > 5
 
 
 def test_a_repeated_corpus_has_its_pairs_again(data):
@@ -148,9 +136,9 @@ def test_a_repeated_corpus_has_its_pairs_again(data):
     repeated = Repeated(pairs, 1000)
     assert len(repeated) == 1000 == len(repeated.lengths("target"))
     for side, ids in zip(("source", "target"), pairs.pair(7)):
-        found, lengths = repeated.sentences(side, np.array([7, 307, 907]))
+        found, lengths = repeated.sentences(side, np.array([7, 257, 757]))
         assert found.tolist() == ids.tolist() * 3 and lengths.tolist() == [len(ids)] * 3
-        assert (repeated.lengths(side)[[7, 307, 907]] == lengths).all()
+        assert (repeated.lengths(side)[[7, 257, 757]] == lengths).all()
 
 
 @pytest.mark.slow
@@ -192,35 +180,13 @@ def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
     status, made = run(part, data, tmp_path, "--batching", batching)
     assert status == 0 and made["failures"] == [] and made["device"] == "cpu"
     assert (tmp_path / f"gpu-{part}{'-mixed' if batching == 'mixed' else ''}.json").exists()
-    cold, warm = made["figures"]["cold"], made["figures"]["warm"]
-    assert cold["tokens"] == warm["tokens"] > 1000 and cold["steps"] == warm["steps"] == 6
-    (table,) = [table for table in made["tables"] if table["columns"][0] == "pass"]
-    shown = dict(zip(table["columns"], table["rows"][0]))
-    seconds = made["figures"]["start_seconds"] + cold["seconds"]
-    assert shown["real tokens/s"] == f"{cold['tokens'] / seconds:,.0f}"
-    assert shown["TFLOP/s"] == f"{cold['tflops'] * cold['seconds'] / seconds:.0f}", "over the same time as the tokens"
-    assert made["figures"]["host_waits"] == []
-    # In bfloat16, attention on a CPU uses none of torch's attention kernels.
-    precision = precision_of("auto", CPU)
-    assert made["figures"]["attention_kernels"] or batching == "mixed" or precision == "bfloat16"
-    assert sum(made["figures"]["lost_seconds"].values()) < made["seconds"]
+    passes, inside = made["tables"][0], made["tables"][-1]
+    rows = [dict(zip(passes["columns"], cells)) for cells in passes["rows"]]
+    assert [row["pass"] for row in rows] == ["from a cold start", "again", "warm"]
+    assert {row["steps"] for row in rows} == {"6"} and {row["batching"] for row in rows} == {batching}
+    assert inside["rows"][0][0] == "0", "the host waits for nothing in a step"
     assert all(len(cells) == len(table["columns"]) for table in made["tables"] for cells in table["rows"])
     assert "real tokens/s" in pages.benchmark(next(tmp_path.glob("*.json")), "")
-
-
-@pytest.mark.slow
-def test_what_was_learnt_is_decoded(data, tmp_path):
-    status, learnt = run("learn", data, tmp_path)
-    points, bigram_loss = learnt["figures"]["points"], learnt["figures"]["bigram_loss"]
-    assert [point["step"] for point in points] == [1, 2, 3, 4, 5, 6]
-    assert points[-1]["dev_loss"] < points[0]["dev_loss"]
-    reached = min(point["dev_loss"] for point in points) < bigram_loss
-    assert learnt["figures"]["learned"] == reached == (status == 0)
-    status, decoded = run("decode", data, tmp_path)
-    assert status == 0 and decoded["figures"]["weights"] == "learnt by `learn`"
-    first, *others = decoded["tables"][0]["rows"]
-    assert first[2] == "16,384" and first[-1] == "100.0%" and {cells[2] for cells in others} >= {"65,536"}
-    assert {cells[1] for cells in [first, *others]} == {"float32", "bfloat16"}
 
 
 def test_a_part_whose_time_is_up_still_writes_its_file(bench, monkeypatch):
@@ -231,17 +197,17 @@ def test_a_part_whose_time_is_up_still_writes_its_file(bench, monkeypatch):
         except Exception:
             pytest.fail("a part must not catch it")
 
-    monkeypatch.setitem(command.PARTS, "learn", endless)
+    monkeypatch.setitem(command.PARTS, "big", endless)
     monkeypatch.setattr(shared, "CPU", dataclasses.replace(shared.CPU, seconds=1))
-    outcome = command.run("learn", bench)
+    outcome = command.run("big", bench)
     assert outcome.failures == ["stopped after 1 seconds"]
-    made = json.loads((bench.out / "gpu-learn.json").read_text())
+    made = json.loads((bench.out / "gpu-big.json").read_text())
     assert made["failures"] == outcome.failures and made["tables"] == [{"columns": ["done"], "rows": [["first"]]}]
 
 
 @pytest.mark.slow
 def test_data_that_is_missing_is_one_line(tmp_path):
-    done = start("-m", "benchmarks.gpu", "--part", "learn", "--data", "none", "--out", str(tmp_path))
+    done = start("-m", "benchmarks.gpu", "--part", "train", "--data", "none", "--out", str(tmp_path))
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.endswith("none/settings.json is missing; benchmarks.gpu.prepare makes the data\n")
     assert not list(tmp_path.iterdir())
@@ -250,9 +216,7 @@ def test_data_that_is_missing_is_one_line(tmp_path):
 CODE = """
 import sys
 from benchmarks.gpu import __main__ as command
-for part in ("learn", "decode"):  # `train` imports no more
-    status = command.main(command.options().parse_args(["--part", part, *sys.argv[1:]]))
-    assert part == "learn" or status == 0
+assert command.main(command.options().parse_args(["--part", "train", *sys.argv[1:]])) == 0
 assert not any(name.startswith("pipeline") for name in sys.modules)
 """
 # What transformer/ imports, and what torch itself requires. Its CUDA build also requires the libraries of CUDA.
@@ -277,7 +241,7 @@ def test_no_other_package_is_needed(data, tmp_path):
     words = ["-S", "-c", CODE, "--data", str(data), "--out", str(tmp_path)]
     done = start(*words, PYTHONPATH=f"{tmp_path / 'packages'}:{ROOT}")
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.glob("*.json")} == {"gpu-decode.json", "gpu-learn.json"}
+    assert {path.name for path in tmp_path.glob("*.json")} == {"gpu-train.json"}
 
 
 def test_only_a_gpus_figures_of_this_code_are_taken(tmp_path, monkeypatch):

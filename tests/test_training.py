@@ -121,7 +121,6 @@ def test_the_clock_saves_states_and_only_what_averaging_may_take_is_written(
 
 @pytest.mark.slow
 def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
-    """benchmarks/long_run.py measures memory too, over more steps."""
     config = training_settings(steps=90, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3, patience=1000)
     trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
     trainer.save_every_seconds = -1

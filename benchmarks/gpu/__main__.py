@@ -1,6 +1,6 @@
 """All measurements that need a GPU, in parts of at most nine minutes, the most valuable first.
 
-    python -m benchmarks.gpu [--part check|train|big|learn|decode ...] [--data work/gpu/data] [--out work/gpu/results]
+    python -m benchmarks.gpu [--part check|train|big ...] [--data work/gpu/data] [--out work/gpu/results]
                              [--batching by_length|mixed]
 
 Needs Python 3.11 to 3.13, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
@@ -22,9 +22,9 @@ from types import FrameType
 
 import torch
 
-from benchmarks.gpu import checks, decode, learn, speed
+from benchmarks.gpu import checks, speed
 from benchmarks.gpu.bench import Bench, Outcome, versions
-from benchmarks.provenance import code_digest, write_record
+from benchmarks.provenance import code_digest, shown, write_record
 from transformer.config.reading import UserError
 from transformer.device import device_of
 from transformer.fast.compilation import compiles, hindrance
@@ -33,8 +33,6 @@ PARTS: dict[str, Callable[[Bench, Outcome], None]] = {
     "check": checks.run,
     "train": partial(speed.run, part="train"),
     "big": partial(speed.run, part="big"),
-    "learn": learn.run,
-    "decode": decode.run,
 }
 
 
@@ -55,7 +53,7 @@ def run(part: str, bench: Bench) -> Outcome:
     outcome, began = Outcome(), time.perf_counter()
     signal.signal(signal.SIGALRM, time_up)
     signal.alarm(bench.scale.seconds)
-    if bench.device.type == "cuda" and part != "decode" and not compiles("cuda"):
+    if bench.device.type == "cuda" and not compiles("cuda"):
         outcome.failures.append(f"nothing is compiled: {hindrance()}")
     try:
         PARTS[part](bench, outcome)
@@ -78,16 +76,9 @@ def run(part: str, bench: Bench) -> Outcome:
             code=code_digest(),
             seconds=round(time.perf_counter() - began, 1),
             failures=outcome.failures,
-            figures=outcome.figures,
         )
-        show(outcome)
+        print(*map(shown, outcome.tables), sep="\n", flush=True)
     return outcome
-
-
-def show(outcome: Outcome) -> None:
-    for table in outcome.tables:
-        print(f"| {' | '.join(table['columns'])} |\n|{'---|' * len(table['columns'])}")
-        print("".join(f"| {' | '.join(row)} |\n" for row in table["rows"]), flush=True)
 
 
 def options() -> argparse.ArgumentParser:
@@ -95,9 +86,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS])
     parser.add_argument("--data", type=Path, default=Path("work/gpu/data"))
     parser.add_argument("--out", type=Path, default=Path("work/gpu/results"))
-    parser.add_argument(
-        "--batching", choices=("by_length", "mixed"), default="by_length", help="batching of train, big and learn"
-    )
+    parser.add_argument("--batching", choices=("by_length", "mixed"), default="by_length", help="batching of train and big")
     return parser
 
 

@@ -16,7 +16,6 @@ from benchmarks.provenance import Table
 from benchmarks.workload import WMT14_EN_DE, Repeated
 from transformer import fast
 from transformer.binarised import BinarisedSet, describe, open_binarised
-from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read
 from transformer.config.training import TrainingConfig
@@ -45,15 +44,13 @@ class Scale:
     pairs: int  # in an epoch
     steps: int  # of `train`
     big_steps: int  # of `big`
-    learning: int  # steps of `learn`
-    sentences: int  # that `decode` translates, at most
     seconds: int  # after which a part is stopped; 0: never
     training: dict[str, Any] = field(default_factory=dict, hash=False)  # settings that differ from the model's own
 
 
-GPU = Scale("base", "big", WMT14_EN_DE, steps=2000, big_steps=1000, learning=4000, sentences=10_000, seconds=530)
+GPU = Scale("base", "big", WMT14_EN_DE, steps=2000, big_steps=1000, seconds=530)
 SMALL = {"batch_tokens": 400, "micro_batch_tokens": 400, "warmup": 20}
-CPU = Scale("tiny", "tiny", 2000, steps=6, big_steps=6, learning=6, sentences=6, seconds=0, training=SMALL)
+CPU = Scale("tiny", "tiny", 2000, steps=6, big_steps=6, seconds=0, training=SMALL)
 
 
 class PackedBatches(Batches):
@@ -94,9 +91,6 @@ class Bench:
         if self.device.type == "cpu":
             chosen["threads"] = 1  # as on a GPU, this thread then makes each step, and torch's profiler sees it
         return dataclasses.replace(self.section(name, "training", TrainingConfig), **chosen)
-
-    def decoding(self, **differences: Any) -> DecodingConfig:
-        return dataclasses.replace(self.section(self.scale.base, "decoding", DecodingConfig), **differences)
 
     @property
     def vocabulary(self) -> int:
@@ -165,7 +159,6 @@ class Outcome:
     """The results of a part so far. They are written even if the part fails or its time is up."""
 
     tables: list[Table] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     def require_graphs(self, graphs: Graphs | None) -> None:
@@ -188,7 +181,6 @@ class Outcome:
     def inside(self, device: torch.device, column: str, waits: list[str], calls: dict[str, int]) -> None:
         """Report host waits, attention kernels and the whole part's peak memory. `column` is the title of the waits."""
         memory = torch.cuda.max_memory_reserved() / 2**30 if device.type == "cuda" else None
-        self.figures |= {"host_waits": waits, "attention_kernels": kernels_of(calls), "memory_gib": memory}
         rows = self.table(column, "kernels of attention", "peak memory, GiB")
         names = ", ".join(kernels_of(calls)) or "–"
         rows.append([str(len(waits)), names, "–" if memory is None else f"{memory:.1f}"])

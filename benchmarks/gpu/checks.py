@@ -30,6 +30,7 @@ from transformer.layers import Layers
 from transformer.layout import Batch, joined, packed, padded, tabled
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
+from transformer.translator import PAPER
 
 SMOOTHING = 0.1
 # The largest accepted differences of the loss and of the gradients, relative to the loss and to the gradients' norm.
@@ -192,7 +193,7 @@ def decoding_equals_that_of_the_cpu(bench: Bench) -> str:
 
     At least 90% of the translations have to be equal. In bfloat16, the mean score on the device has to be near that.
     """
-    config, pairs = bench.decoding(precision="float32", extra_length=5), bench.pairs("test")
+    config, pairs = replace(PAPER, precision="float32", extra_length=5), bench.pairs("dev")
     sources = [pairs.pair(number)[0].tolist() for number in range(min(16, len(pairs)))]
     model = bench.network(checked(bench)).eval()
     ours = translate(model, sources, config)

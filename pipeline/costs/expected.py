@@ -33,7 +33,7 @@ FULL = 0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.98
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
 BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/benchmarks.md
 COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
-PROCESS = 330e6  # memory in bytes of a training of a small model (benchmarks.long_run)
+PROCESS = 330e6  # memory in bytes of a training of a small model, on a CPU
 TRAINED_WEIGHT = 16  # bytes of a weight, its gradient and Adam's two moments
 # Bytes kept for the backward pass / (tokens x N (8 d_model + 2 d_ff)), in float32: 4.7 to 5.1 with the widths of `base`
 KEPT = 4.9
