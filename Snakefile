@@ -28,22 +28,23 @@ from pipeline.workflow.results import show
 from pipeline.workflow.screen import LOGS, take_over
 
 if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
-    take_over(logger, lambda: show_results())  # before the imports below, which take a second
+    take_over(logger, lambda: show_results(), lambda: missing)  # before the imports below, which take a second
 
 import networkx
 from dvc.dependency import param
+from snakemake.dag import DAG
+from snakemake.exceptions import WorkflowError
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.settings.check import check
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
-from pipeline.workflow import devices, slurm
+from pipeline.workflow import devices, slurm, termination
 from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.workflow.project import opened, refresh
 from pipeline.workflow.stage import require_within
-from pipeline.workflow.termination import handled_in_a_thread
 from pipeline.workflow.threads import threads_of
 from transformer.config.reading import UserError
 
@@ -63,7 +64,7 @@ def only_one():
 
 
 def set_stamps(graph, stale):
-    """Remove the stamps of the stale stages and of all stages that depend on them. Give all others the time OLD.
+    """Remove the stamps of the stale stages and of all stages that depend on them, and return these. Give all others OLD.
 
     With the stamp of a target present, Snakemake would not notice that a stamp before it is missing.
     """
@@ -76,10 +77,15 @@ def set_stamps(graph, stale):
         else:
             path.touch()
             os.utime(path, (OLD, OLD))
+    return {stage.addressing for stage in removed}
 
 
-handled_in_a_thread(JobScheduler)
-long_trainings = []
+def refuse_to_touch(_):
+    raise WorkflowError("--touch would call stages done that did not run; see `python -m pipeline.commands.accept --help`")
+
+
+DAG.check_touch_compatible = refuse_to_touch
+long_trainings, missing = [], set()
 
 try:
     params = load()
@@ -97,13 +103,14 @@ try:
         if workflow.is_main_process:
             param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml for each stage
             stale = repo.status()
-            set_stamps(graph, stale)
+            missing = set_stamps(graph, stale)
             long_trainings = costly(graph, stale)
     hardware = machine(params)
     signal.signal(signal.SIGINT, at_interrupt)
+    if workflow.is_main_process:
+        termination.install(JobScheduler)
 except (UserError, OSError) as error:
-    remedy = "" if Path(".git").exists() else "; clone the project with git, or run `git init` in this folder"
-    sys.exit(f"snakemake: {' '.join(str(error).split())}{remedy}")
+    sys.exit(f"snakemake: {' '.join(str(error).split())}")
 
 for stage in long_trainings:
     print(f"snakemake: {stage}", file=sys.stderr)

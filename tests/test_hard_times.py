@@ -21,12 +21,10 @@ import numpy as np
 import pytest
 import torch
 from ruamel.yaml import YAML
-from snakemake.scheduling.job_scheduler import JobScheduler
 
 from pipeline.workflow import lock_files, stage
 from pipeline.workflow.lock_files import KEPT, LOCK, keep_or_put_back
 from pipeline.workflow.project import opened
-from pipeline.workflow.termination import handled_in_a_thread
 from tests.imports import ROOT
 from tests.stubs import StubProject
 from transformer.config.reading import UserError
@@ -88,17 +86,6 @@ def test_a_full_disk_is_one_line(project, monkeypatch):
     monkeypatch.chdir(project.root)
     with pytest.raises(UserError, match="DVC: disk I/O error"), opened():
         pass
-
-
-def test_without_git_one_line_says_what_to_do(tmp_path):
-    project = StubProject.new(tmp_path)
-    shutil.rmtree(tmp_path / ".git")
-    said = project.run("snakemake", "--dry-run", status=1)
-    assert said.splitlines()[-1].endswith(
-        f"{tmp_path} is not a git repository; clone the project with git, or run `git init` in this folder"
-    )
-    project.run("git", "init")
-    project.run("snakemake", "--dry-run")
 
 
 @pytest.mark.parametrize(("output", "damage"), [(SCORE, Path.unlink), (CHECKPOINTS, spoil)])
@@ -226,21 +213,6 @@ def test_a_list_that_another_process_is_writing_is_not_removed(tmp_path, monkeyp
     path.write_text(whole[:9])
     lock_files.remove_damaged()
     assert not path.exists()
-
-
-def test_a_signal_to_snakemake_waits_for_no_lock_of_the_code_that_it_interrupts():
-    """Without the thread, Snakemake never ended if SIGTERM arrived while it recorded a finished job."""
-    handled_in_a_thread(JobScheduler)
-    scheduler = JobScheduler.__new__(JobScheduler)
-    scheduler._lock, scheduler._open_jobs, scheduler._user_kill = threading.Lock(), threading.Semaphore(0), None
-    before = signal.signal(signal.SIGTERM, scheduler.exit_gracefully)
-    try:
-        with scheduler._lock:
-            signal.raise_signal(signal.SIGTERM)
-            assert scheduler._user_kill is None
-        assert scheduler._open_jobs.acquire(timeout=60) and scheduler._user_kill == "graceful"
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # The clock and the disk

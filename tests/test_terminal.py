@@ -7,8 +7,6 @@ import json
 import logging
 import os
 import re
-import signal
-import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,39 +51,13 @@ def test_a_failure_shows_the_path_and_the_end_of_its_log_and_nothing_of_snakemak
     assert len(printed) - place <= LAST + 1
 
 
-def test_a_stage_that_the_user_stops_has_not_failed(project):
-    project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    command = project.command("snakemake", "--cores", "2", STUB_HANGS="score")
-    process = subprocess.Popen(
-        **command,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores SIGINT
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not project.ran():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.1)
-        os.kill(process.pid, signal.SIGTERM)
-        while not process.stderr.readline().startswith("Waiting until the running stages end. Ctrl-C stops them now."):
-            assert process.poll() is None and time.monotonic() < deadline
-        os.killpg(process.pid, signal.SIGINT)
-        printed = process.communicate(timeout=120)[1]
-    finally:
-        process.kill()
-    assert process.returncode == 1 and "Stopping what is running." in printed and "Waiting" not in printed
-    assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
-
-
 @pytest.mark.parametrize(
     ("last", "word"), [("stopped by SIGTERM at step 3; the same command resumes it", "stopped"), ("train: no", "failed")]
 )
 def test_a_training_that_a_signal_stopped_has_not_failed(tmp_path, monkeypatch, last, word):
     monkeypatch.chdir(tmp_path)
     terminal = Terminal()
-    screen = Screen(lambda: None, terminal)
+    screen = Screen(lambda: None, stream=terminal)
     screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name=STAGE))
     Path("work/logs").mkdir(parents=True)
     Path(f"work/logs/{STAGE}.log").write_text(f"step 2\n{last}\nERROR: failed to reproduce '{STAGE}': failed to run: x\n")
@@ -180,7 +152,7 @@ def test_the_live_line_is_one_line_no_wider_than_the_terminal_and_gives_way_to_o
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
-    screen = Screen(lambda: None, terminal)
+    screen = Screen(lambda: None, stream=terminal)
     screen.handle(event(LogEvent.RUN_INFO, stats={STAGE: 1, "download": 1, "all": 1, "total": 3}))
     screen.handle(event(LogEvent.JOB_INFO, jobid=1, rule_name=STAGE))
     with Progress(total=10, unit="step", desc="") as bar:

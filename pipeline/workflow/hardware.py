@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def processor() -> str:
 
 
 def commit() -> str | None:
-    """Return the git commit of the code, or None without git or outside a repository.
+    """Return the git commit of the code. If git cannot name it, print why, and return None.
 
     The suffix "-edited" means that files in pipeline/ or transformer/ differ from the commit. Changes of params.yaml do
     not count, because each run records its own settings.
@@ -68,7 +69,9 @@ def commit() -> str | None:
     try:
         head = git("rev-parse", "HEAD")
         return f"{head}-edited" if git("status", "--porcelain", "--", "pipeline", "transformer") else head
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", None) or f"{error}; clone the project with git"
+        print(f"the commit of the code is not recorded: {' '.join(said.split())}", file=sys.stderr)
         return None
 
 

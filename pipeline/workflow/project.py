@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dvc.exceptions import DvcException
 from dvc.repo import Repo, lock_repo
+from dvc.scm import SCMError
 
 from transformer.config.reading import UserError
 
@@ -22,6 +23,8 @@ def opened(locked: bool = True) -> Iterator[Repo]:
     try:
         with Repo(_wait_for_lock=locked) as repo, lock_repo(repo) if locked else contextlib.nullcontext():
             yield repo
+    except SCMError as error:
+        raise UserError(f"{error}; clone the project with git, or run `git init` in this folder") from None
     except (DvcException, sqlite3.Error) as error:
         raise UserError(f"DVC: {error}" if isinstance(error, sqlite3.Error) else str(error)) from None
 

@@ -13,7 +13,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -57,17 +57,19 @@ class Running:
 class Screen(logging.Handler):
     """The logging handler that writes to the terminal.
 
-    It calls `results` if every stage is up to date. After stages have run, `onsuccess` in the Snakefile calls the same
-    function.
+    It calls `results` if there is nothing to do. After stages have run, `onsuccess` in the Snakefile calls the same
+    function. `stale` returns the stages that DVC found stale, including those that are no targets.
     """
 
-    def __init__(self, results: Callable[[], None], stream: TextIO = sys.stderr) -> None:
+    def __init__(
+        self, results: Callable[[], None], stale: Callable[[], Collection[str]] = tuple, stream: TextIO = sys.stderr
+    ) -> None:
         super().__init__(logging.INFO)
-        self.results, self.stream, self.formatter = results, stream, DefaultFormatter()
+        self.results, self.stale, self.stream, self.formatter = results, stale, stream, DefaultFormatter()
         self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.running: dict[int, Running] = {}
         self.total = self.done = 0
-        self.stopping = self.waiting = False
+        self.stopping = False
         self.started, self.drawn = time.monotonic(), False
         self.ticker: threading.Thread | None = None
 
@@ -83,11 +85,19 @@ class Screen(logging.Handler):
 
     def planned(self, record: Any) -> None:
         stages = [rule for rule in record.stats if rule not in (ALL, "total")]
+        if not stages:  # as with --until, if only later stages are stale
+            return self.nothing_to_do()
         kinds = [stage.partition("@")[0] for stage in stages]
         names = [f"{kinds.count(kind)} {kind}" if kinds.count(kind) > 1 else kind for kind in dict.fromkeys(kinds)]
         self.total = len(stages)
         self.say(f"{self.total} {'stage' if self.total == 1 else 'stages'} to do: {', '.join(names)}")
         self.say(f"Their output is in {LOGS}/. After a stop, the same command resumes.")
+
+    def nothing_to_do(self) -> None:
+        number = len(self.stale())
+        others = f"the targets are up to date; {number} other stage{'s are' if number > 1 else ' is'} stale"
+        self.say(f"Nothing to do: {others if number else 'every stage is up to date'}.")
+        self.results()
 
     def begun(self, record: Any) -> None:
         if record.rule_name != ALL:
@@ -126,15 +136,10 @@ class Screen(logging.Handler):
         """Print warnings and errors, except IMPLIED. Some of Snakemake's messages are worded for users of this project."""
         text = self.format(record)
         if text.startswith("Nothing to be done"):
-            self.say("Nothing to do: every stage is up to date.")
-            self.results()
+            self.nothing_to_do()
         elif text.startswith("Terminating processes on user request"):
             self.stopping = True
             self.say("Stopping what is running. A training saves its state first.")
-        elif text.startswith("Will exit after finishing currently running jobs"):  # SIGTERM; logged more than once
-            if not self.waiting:
-                self.say("Waiting until the running stages end. Ctrl-C stops them now.")
-            self.waiting = True
         elif missing := re.match(r"MissingRuleException:\s+No rule to produce (\S+)", text):
             self.say(f"{missing[1]} is not a stage of dvc.yaml; `snakemake --list` lists the stages.")
         elif record.levelno >= logging.WARNING and text and not any(implied in text for implied in IMPLIED):
@@ -185,11 +190,11 @@ def note_duration(stage: str, seconds: float) -> None:
         write_json(DURATIONS, {**(content(DURATIONS) or {}), stage: round(seconds, 1)})
 
 
-def take_over(logger: logging.Logger, results: Callable[[], None]) -> None:
+def take_over(logger: logging.Logger, results: Callable[[], None], stale: Callable[[], Collection[str]]) -> None:
     """Replace Snakemake's handler for the terminal. A logger plug-in that the user has chosen is not replaced."""
     logging.raiseExceptions = False  # on a full disk, each message for Snakemake's log file would print a traceback
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)
-            logger.addHandler(screen := Screen(results))
+            logger.addHandler(screen := Screen(results, stale))
             screen.say("Asking DVC what is stale.")

@@ -1,20 +1,37 @@
-"""Makes Snakemake end after SIGTERM.
+"""Stops a workflow by a signal to Snakemake alone, as Ctrl-C stops it, which a terminal sends to all processes."""
 
-Snakemake's signal handler waits for locks. If the interrupted code holds one of them, the handler waits for ever.
-"""
-
+import contextlib
+import signal
 import threading
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 if TYPE_CHECKING:
     from snakemake.scheduling.job_scheduler import JobScheduler
 
+PAUSE = 2.0  # seconds after which the running stages are interrupted, if they are still there
 
-def handled_in_a_thread(scheduler: "type[JobScheduler]") -> None:
-    """Run the signal handler of `scheduler` in a thread. The interrupted code then continues and releases its locks."""
-    exit_gracefully = scheduler.exit_gracefully
 
-    def start(self: Any, *_: Any) -> None:
-        threading.Thread(target=exit_gracefully, args=(self,), daemon=True).start()
+def stop(*_: Any) -> None:
+    """The handler of SIGINT, SIGTERM and SIGHUP: let Snakemake end, and interrupt the stages that it is running."""
+    threading.Timer(PAUSE, interrupt_stages).start()
+    raise KeyboardInterrupt
 
-    scheduler.exit_gracefully = start
+
+def interrupt_stages() -> None:
+    """Send SIGINT to all processes below this one. After a Ctrl-C they have it already, and most have ended."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGINT)
+
+
+def install(scheduler: "type[JobScheduler]") -> None:
+    """Install the handlers. A signal that this process was started to ignore, as by nohup, stays ignored.
+
+    Snakemake's own handler of SIGTERM would wait for all running stages. `scheduler` installs it when it starts.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    scheduler.exit_gracefully = stop
