@@ -592,7 +592,7 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monk
         assert command == "status" or "reverse_score@own" in out
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("kind", BACK)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
     folder, stages = made

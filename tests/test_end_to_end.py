@@ -225,6 +225,7 @@ def test_a_model_card_says_what_the_model_is(project, tmp_path):
         shutil.rmtree(other.parent)
 
 
+@pytest.mark.more
 def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(project, tmp_path):
     """The recipe of docs/use.md."""
     model = f"models/{RUN}/average"
@@ -247,7 +248,9 @@ def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(proj
     assert not (clone.root / "data/sets").exists() and not (clone.root / "work" / RUN).exists()
 
 
-@pytest.mark.parametrize("stage", KILLED)
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=[pytest.mark.more] * (n % 2)) for n, stage in enumerate(KILLED)]
+)
 def test_a_stage_killed_and_run_again_writes_the_same_bytes(project, stage):
     before, start = content(project, stage), command(project, stage)
     _, _, module, *arguments = start["args"]
@@ -304,6 +307,7 @@ def test_an_interrupted_decoding_says_so_in_a_line_and_publishes_nothing(project
     assert content(project, stage) == before
 
 
+@pytest.mark.more
 def test_a_full_disk_is_one_line_and_loses_nothing_that_was_saved(project):
     """The limit of a file's size suffices for the log, but not for the first state."""
     before = content(project, TRAIN)

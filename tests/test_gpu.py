@@ -141,7 +141,7 @@ def test_a_repeated_corpus_has_its_pairs_again(data):
         assert (repeated.lengths(side)[[7, 257, 757]] == lengths).all()
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("name", CHECKS)
 def test_check(name, bench):
     CHECKS[name](bench)
@@ -156,13 +156,13 @@ def test_differences_that_are_too_large_fail_a_check():
         compared((2.2, gradients), (2.0, gradients), "bfloat16")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_wait_of_the_host_is_seen():
     assert host_waits(lambda: torch.ones(3).sum(), CPU) == []
     assert host_waits(lambda: [torch.ones(3).sum().item() for _ in range(2)], CPU) == 2 * ["aten::_local_scalar_dense"]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_failure_leaves_the_other_checks(data, tmp_path, monkeypatch):
     def broken(bench: Bench) -> str:
         raise RuntimeError("no kernel\nfound")
@@ -174,7 +174,7 @@ def test_a_failure_leaves_the_other_checks(data, tmp_path, monkeypatch):
     assert row(checked, "broken")["result"] == "fails" and row(checked, "whole")["figures"] == "0 waits"
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("part, batching", [("train", "by_length"), ("big", "mixed")])
 def test_a_training_is_timed_cold_and_warm(data, tmp_path, part, batching):
     status, made = run(part, data, tmp_path, "--batching", batching)
@@ -205,7 +205,7 @@ def test_a_part_whose_time_is_up_still_writes_its_file(bench, monkeypatch):
     assert made["failures"] == outcome.failures and made["tables"] == [{"columns": ["done"], "rows": [["first"]]}]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_data_that_is_missing_is_one_line(tmp_path):
     done = start("-m", "benchmarks.gpu", "--part", "train", "--data", "none", "--out", str(tmp_path))
     assert done.returncode == 1 and "Traceback" not in done.stderr
@@ -230,7 +230,7 @@ def start(*words: str, **variables: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_no_other_package_is_needed(data, tmp_path):
     (tmp_path / "packages").mkdir()
     cuda = [each for each in distributions() if re.match("nvidia|cuda|triton", each.name)]

@@ -76,6 +76,7 @@ def test_a_folder_of_outputs_outside_the_project_is_refused_before_a_stage_runs(
     assert project.ran() == []
 
 
+@pytest.mark.more
 def test_a_full_disk_is_one_line(project, monkeypatch):
     """DVC opens databases of SQLite, whose errors are none of DVC's."""
 

@@ -313,6 +313,7 @@ def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, **options)
 
 
+@pytest.mark.more
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     for name, language in itertools.product(("train", "dev", "test"), ("en", "de")):
         (tmp_path / f"{name}.{language}").write_bytes(b"a line\n" * 1000)

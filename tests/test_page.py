@@ -625,7 +625,7 @@ def done(page):
     page.wait("!document.body.classList.contains('busy') && document.getElementById('facts').textContent !== ''")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @in_a_browser
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -687,7 +687,7 @@ def test_the_page_by_the_keyboard_alone(server, translator, tmp_path, width, dar
         assert page.problems == []
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @in_a_browser
 def test_markup_in_a_text_stays_text_and_an_error_is_shown(server, tmp_path):
     with Page(tmp_path, 400, False) as page:

@@ -421,6 +421,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
     assert victim.read_text() == "not ours"
 
 
+@pytest.mark.more
 def test_pull_into_a_fresh_clone_leaves_nothing_to_do(project, tmp_path):
     project.run("dvc", "remote", "add", "--default", "folder", str(tmp_path / "remote"))
     project.commit("a remote")

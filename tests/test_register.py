@@ -39,6 +39,7 @@ def answer(url: str, body: dict, process: subprocess.Popen) -> dict:
             time.sleep(0.5)
 
 
+@pytest.mark.more
 def test_mlflow_serves_a_registered_model(params, tmp_path: Path, monkeypatch) -> None:
     folder = random_model(params, tmp_path)
     store = f"sqlite:///{tmp_path}/mlflow.db"

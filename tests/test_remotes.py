@@ -30,6 +30,7 @@ def endpoint() -> Iterator[str]:
     server.stop()
 
 
+@pytest.mark.more
 def test_a_pull_from_s3_into_a_clone_leaves_nothing_to_do(project, tmp_path, endpoint):
     (tmp_path / "empty").touch()
     credentials = CREDENTIALS | dict.fromkeys(FILES, str(tmp_path / "empty"))

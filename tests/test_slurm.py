@@ -221,7 +221,7 @@ def test_a_node_that_slurm_does_not_show_is_an_error(fake):
         nodes.address("n1")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_workers_on_two_nodes_stop_together_and_a_killed_one_ends_the_job(fake, tmp_path, monkeypatch):
     fake.job()
     fake.says("sinfo", "127.0.0.1")
