@@ -1,3 +1,5 @@
-"""Measurements, with the setting of OpenMP that the stages have."""
+"""Measurements, with the setting of OpenMP that the stages have (pipeline/__init__.py says why)."""
 
-import transformer  # noqa: F401  before torch is imported
+import os
+
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 import transformer
 from pipeline.code import imported_names
@@ -39,7 +40,8 @@ def test_a_wheel_holds_the_package_transformer_alone_and_needs_four_packages(whe
         (metadata,) = [name for name in names if name.endswith("METADATA")]
         lines = archive.read(metadata).decode().split("\n")
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "transformer").rglob("*.py")}
-    assert {name for name in names if ".dist-info/" not in name} == modules
+    assert {name for name in names if ".dist-info/" not in name} == modules | {"transformer/py.typed"}
+    assert f"Version: {transformer.__version__}" in lines
     needs = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
     assert {need.partition(">=")[0] for need in needs if "extra ==" not in need} == NEEDED
 
@@ -74,6 +76,14 @@ def test_the_package_imports_what_it_declares():
 def test_importing_the_package_imports_nothing_yet():
     program = "import sys, transformer; assert not {'torch', 'numpy', 'transformer.model'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_base_and_big_are_the_models_of_params_yaml_and_the_version_is_stated_once():
+    params = YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    assert vars(transformer.base()) == params["base"]["model"]
+    assert vars(transformer.big()) == params["base"]["model"] | params["models"]["big"]["model"]
+    citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == transformer.__version__
 
 
 def test_the_api_pages_hold_every_module():

@@ -1,6 +1,6 @@
 """The settings of a model (section 3)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from transformer.config.reading import require
@@ -40,3 +40,28 @@ class ModelConfig:
         require(self.d_model % self.h == 0, "d_model", self.d_model, f"a multiple of h ({self.h}) is expected")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "an even number is expected (one sine per cosine)")
         require(self.neighbourhood >= 0, "neighbourhood", self.neighbourhood, "0 (all positions) or a radius is expected")
+
+
+def base() -> ModelConfig:
+    """The paper's base model (Table 3). `dataclasses.replace(base(), h=1, d_k=512, d_v=512)` is another row."""
+    return ModelConfig(
+        N=6,
+        d_model=512,
+        d_ff=2048,
+        h=8,
+        d_k=64,
+        d_v=64,
+        dropout=0.1,
+        attention_dropout=0.0,
+        relu_dropout=0.0,
+        norm="post",
+        positions="sinusoidal",
+        max_positions=1024,
+        attention="scaled_dot_product",
+        neighbourhood=0,
+    )
+
+
+def big() -> ModelConfig:
+    """The paper's big model (Table 3). Its dropout is that of EN-DE; EN-FR had 0.1."""
+    return replace(base(), d_model=1024, d_ff=4096, h=16, dropout=0.3)
