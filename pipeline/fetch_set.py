@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
     fetcher = Fetcher(machine(params).mirror)
     known = convert(dict[str, Archive], archives, f"{where}.archives")
     with atomic_folder(arguments.out) as folder:
-        collect({"raw": (chosen.part,)}, known, codes, fetcher, folder)
+        collect({"raw": (chosen,)}, known, codes, fetcher, folder)
         raw = [folder / f"raw.{code}" for code in codes]
         with progress(raw) as bar:
             counts = write_set(folder, chosen.corpus, codes, raw, config, bar)

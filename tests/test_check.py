@@ -1,4 +1,4 @@
-"""Every error in params.yaml is refused with one line that says how to correct it."""
+"""Every error in params.yaml is refused with a line that names the place, the value and what is valid."""
 
 import copy
 import datetime
@@ -18,6 +18,7 @@ from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
 from tests.imports import ROOT
 from tests.projects import python
+from tests.refusals import refusals, spoilt
 from transformer.config.reading import UserError
 
 # A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.
@@ -26,24 +27,21 @@ ENDLESS = functools.reduce(lambda inner, _: [inner] * 10, range(30), "x")
 # Blocks whose keys are names chosen by the user
 CATALOGUES = {"runs", "corpora", "models", "hardware", "peak_tflops", "studies", "archives"}
 
+# A value of each type in params.yaml. The only conversion is from a whole number to a number.
+SAMPLES = {int: 7, float: 2.5, bool: True, str: "text", list: [1], dict: {"a": 1}, type(None): None}
+NUMBERS = {int, float}
+MINUTES = ("save_every_minutes", "time_limit_minutes")  # may be fractions, though params.yaml has whole numbers
+PLACES = {"source", "target", "mirror"}  # names of files and folders, which are checked when they are opened
+
 
 @pytest.fixture
-def params(params) -> dict[str, Any]:
-    """A copy of params.yaml's content that a test may change."""
-    return copy.deepcopy(params)
-
-
-EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
-
-
-def small(params: dict) -> dict:
+def small(params) -> dict[str, Any]:
     """params.yaml with a few entries of each catalogue, because the others are alike."""
-    corpora, models = ("demo", "multi30k", "wmt14-en-fr"), ("base", "big", "tiny")
     table3 = params["studies"]["demo-table3"]["runs"]
     return {
         **params,
-        "corpora": {name: params["corpora"][name] for name in corpora},
-        "models": {name: params["models"][name] for name in models},
+        "corpora": {name: params["corpora"][name] for name in ("demo", "multi30k", "wmt14-en-fr")},
+        "models": {name: params["models"][name] for name in ("base", "big", "tiny")},
         "studies": {"demo-table3": {"runs": {name: table3[name] for name in ("demo-tiny", "demo-tiny-h1")}}},
     }
 
@@ -57,230 +55,200 @@ def places(value: Any, *path: Any) -> Iterator[tuple]:
 
 
 def inside(params: dict, path: tuple) -> Any:
-    for key in path:
-        params = params[key]
-    return params
+    return functools.reduce(lambda inner, key: inner[key], path, params)
 
 
-def refusal(params: dict) -> str:
-    with pytest.raises(UserError) as raised:
-        check(params)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert message.startswith(("params.yaml", "studies.yaml: ")) and len(message) < 1000
-    return message
-
-
-def test_the_projects_own_is_right(params):
-    check(params)
-    check(small(params))
-
-
-def test_every_value_of_a_wrong_type_is_refused(params):
-    params = small(params)
-    for path in list(places(params)):
-        spoilt = copy.deepcopy(params)
-        inside(spoilt, path[:-1])[path[-1]] = [{"wrong": ENDLESS}]
-        message = refusal(spoilt)
-        assert str(path[-1]) in message or any(str(key) in message for key in path[:-1]), path
-
-
-# A value of each type in params.yaml. The only conversion is from a whole number to a number.
-SAMPLES = {int: 7, float: 2.5, bool: True, str: "text", list: [1], dict: {"a": 1}, type(None): None}
-NUMBERS = {int, float}
-MINUTES = ("save_every_minutes", "time_limit_minutes")  # may be fractions, though params.yaml has whole numbers
-
-
-def refused(params: dict, path: tuple, value: Any) -> str:
-    """Return the message for `value` at `path`, or "" if it is accepted."""
-    spoilt = copy.deepcopy(params)
-    inside(spoilt, path[:-1])[path[-1]] = value
+def said_of(params: dict, path: tuple, value: Any) -> list[str]:
+    """Return the lines for `value` at `path`, or none if it is accepted."""
     try:
-        check(spoilt)
+        check(spoilt(params, path, value))
     except UserError as error:
-        return str(error)
-    return ""
-
-
-def may_be_left_out(params: dict, path: tuple) -> bool:
-    left = copy.deepcopy(params)
-    del inside(left, path[:-1])[path[-1]]
-    try:
-        check(left)
-    except UserError:
-        return False
-    return True
+        return list(error.args)
+    return []
 
 
 def leaves(params: dict) -> list[tuple]:
     return [path for path in places(params) if not isinstance(inside(params, path), (dict, list))]
 
 
+def test_the_projects_own_is_right(params, small):
+    check(params)
+    check(small)
+
+
+def test_every_value_of_a_wrong_type_is_refused_by_its_key(small):
+    for path in places(small):
+        said = "\n".join(refusals(spoilt(small, path, [{"wrong": ENDLESS}])))
+        assert any(str(key) in said for key in path), path
+
+
 @pytest.mark.slow
-def test_every_setting_refuses_each_other_type_by_its_key(params):
-    params = small(params)
-    for path in leaves(params):
-        kind, optional = type(inside(params, path)), may_be_left_out(params, path)
-        if kind is type(None):
-            kinds = {bool, list, dict}  # the types that are accepted besides null are unknown here
-        else:
-            takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
-            kinds = (
-                SAMPLES.keys() - {kind} - (NUMBERS if takes_any_number else set()) - ({type(None)} if optional else set())
-            )
-        for wrong in kinds:
-            message = refused(params, path, SAMPLES[wrong])
-            file = "studies.yaml" if path[0] == "studies" and len(path) > 1 else "params.yaml"
-            assert message.startswith(f"{file}: ") and "\n" not in message, (path, wrong)
-            assert str(path[-1]) in message or str(path[-2]) in message, (path, wrong, message)
+def test_every_setting_refuses_each_other_type_by_its_key(small):
+    for path in leaves(small):
+        left_out = copy.deepcopy(small)
+        del inside(left_out, path[:-1])[path[-1]]
+        try:
+            check(left_out)
+            optional = {type(None)}
+        except UserError:
+            optional = set()
+        kind = type(inside(small, path))
+        takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
+        kinds = SAMPLES.keys() - {kind} - (NUMBERS if takes_any_number else set()) - optional
+        for wrong in {bool, list, dict} if kind is type(None) else kinds:  # what is accepted besides null is unknown here
+            said = said_of(small, path, SAMPLES[wrong])
+            assert any(str(path[-1]) in line or str(path[-2]) in line for line in said), (path, wrong, said)
 
 
-# Names of files, of members of archives and of folders, which are checked when they are opened.
-PLACES = {"source", "target", "mirror"}
-
-
-def test_every_number_refuses_what_is_none_and_below_its_range_and_every_name_what_is_not_there(params):
-    params = small(params)
-    for path in leaves(params):
-        value = inside(params, path)
+def test_every_number_refuses_what_is_none_and_below_its_range_and_every_name_what_is_not_there(small):
+    for path in leaves(small):
+        value = inside(small, path)
         if type(value) in NUMBERS:
             for wrong in (-1, float("nan"), float("inf"), -float("inf")):
-                assert refused(params, path, wrong), (path, wrong)
+                assert said_of(small, path, wrong), (path, wrong)
         elif type(value) is str and path[-1] not in PLACES:
-            message = refused(params, path, "no such thing")
-            assert "no such thing" in message or f"params.yaml: {path[0]}: " in message, (path, message)
+            said = "\n".join(said_of(small, path, "no such thing"))
+            assert "no such thing" in said or f"params.yaml: {path[0]}: " in said, (path, said)
 
 
-def test_every_key_that_is_misspelt_is_refused_with_the_right_one(params):
-    params = small(params)
-    for path in list(places(params)):
-        parent = inside(params, path[:-1])
-        if (
-            isinstance(parent, list)
-            or (path[-2:-1] and path[-2] in CATALOGUES)
-            or (path[0] == "studies" and len(path) in (1, 3))
-        ):
+def test_every_key_that_is_misspelt_is_refused_in_one_line_with_the_right_one(small):
+    for path in list(places(small)):
+        named = path[-2:-1] and path[-2] in CATALOGUES
+        if named or isinstance(inside(small, path[:-1]), list) or (path[0] == "studies" and len(path) in (1, 3)):
             continue
-        spoilt = copy.deepcopy(params)
-        mapping = inside(spoilt, path[:-1])
+        wrong = copy.deepcopy(small)
+        mapping = inside(wrong, path[:-1])
         mapping[f"{path[-1]}_"] = mapping.pop(path[-1])
-        message = refusal(spoilt)
-        assert f".{path[-1]}_: unknown key" in message, path
-        assert f"did you mean '{path[-1]}'?" in message, path
+        said = [line for line in refusals(wrong) if f"{path[-1]}_: unknown key; did you mean {path[-1]!r}?" in line]
+        assert said, path
+        assert path[0] != "base" or said == refusals(wrong), path  # and not as a missing key, too
 
 
 def test_every_key_of_base_must_be_there(params):
     for path in list(places(params["base"], "base")):
-        spoilt = copy.deepcopy(params)
-        del inside(spoilt, path[:-1])[path[-1]]
-        assert f"{path[-1]} is missing" in refusal(spoilt)
+        wrong = copy.deepcopy(params)
+        del inside(wrong, path[:-1])[path[-1]]
+        assert any(f"{path[-1]} is missing" in line for line in refusals(wrong)), path
 
 
-OF_SET, OF_DEMO = {"source": "text/a", "target": "text/b"}, {"model": "demo-tiny/average", "set": "demo-test"}
-IN_DECODING = "beam belongs in `decoding` of a model (models.NAME.decoding) or an entry of `decod"
+def test_all_errors_are_reported_at_once_each_in_a_line(params):
+    params = spoilt(params, "base.training.stepz", params["base"]["training"]["steps"])
+    del params["base"]["training"]["steps"]
+    for place, value in {"machine.nodes": 0, "runs.demo-tiny.corpus": "dmo", "base.model.N": True, "new": {}}.items():
+        params = spoilt(params, place, value)
+    starts = ["base.training.stepz: ", "machine.nodes: 0", "runs.demo-tiny.corpus: 'dmo'", "base.model.N: True", "new: "]
+    said = refusals(params)
+    assert len(said) == 5 and all(any(line.startswith(f"params.yaml: {start}") for line in said) for start in starts)
 
 
-# Negative numbers, other types, unknown names and unknown keys are tested above, for every setting.
+def test_settings_that_do_not_fit_each_other_are_all_reported(params):
+    params = spoilt(params, "runs.second", {"corpus": "demo", "model": "tiny", "keep": 2})
+    for place, value in {"runs.demo-tiny.h": 3, "corpora_in_use": ["multi30k"], "decodings.second": LINE}.items():
+        params = spoilt(params, place, value)
+    starts = ["second", "demo-tiny.d_model: 128", ": 'second' is also", ": add 'demo'", ": remove 'multi30k'"]
+    said = refusals(params)
+    assert len(said) == 5 and all(any(start in line for line in said) for start in starts)
+
+
+LINE = {"model": "demo-tiny/average", "set": "demo-test"}
+BOTH = {"source": "text/a", "target": "text/b"}
+EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
+
+
 @pytest.mark.parametrize(
     ("place", "value", "expected"),
     [
         ("base.model.d_model", 513, "a multiple of h (8)"),
-        ("base.model.h", 0, "above 0"),
+        ("base.model.h", 0, "a whole number above 0"),
         ("base.model.dropout", 1.0, "from 0 to below 1"),
+        ("base.model.norm", "post_norm", "one of post, pre"),
+        ("base.model.N", True, "a whole number"),
+        ("base.model.N", 2.0, "a whole number"),
+        ("base.model.d_k", "64", "a whole number"),
+        ("base.training.lr_scale", float("nan"), "a number"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
-        ("base.training.seed", 2**63, "from 0 to 2**63 - 1"),
-        ("base.training.threads", 0, "from 1 to 1024"),
+        ("base.training.seed", 2**63, "a whole number from 0"),
         ("base.training.threads", 1025, "from 1 to 1024"),
-        ("base.averaging.checkpoints", 0, "above 0"),
-        ("base.decoding.beam", 0, "above 0"),
+        ("base.decoding.alpha", 10.5, "from 0 to 10"),
         ("base.vocabulary.character_coverage", 1.1, "a number from 0.98 to 1"),
-        ("base.scoring.seed", 2**63, "from 0 to 2**63 - 1"),
-        ("base.scoring.bootstrap", 10**9, "up to 100,000"),
-        ("machine.nodes", 0, "above 0"),
-        ("machine.mirror", "http://[", "is refused; a URL has a host"),
-        ("machine.mirror", "http://host:port/copies", "is refused"),
+        ("base.vocabulary.segmentations", 2, "1 is expected, since bpe_dropout is 0"),
+        ("base.normalise.max_ratio", 0.5, "0 (no limit) or a number of at least 1"),
+        ("base.scoring.bootstrap", 10**6, "from 0 to 100000"),
+        ("machine.device", "gpu", "one of auto, cpu, cuda"),
+        ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
+        ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),
         ("machine.mirror", "ftp://host/copies", "ftp: is refused"),
-        ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "is refused"),
-        ("corpora.wmt14-en-de-hub.download.train.parquet", ["http://[/a.parquet"], "is refused"),
-        ("machine.save_every_minutes", 0, "above 0"),
-        ("hardware.K80", 10**400, "a number is expected"),
+        ("corpora.wmt14-en-de.download.archives.europarl.url", "http://[/a.tgz", "'http://[/a.tgz' is refused"),
+        ("corpora.wmt14-en-de-hub.download.train.parquet", ["http://[/a.parquet"], "'http://[/a.parquet' is refused"),
+        ("corpora.multi30k.download.dev", [{"source": "text/a"}], "do not define a part"),
+        ("corpora.multi30k.download.test", [{"source": "/etc/a", "target": "text/b"}], "put the file or a link to it"),
+        pytest.param("hardware.K80", 10**400, "a number above 0", id="hardware"),
         ("corpora.demo.languages", ["en", "en"], "two languages are expected"),
         ("corpora.demo.languages", ["en"], "a list"),
-        ("corpora.demo.languages", ENDLESS, "a list"),
-        ("corpora.demo.languages", ["en", "../de"], "letters, digits"),
-        ("runs.demo-tiny.corpus", ENDLESS, "a name is expected"),
-        ("runs.demo-tiny.corpus", "dmo", "is not in corpora or back_translations; did you mean 'demo'?"),
-        ("runs.demo-tiny.model", "tinny", "is not in models; did you mean 'tiny'?"),
+        ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
+        ("corpora.demo.normalise", None, "{} is expected if nothing differs"),
+        ("runs.demo-tiny.corpus", ENDLESS, "text is expected"),
+        ("runs.demo-tiny.corpus", "dmo", "'dmo' is not in corpora or back_translations; did you mean 'demo'?"),
+        ("runs.demo-tiny.model", "tinny", "did you mean 'tiny'?"),
         ("runs.demo-tiny.h", 3, "a multiple of h (3)"),
+        ("runs.demo-tiny", None, "its keys are corpus, model, ..."),
         ("models.tiny.model.h", 3, "a multiple of h (3)"),
-        ("models.tiny.averaging.checkpoints", 6, "because training.keep is 5; at most 5"),
+        ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
         ("runs.demo-tiny", EARLY, "1200 steps (patience can end it at step 120)"),
-        ("models.tiny.decoding.alpha", 40, "40.0 is not possible; a number from 0 to 10 is expected"),
-        ("models.tiny.decoding.batch_tokens", 10**30, "a number from 0 to 2147483647 is expected"),
-        ("models.tiny.training.batch_tokens", 10**30, "a number above 0 and below 2**31 is expected"),
+        ("models.tiny.decoding.batch_tokens", 10**30, "a whole number from 0 to 2147483647"),
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
         ("studies.demo.runs.demo-tiny.h", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 128"),
-        ("studies.demo.runs.demo-tiny.model", "tny", "is not in models; did you mean 'tiny'?"),
         ("studies.demo.runs", {}, "studies.yaml: demo.runs is empty"),
-        ("studies.demo.decodings", {"d": {**OF_DEMO, "model": "demo-h1/average"}}, "the models are demo-tiny/average"),
-        ("sets.demo-test", {"corpus": "demo", **OF_SET}, "the corpus demo has a set of this name"),
-        ("sets.new", {"corpus": "dmo", **OF_SET}, "new.corpus: 'dmo' is not in corpora; did you mean 'demo'?"),
-        ("sets.new", OF_SET, "sets.new.corpus is missing"),
-        ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: this is not a setting of a set"),
-        ("sets.new", {"corpus": "demo", "archive": "dev", **OF_SET}, "dev is not an archive of"),
+        ("studies.demo.runz", {}, "studies.yaml: demo.runz: unknown key; did you mean 'runs'?"),
+        ("studies.demo.decodings", {"d": {"model": "h1/average", "set": "demo-test"}}, "valid names are demo-tiny/average"),
+        ("studies.demo.runs.demo-tiny.model", "tny", "studies.yaml: demo.runs.demo-tiny.model: 'tny' is not in models; "),
+        ("sets.demo-test", {"corpus": "demo", **BOTH}, "the corpus demo has a set of this name"),
+        ("sets.new", {"corpus": "dmo", **BOTH}, "sets.new.corpus: 'dmo' is not in corpora; did you mean 'demo'?"),
+        ("sets.new", BOTH, "sets.new.corpus is missing"),
+        ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: 3"),
+        ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev is not an archive of"),
         ("ensembles.e", {"first": "demo-tiny/average"}, "ensembles.e.second is missing"),
-        ("ensembles.e", {"first": "demo-tiny/average", "second": "x/average"}, "the models are demo-tiny/average"),
-        ("decodings.d", {**OF_DEMO, "model": "ensembles/e"}, "the models are demo-tiny/average"),
-        ("decodings.d", {**OF_DEMO, "model": "demo-tiny"}, "the models are demo-tiny/average"),
-        ("decodings.d", {**OF_DEMO, "set": "test"}, "the sets are demo-dev, demo-test"),
-        ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set: None is not possible"),
-        ("decodings.d", {**OF_DEMO, "beam": 0}, "decodings.d.beam: 0"),
-        ("decodings.d", {**OF_DEMO, "bean": 2}, "did you mean 'beam'?"),
-        ("decodings.demo-tiny", OF_DEMO, "is also a name in `runs`"),
+        ("ensembles.e", {"first": "demo-tiny/average", "second": "x"}, "valid names are demo-tiny/average"),
+        ("decodings.d", {**LINE, "model": "ensembles/e"}, "valid names are demo-tiny/average"),
+        ("decodings.d", {**LINE, "model": "demo-tiny"}, "did you mean 'demo-tiny/average'?"),
+        ("decodings.d", {**LINE, "set": "demo"}, "'demo' is not a set; did you mean 'demo-dev'?"),
+        ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set is missing"),
+        ("decodings.d", {**LINE, "beam": 0}, "decodings.d.beam: 0"),
+        ("decodings.d", {**LINE, "bean": 2}, "did you mean 'beam'?"),
+        ("decodings.d", {**LINE, "decoder": "samplin"}, "one of beam, greedy, sampling"),
+        ("decodings.d", {**LINE, "decoder": "sampling", "beam": 2}, "d.beam: unknown key; valid keys are decoder, "),
+        ("decodings.d", {**LINE, "decoder": "mbr", "candidates": {"decoder": "mbr"}}, "candidates.decoder: 'mbr'"),
+        ("decodings.d", {**LINE, "decoder": "mcts"}, "has no value, which the decoder mcts needs"),
+        ("decodings.demo-tiny", LINE, "is also a name in `runs`"),
         ("values.demo-tiny", {"model": "demo-tiny/average", "corpus": "demo"}, "is also a name in `runs`"),
-        ("reverse_scores.r", OF_DEMO, "their sets are none"),
+        ("reverse_scores.r", LINE, "their sets are none"),
         ("runs", {}, "runs is empty"),
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
         ("corpora_in_use", ["demo", "demo"], "remove 'demo', which is listed twice"),
-        ("runs.demo-tiny.beam", 1, IN_DECODING),
-        ("runs.demo-tiny.checkpoints", 3, "checkpoints belongs in `averaging` of a model"),
-        ("runs.demo-tiny.max_words", 9, "max_words belongs in `normalise` of a corpus"),
+        ("corpora_in_use", "demo", "a list"),
+        # A key of another section is answered with where it belongs
+        ("runs.demo-tiny.beam", 1, "beam belongs in `decoding` of a model (models.NAME.decoding)"),
         ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
-        ("studies.demo.runs.demo-tiny.beam", 1, IN_DECODING),
-        ("models.tiny.model.beam", 1, IN_DECODING),
-        ("models.tiny.decoding.dropout", 0.1, "dropout belongs in `model` of a model (models.NAME.model) or a run"),
+        ("studies.demo.runs.demo-tiny.beam", 1, "studies.yaml: demo.runs.demo-tiny.beam: not a setting here; beam belongs"),
         ("models.tiny.model.threads", 1, "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)"),
         ("corpora.demo.normalise.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
     ],
 )
 def test_impossible_values_are_refused(params, place, value, expected):
-    *path, key = place.split(".")
-    inside(params, tuple(path))[key] = value
-    message = refusal(params)
-    assert expected in message
-    if "belongs" in expected:
-        assert message.startswith(f"params.yaml: {place}: ".replace("params.yaml: studies.", "studies.yaml: "))
+    said = refusals(spoilt(params, place, value))
+    assert any(expected in line for line in said), said
 
 
-NAMES = ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, pytest.param(16**5000, id="16**5000"), None]
-FOLDERS = ["corpora", "downloads", "times", "logs"]  # of work/ and scores/
+NAMES = ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
 
 
-@pytest.mark.parametrize("name", [*NAMES, *FOLDERS])
-def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, name):
-    params = small(params)
-    refusal({**params, "runs": {name: params["runs"]["demo-tiny"]}})
-    if name not in FOLDERS:
-        for block in ("corpora", "models", "studies"):
-            refusal({**params, block: {**params[block], name: next(iter(params[block].values()))}})
-
-
-# Less than 1 KB of text with hundreds of millions of values behind aliases
-ALIASES = "\n".join(
-    ["a0: &a0 {k: v}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)), "all: *a8"]
-)
+@pytest.mark.parametrize("name", [*NAMES, "corpora", "downloads", "times", "logs"])
+def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small, name):
+    refusals({**small, "runs": {name: params["runs"]["demo-tiny"]}})
+    for block in ("corpora", "models", "studies") if name in NAMES else ():
+        refusals({**small, block: {**small[block], name: next(iter(small[block].values()))}})
 
 
 @pytest.mark.parametrize(
@@ -290,16 +258,12 @@ ALIASES = "\n".join(
         ("runs: [", "params.yaml cannot be read"),
         (
             "runs: {}\n\nruns: {a: {}}",
-            "the key 'runs' is empty in line 1, which is to be removed, because the key occurs again in line 3",
+            "the key 'runs' is empty in line 1, which is to be removed",
         ),
         ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again in line 2, column 22"),
         ("- runs", "is not a mapping"),
         ("", "is not a mapping"),
         ("a:\n  seed: 2001-99-99", "'2001-99-99' is not a valid timestamp in line 2, column 9"),
-        pytest.param("a: " + "[" * 100_000 + "]" * 100_000, "nested deeper than 100 levels", id="deep"),
-        pytest.param(ALIASES, "it holds more than 100000 values, counting the values behind each alias", id="aliases"),
-        pytest.param(f"{ALIASES}\nmore: {{k: *a8, k: *a8}}", "it holds more than 100000 values", id="printed by YAML"),
-        pytest.param(ALIASES.replace("[", "{<<: [").replace("]", "]}"), "it holds more than 100000", id="merged"),
     ],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
@@ -316,36 +280,23 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     [
         ("2001-01-01T25:00:00Z", "is not a valid timestamp"),
         ('!!int "abc"', "'abc' is not a valid int"),
-        ('!!int ""', "'' is not a valid int"),
         ('!!float "abc"', "'abc' is not a valid float"),
         ('!!bool "abc"', "'abc' is not a valid bool"),
         ("0b_", "'0b_' is not a valid int"),
-        pytest.param("9" * 5000, "9...9", id="digits"),
-        pytest.param("0x" + "f" * 5000, "a number of thousands of digits is not possible", id="hexadecimal digits"),
+        ("9" * 5000, "9...9"),
+        ("0x" + "f" * 5000, "a number of thousands of digits is not possible"),
         (str(2**31), "2147483648 is not possible; a whole number of at most 2147483647"),
-        ("*all", "cannot be read"),
         ("{[{b: 1}]: 2}", "unhashable"),
         ("!!omap [{b: 1}, {b: 2}]", "a key occurs twice"),
     ],
+    ids=lambda text: text[:20],
 )
 def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
     with pytest.raises(UserError, match=re.escape(expected)) as raised:
         parse(f"base:\n  first: &all\n    steps: {value}\n")
     message = str(raised.value)
     assert message.startswith("params.yaml cannot be read: ") and "\n" not in message and len(message) < 400
-    assert "line 3" in message or expected in ("unhashable", "a key occurs twice", "cannot be read")
-
-
-@pytest.mark.slow
-def test_every_whole_number_of_base_that_is_too_large_is_refused_with_its_line():
-    """The limit holds only for params.yaml. A count, such as the tokens of a training, may be larger."""
-    lines = (ROOT / "params.yaml").read_text(encoding="utf-8").split("\n")
-    places = [n for n in range(lines.index("base:"), lines.index("corpora:")) if re.match(r" +\w+: \d+( |$)", lines[n])]
-    assert len(places) > 30
-    for n in places:
-        spoilt = re.sub(r": \d+", f": {-(2**65) if n % 2 else 2**65}", lines[n], count=1)
-        with pytest.raises(UserError, match=rf"36893488147419103232 is not possible; .* in line {n + 1}, "):
-            parse("\n".join([*lines[:n], spoilt, *lines[n + 1 :]]))
+    assert "line 3" in message or expected in ("unhashable", "a key occurs twice")
 
 
 @pytest.mark.slow
@@ -359,15 +310,15 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
     }
     done = python(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
     assert done.returncode == 1
-    assert "params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr == f"{stage}: params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "params.yaml"]
 
 
 def test_the_check_needs_nothing_heavy():
     script = "import sys, pipeline.settings.check; print([m for m in sys.modules if '.' not in m])"
     modules = json.loads(python(ROOT, "-c", script).stdout.replace("'", '"'))
-    assert not {"torch", "mlflow", "matplotlib", "pyarrow", "sacremoses", "sacrebleu", "sentencepiece"} & set(modules)
+    heavy = {"torch", "mlflow", "matplotlib", "pyarrow", "pydantic", "sacremoses", "sacrebleu", "sentencepiece"}
+    assert not heavy & set(modules)
 
 
 # Studies
@@ -412,13 +363,13 @@ def test_a_study_selects_its_sets_and_decodings(text, tmp_path):
     ("of_params", "of_studies", "said"),
     [
         ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
-        ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is not a mapping"),
-        ("", "mine:", "studies.yaml: mine: None is not a mapping"),
-        ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is not a mapping"),
-        ("", "mine: {desc: [a], runs: {}}", "studies.yaml: mine.desc: ['a'] is not a text"),
+        ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is of the wrong type"),
+        ("", "mine:", "studies.yaml: mine: None is of the wrong type"),
+        ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is of the wrong type"),
+        ("", "mine: {desc: [a], runs: {}}", "studies.yaml: mine.desc: ['a'] is of the wrong type"),
         ("", "a: {b: c", "studies.yaml cannot be read"),
         ("", "[]", "studies.yaml is not a mapping\n"),
-        ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not a valid name"),
+        ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not possible; a name of"),
     ],
 )
 def test_wrong_studies_are_named_by_the_check_of_the_user_and_not_by_that_of_a_stage(

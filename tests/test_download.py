@@ -33,7 +33,8 @@ from pipeline.corpora.holding_out import hold_out, order
 from pipeline.corpora.normalising import normalise_set
 from pipeline.corpora.transfer import PATIENT
 from pipeline.download import work
-from pipeline.settings.download import DownloadConfig, shards
+from pipeline.settings.addresses import shards
+from pipeline.settings.download import DownloadConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
 from tests.projects import python
@@ -483,7 +484,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"trian": [PAIR]}, "did you mean 'train'"),
         ({"train": [{"source": "a"}]}, r"x.train\[0\].source: the keys source do not define a part"),
         ({"train": [PAIR | {"sources": "a"}]}, r"x.train\[0\].sources: unknown key; did you mean 'source'"),
-        ({"train": [PAIR | {"parquet": ["a"]}]}, "parquet: the keys parquet, source, target do not define a part"),
+        ({"train": [PAIR | {"parquet": ["text/a"]}]}, "parquet: the keys parquet, source, target do not define a part"),
         (
             {"train": [PAIR | {"archive": "europarl", "target": PAIR["source"]}], "archives": ARCHIVES},
             "target: .* is the source as well; another member is expected",
@@ -492,7 +493,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
             {"train": [PAIR | {"archive": "europarl", "source_sha256": "0" * 64}], "archives": ARCHIVES},
             "the keys archive, source, source_sha256, target do not define a part",  # nothing would compare it
         ),
-        ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; 64 hexadecimal"),
+        ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; a text of 64 hexadecimal"),
         ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
         ({"train": {"parquet": ["ftp://host/a.parquet"]}}, "ftp: is refused"),
         ({"train": {"parquet": []}}, "at least one URL or path"),
@@ -506,7 +507,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"archives": {"a": {"url": ["http://host/a.zip", "text/a.zip"]}}}, "several addresses are http"),
         ({"archives": {"a": {"url": []}}}, "at least one URL or a path"),
         ({"archives": {"a": {"url": "file:///a.tgz"}}}, "file: is refused"),
-        ({"archives": {"a": {"url": "text/a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; 32 hexadecimal"),
+        ({"archives": {"a": {"url": "text/a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; a text of 32 hexadecimal"),
         ({"archives": {"a": {"url": "text/a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one checksum is expected"),
         ({"dev": {"hold_out": 5, "first": 3}}, "first: the keys first, hold_out do not define a part"),
         ({"train": {"first": 3}}, "first: the keys first do not define a part"),
@@ -548,7 +549,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = snapshot(tmp_path)
     for corpus in [*NAMES, "own"]:
-        with pytest.raises(UserError, match="is not a valid name"):
+        with pytest.raises(UserError, match="a name of letters"):
             download.main(argparse.Namespace(corpus=corpus, out=pathlib.Path("data/raw"), test=pathlib.Path("data/test")))
     assert snapshot(tmp_path) == before
 

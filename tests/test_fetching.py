@@ -19,7 +19,8 @@ from local_site import Fault, serving
 
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import PATIENT
-from pipeline.settings.download import Sum, is_url
+from pipeline.settings.addresses import is_url
+from pipeline.settings.download import Sum
 from transformer.config.reading import UserError
 from transformer.files import write_json
 

@@ -206,7 +206,7 @@ def test_a_file_can_be_compared_by_every_measure(tmp_path):
     [
         (["one", "tow"], "'tow' is not a run or a decoding of params.yaml, and not a file; did you mean 'two'"),
         (["one", "one"], "one is compared with itself"),
-        (["one", "two", "--metric", "bleu"], "valid names are bleu-13a,"),
+        (["one", "two", "--metric", "bleu"], "did you mean 'bleu-13a'"),
         (
             ["one", "french"],
             "translations of two sets cannot be compared: one translates demo-test, french translates europarl-en-fr-test",

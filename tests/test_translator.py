@@ -19,7 +19,7 @@ from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vo
 from transformer import Translator, translator
 from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, keys, read
+from transformer.config.reading import UserError, read
 from transformer.config.vocabulary import BOS, EOS, VocabularyConfig
 from transformer.files import write_json
 from transformer.translator import PAPER
@@ -61,7 +61,7 @@ def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(t
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beem": 3}, rf"beem: unknown key; did you mean 'beam'\? valid keys are {', '.join(keys(DecodingConfig))}"),
+        ({"beem": 3}, r"beem: unknown key; did you mean 'beam'\?"),
         ({"beam\n" * 100: 3}, r"'beam\\nbeam.{1,110}': unknown key; valid keys"),
         ({"beam": "3"}, "beam: '3' is of the wrong type"),
         ({"beam": 0}, "beam: 0 is not possible"),

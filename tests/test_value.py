@@ -149,16 +149,16 @@ def with_value(params, **entries):
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        ({"model": "other/average"}, "values.v.model: 'other/average' is not a model here"),
-        ({"model": 5}, "values.v.model: 5 is not possible; RUN/average is expected"),
+        ({"model": "other/average"}, "values.v.model: 'other/average' is not the average of a run"),
+        ({"model": 5}, "values.v.model: 5 is of the wrong type; text is expected"),
         ({"corpus": "multi30k"}, "values.v.corpus: 'multi30k' is not the corpus of the run; 'demo' is expected"),
         ({"bins": 1}, "values.v.bins: 1 is not possible"),
-        ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf, source_probability"),
+        ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf is expected"),
         ({"step": 5}, "values.v.step: unknown key; did you mean 'steps'"),
         ({"samples": {"decoder": "value_beam", "number": 1}}, "samples.decoder: 'value_beam' needs a value or references"),
         ({"samples": {"decoder": "mcts", "number": 1, "objective": "oracle_bleu"}}, "samples.decoder: 'mcts' needs a "),
         ({"samples": {"decoder": "sampling", "number": 0}}, "values.v.samples.number: 0 is not possible"),
-        ({"samples": {"decoder": "sampling", "number": 1, "top_p": 2}}, "values.v.samples.top_p: 2.0 is not possible"),
+        ({"samples": {"decoder": "sampling", "number": 1, "top_p": 2}}, "values.v.samples.top_p: 2 is not possible"),
     ],
 )
 def test_a_wrong_value_is_refused(params, entries, said):
@@ -176,7 +176,7 @@ def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(
     check({**params, "decodings": {"d": {"model": "values/v", "set": "demo-test"}}})
     for wrong, said in [
         ("demo-tiny/average", "'demo-tiny/average' has no value, which the decoder value_beam needs; values/NAME"),
-        ("values/w", "'values/w' is not a model here; the models are demo-tiny/average, values/v"),
+        ("values/w", "'values/w' is not a model here; did you mean 'values/v'"),
     ]:
         with pytest.raises(UserError, match=said):
             check({**params, "decodings": {"d": {"model": wrong, **line}}})

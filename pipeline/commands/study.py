@@ -10,6 +10,7 @@ import argparse
 import io
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -19,7 +20,7 @@ from pipeline.settings.check import check, check_study
 from pipeline.settings.studies import STUDIES, described, study, with_studies
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, together
 from transformer.files import atomic
 
 # A block is the line of its key and the indented lines, list items or closing brackets that follow. Blank lines and
@@ -59,6 +60,7 @@ def block(key: str, value: Mapping | list) -> str:
 
 def listing(settings: Mapping) -> str:
     """Return a line for each study: its name, the number of its runs and its description. The selected study is marked."""
+    together(partial(check_study, settings, name) for name in settings["studies"])
     rows = [["study", "runs", "", ""]]
     for name in settings["studies"]:
         chosen = study(settings, name)

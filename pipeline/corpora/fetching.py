@@ -20,7 +20,8 @@ from urllib3.util.retry import Retry
 
 from pipeline.corpora.archives import CHUNK, Unpacked, reading
 from pipeline.corpora.transfer import PATIENT, Unavailable, record_path, say, transfer
-from pipeline.settings.download import TEXT, Sum, file_name, is_url, on_the_web
+from pipeline.settings.addresses import TEXT, file_name, is_url, on_the_web
+from pipeline.settings.download import Sum
 from transformer.config.reading import UserError
 from transformer.files import sync_folder, write_json
 

@@ -12,7 +12,7 @@ from pipeline.reporting.lines import common_name
 from pipeline.reporting.published import TOOLKITS
 from pipeline.reporting.studies import Study, catalogue
 from pipeline.reporting.tables import Column, Table, interval
-from pipeline.settings.download import DEMONSTRATION
+from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
 
 

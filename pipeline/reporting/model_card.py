@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline.reporting import evidence
 from pipeline.reporting.evidence import Evidence
-from pipeline.settings.download import DEMONSTRATION
+from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.params import PARAMS, load
 from pipeline.settings.score_files import within
 from pipeline.workflow.hardware import commit

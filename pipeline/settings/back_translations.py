@@ -6,31 +6,27 @@ translates in the reverse direction (Sennrich et al. 2016).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pipeline.settings.decodings import choice
-from pipeline.settings.download import Sum, check_sums, pinned, require_address
+from pipeline.settings.addresses import Address
+from pipeline.settings.decodings import Decoder, choice, one_of
+from pipeline.settings.download import Sha256, Sum, pinned
 from pipeline.settings.params import entry
 from transformer.config.decoders import DECODERS, Choice
-from transformer.config.reading import UserError, read, require, shown
+from transformer.config.reading import Count, Positive, UserError, Whole, read, read_keys
 
-MORE = ("mbr", "value_beam", "mcts")  # decoders that need a utility, or may need a value or references
+# back_translate.py provides no utility, which MBR needs, and no value and no references, which searches may need.
+KINDS = [kind for kind in DECODERS if kind not in ("mbr", "value_beam", "mcts")]
 
 
 @dataclass(frozen=True)
 class Monolingual:
     """Text in the target language of the corpus, one sentence per line."""
 
-    text: str  # a URL or a path below text/; .gz, .xz and .sgm are decoded
-    sha256: str | None  # of the decompressed file
-    skip: int | None  # leave out this many lines at the start
-    first: int | None  # use only this many lines, after the skipped lines
-
-    def __post_init__(self) -> None:
-        require_address(self.text)
-        check_sums(self, "sha256")
-        require(self.skip is None or self.skip >= 0, "skip", self.skip, "0 or a number of lines is expected")
-        require(self.first is None or self.first > 0, "first", self.first, "a number above 0 is expected")
+    text: Address  # a URL or a path below text/; .gz, .xz and .sgm are decoded
+    sha256: Sha256 | None  # of the decompressed file
+    skip: Whole | None  # leave out this many lines at the start
+    first: Count | None  # use only this many lines, after the skipped lines
 
     @property
     def sum(self) -> Sum | None:
@@ -38,38 +34,33 @@ class Monolingual:
 
 
 @dataclass(frozen=True)
+class Translating(Decoder):
+    """The decoder of a back-translation."""
+
+    decoder: Annotated[str, one_of(KINDS)] | None
+
+
+@dataclass(frozen=True)
 class BackTranslation:
-    """One entry, without `decoding`. params.yaml explains each setting."""
+    """One entry. params.yaml explains each setting."""
 
     corpus: str
     run: str
     monolingual: Monolingual
+    decoding: Translating
     tagged: bool
-    ratio: float
-
-    def __post_init__(self) -> None:
-        require(self.ratio > 0, "ratio", self.ratio, "a number above 0 is expected")
+    ratio: Positive
 
 
 def back_translation(params: Mapping[str, Any], name: str) -> BackTranslation:
-    """Return the entry `name`, without its decoder."""
-    values = entry(params, "back_translations", name)
-    others = {key: value for key, value in values.items() if key != "decoding"}
-    return read(BackTranslation, others, f"params.yaml: back_translations.{name}")
+    """Return the entry `name`. Its `decoding` holds the differences from `base`."""
+    return read(BackTranslation, entry(params, "back_translations", name), f"params.yaml: back_translations.{name}")
 
 
 def decoder(params: Mapping[str, Any], name: str) -> Choice:
-    """Return the decoder of the entry `name`: `base.decoding` and `base.decoders`, changed by its `decoding`.
-
-    Raises UserError for a decoder in MORE, because back_translate.py provides no utility, no value and no references.
-    """
-    where = f"params.yaml: back_translations.{name}.decoding"
-    given = entry(params, "back_translations", name).get("decoding")
-    if not isinstance(given, Mapping):
-        raise UserError(f"{where}: {shown(given)} is not possible; a mapping is expected, {{}} if nothing differs")
-    if given.get("decoder") in MORE:
-        valid = ", ".join(kind for kind in DECODERS if kind not in MORE)
-        raise UserError(f"{where}.decoder: {given['decoder']!r} is not possible here; the decoders here are {valid}")
+    """Return the decoder of the entry `name`: `base.decoding` and `base.decoders`, changed by its `decoding`."""
+    where, given = f"params.yaml: back_translations.{name}.decoding", entry(params, "back_translations", name)["decoding"]
+    read_keys(Translating, given, where)
     return choice(params, given, where)
 
 

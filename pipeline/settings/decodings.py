@@ -3,97 +3,98 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pipeline.settings.params import entry
-from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice, settings_of
+from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, convert, keys, read, require_keys, shown
+from transformer.config.reading import Count, Pattern, UserError, hints, keys, read, read_keys
+
+SIMPLE = [name for name, cls in DECODERS.items() if not cls.PARTS]
+
+
+def one_of(names: list[str]) -> Pattern:
+    return Pattern("|".join(names), f"one of {', '.join(names)}")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A decoder that another decoder (PARTS) or a value (`samples`) uses, and how many translations it gives."""
+
+    decoder: Annotated[str, one_of(SIMPLE)]
+    number: Count
+
+    @staticmethod
+    def further(values: Mapping) -> dict[str, Any]:
+        """The settings of its decoder, except those that follow from the decoder or the value that uses it."""
+        return {key: kind for key, kind in of_decoder(values.get("decoder")).items() if key not in COMMON}
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A decoder, and the settings in which it differs from `base.decoding` and `base.decoders`."""
+
+    decoder: Annotated[str, one_of(list(DECODERS))] | None
+
+    @staticmethod
+    def further(values: Mapping) -> dict[str, Any]:
+        return of_decoder(values.get("decoder", DEFAULT))
+
+
+@dataclass(frozen=True)
+class Decoding(Decoder):
+    """A line of `decodings`: a model folder below models/ (for example RUN/average) and a set below data/sets/."""
+
+    model: str
+    set: str
 
 
 @dataclass(frozen=True)
 class DecodingRun:
-    """A decoding: a model folder below models/ (for example RUN/average), a set below data/sets/, and the decoder."""
+    """A decoding with all its settings."""
 
     model: str
     set: str
     choice: Choice
 
 
+def of_decoder(name: Any) -> dict[str, Any]:
+    """Return the annotation of each setting of a decoder; of all decoders if there is none of this name."""
+    found: dict[str, Any] = {}
+    for cls in [DECODERS[name]] if isinstance(name, str) and name in DECODERS else DECODERS.values():
+        shared = {key: hints(DecodingConfig)[key] for key in (*cls.USES, *COMMON)}
+        found |= {**hints(cls), **dict.fromkeys(cls.PARTS, Samples), **shared}
+    return found
+
+
 def decoding_run(params: Mapping[str, Any], name: str) -> DecodingRun:
     """Return the decoding `name` of params.yaml: `base.decoding` and `base.decoders`, changed by the entry."""
-    where, values = f"params.yaml: decodings.{name}", entry(params, "decodings", name)
-    model, chosen = named(
-        values, {"model": "RUN/average, ensembles/NAME or values/NAME", "set": "a set or CORPUS-test"}, where
-    )
-    settings = {key: value for key, value in values.items() if key not in ("model", "set")}
-    return DecodingRun(model, chosen, choice(params, settings, where))
+    values, where = dict(entry(params, "decodings", name)), f"params.yaml: decodings.{name}"
+    read_keys(Decoding, values, where)
+    return DecodingRun(values.pop("model"), values.pop("set"), choice(params, values, where))
 
 
-def named(values: Mapping[str, Any], expected: Mapping[str, str], where: str) -> list[str]:
-    """Return the value of each key of `expected`, which holds a description of each value for the error message."""
-    for key, meaning in expected.items():
-        if not isinstance(values.get(key), str):
-            raise UserError(f"{where}.{key}: {shown(values.get(key))} is not possible; {meaning} is expected")
-    return [values[key] for key in expected]
-
-
-def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str, used: bool = True) -> Choice:
-    """Return the decoder that `values` names. Its settings are those of `base`, changed by `values`.
-
-    If `used` is False, the decoder's own settings are not compared with those of `DecodingConfig`.
-    """
+def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> Choice:
+    """Return the decoder that `values` names. Its settings are those of `base`, changed by `values`."""
+    read_keys(Decoder, values, where)
     name = values.get("decoder", DEFAULT)
-    require_decoder(name, list(DECODERS), where)
-    changed = {key: value for key, value in values.items() if key != "decoder"}
-    require_keys(changed, settings_of(name), f"{where}: the decoder {name}")
-    cls = DECODERS[name]
-    shared = {key: value for key, value in changed.items() if key in (*cls.USES, *COMMON)}
-    merged = {**of_base(params, name), **{key: value for key, value in changed.items() if key not in shared}}
-    config = read(DecodingConfig, {**entry(params, "base", "decoding"), **shared}, where)
-    parts = {key: part(params, merged.pop(key), f"{where}.{key}", config) for key in cls.PARTS}
-    own = read(cls, merged, where)
-    if used and hasattr(own, "check"):
+    cls, base = DECODERS[name], params["base"]
+    own = {**base["decoders"][name], **{key: value for key, value in values.items() if key in [*keys(cls), *cls.PARTS]}}
+    shared = {key: value for key, value in values.items() if key in [*cls.USES, *COMMON]}
+    config = read(DecodingConfig, {**base["decoding"], **shared}, where)
+    parts = {key: samples_of(params, own.pop(key), f"{where}.{key}", config) for key in cls.PARTS}
+    found = read(cls, own, where)
+    if hasattr(found, "check"):
         try:
-            own.check(config)
+            found.check(config)
         except UserError as error:
             raise UserError(f"{where}.{error}") from None
-    return Choice(name, config, own, parts=parts)
+    return Choice(name, config, found, parts=parts)
 
 
-def of_base(params: Mapping[str, Any], decoder: str) -> Mapping[str, Any]:
-    """Return `base.decoders.NAME`. Raises UserError for an unknown key and for a missing key of PARTS."""
-    base, where, cls = (
-        entry(params["base"], "decoders", decoder),
-        f"params.yaml: base.decoders.{decoder}",
-        DECODERS[decoder],
-    )
-    require_keys(base, [*keys(cls), *cls.PARTS], where)
-    for key in cls.PARTS:
-        if key not in base:
-            raise UserError(f"{where}.{key} is missing; a mapping is expected")
-    return base
-
-
-def require_decoder(name: Any, valid: list[str], where: str) -> None:
-    if not isinstance(name, str) or name not in valid:
-        raise UserError(f"{where}.decoder: {shown(name)} is not a decoder here; the decoders are {', '.join(valid)}")
-
-
-def part(params: Mapping[str, Any], values: Any, where: str, config: DecodingConfig) -> Choice:
-    """Return a decoder that another decoder (PARTS) or a value (`samples`) uses. `config` gives its COMMON settings."""
-    if not isinstance(values, Mapping):
-        raise UserError(f"{where}: {shown(values)} is not a mapping; {{decoder: NAME, number: N}} is expected")
-    name, simple = values.get("decoder"), [name for name, cls in DECODERS.items() if not cls.PARTS]
-    own = [key for key in settings_of(name) if key not in COMMON] if isinstance(name, str) and name in simple else []
-    require_keys(values, ["decoder", "number", *own], where)
-    for key in ("decoder", "number"):
-        if key not in values:
-            raise UserError(f"{where}.{key} is missing; {{decoder: NAME, number: N}} is expected")
-    require_decoder(name, simple, where)
-    number = convert(int, values["number"], f"{where}.number")
-    if number < 1:
-        raise UserError(f"{where}.number: {number} is not possible; a whole number above 0 is expected")
+def samples_of(params: Mapping[str, Any], values: Mapping[str, Any], where: str, config: DecodingConfig) -> Choice:
+    """Return the decoder of `Samples`. `config` gives its COMMON settings."""
+    read_keys(Samples, values, where)
     found = choice(params, {key: value for key, value in values.items() if key != "number"}, where)
     common = {key: getattr(config, key) for key in COMMON}
-    return dataclasses.replace(found, number=number, config=dataclasses.replace(found.config, **common))
+    return dataclasses.replace(found, number=values["number"], config=dataclasses.replace(found.config, **common))

@@ -4,27 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from transformer.config.reading import read, require
+from pipeline.settings.addresses import Mirror
+from transformer.config.reading import Count, Positive, read
 
 
 @dataclass(frozen=True)
 class MachineConfig:
-    """The block `machine` of params.yaml."""
+    """The block `machine` of params.yaml. The folder of a mirror need not exist until something is downloaded."""
 
     device: Literal["auto", "cpu", "cuda"]
     kernels: Literal["auto", "off"]
-    nodes: int
-    processes: int
-    mirror: str | None
-    save_every_minutes: float
-    time_limit_minutes: float | None
-
-    def __post_init__(self) -> None:
-        for key in ("nodes", "processes"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
-        for key in ("save_every_minutes", "time_limit_minutes"):
-            value = getattr(self, key)
-            require(value is None or value > 0, key, value, "a number of minutes above 0 is expected")
+    nodes: Count
+    processes: Count
+    mirror: Mirror | None
+    save_every_minutes: Positive
+    time_limit_minutes: Positive | None
 
 
 def machine(params: Mapping[str, Any]) -> MachineConfig:

@@ -6,7 +6,7 @@ params.yaml explains each setting.
 from dataclasses import dataclass
 from typing import Literal
 
-from transformer.config.reading import require
+from transformer.config.reading import NotNegative, Whole, require
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,10 @@ class NormaliseConfig:
     punctuation: bool
     entities: bool
     invalid_utf8: Literal["refuse", "replace"]
-    max_words: int
-    max_ratio: float
+    max_words: Whole
+    max_ratio: NotNegative
     deduplicate: bool
 
     def __post_init__(self) -> None:
-        require(self.max_words >= 0, "max_words", self.max_words, "0 (no limit) or a number of words is expected")
         possible = self.max_ratio == 0 or self.max_ratio >= 1
         require(possible, "max_ratio", self.max_ratio, "0 (no limit) or a number of at least 1 is expected")

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from transformer.config.reading import UserError, convert
+from transformer.config.reading import Positive, convert
+
+Rates = dict[str, Positive]
 
 
-def rates(params: Mapping[str, Any], block: str) -> dict[str, float]:
+def rates(params: Mapping[str, Any], block: str) -> Rates:
     """TFLOPS by GPU, from params.yaml's block `hardware` or `peak_tflops`; empty if there is no such block."""
-    table = convert(dict[str, float], params.get(block, {}), f"params.yaml: {block}")
-    for name, value in table.items():
-        if value <= 0:
-            raise UserError(f"params.yaml: {block}.{name}: {value!r} is not possible; TFLOPS above 0 are expected")
-    return table
+    return convert(Rates, params.get(block, {}), f"params.yaml: {block}")

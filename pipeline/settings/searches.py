@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, Literal
 
-from pipeline.settings.params import entry, require_known, require_name
+from pipeline.settings.params import Name, entry
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, keys, read, require, require_seed, shown
+from transformer.config.reading import Count, Positive, Seed, UserError, describe, hints, read, require, shown
 from transformer.config.training import TrainingConfig
 
 NOT_SEARCHED = {
@@ -28,20 +28,26 @@ class SearchConfig:
 
     corpus: str
     model: str
-    trials: int
-    steps: int | None
-    minutes: float | None
+    trials: Count
+    steps: Count | None
+    minutes: Positive | None
     metric: Literal["dev_loss", "dev_bleu"]
-    seed: int
+    seed: Seed
 
     def __post_init__(self) -> None:
-        require(self.trials > 0, "trials", self.trials, "a whole number above 0 is expected")
-        require_seed(self.seed)
         if (self.steps is None) == (self.minutes is None):
             raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
-        for key in ("steps", "minutes"):
-            value = getattr(self, key)
-            require(value is None or value > 0, key, value, "a number above 0 is expected")
+
+
+@dataclass(frozen=True)
+class SearchLine(SearchConfig):
+    """A line of `searches`. `dimension` reads each entry of its space."""
+
+    space: dict[Name, Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(bool(self.space), "space", self.space, "at least one setting with its values is expected")
 
 
 @dataclass(frozen=True)
@@ -97,23 +103,19 @@ def search(params: Mapping[str, Any], name: str) -> Search:
     Raises UserError if the search is invalid, or if the settings of a combination of `combinations_of` are invalid.
     """
     where, values = f"params.yaml: searches.{name}", entry(params, "searches", name)
-    require_known(values, [*keys(SearchConfig), "space"], params, where)
+    line = read(SearchLine, values, where)
     config = read(SearchConfig, {key: value for key, value in values.items() if key != "space"}, where)
-    space = values.get("space")
-    if not isinstance(space, Mapping) or not space:
-        raise UserError(f"{where}.space: {shown(space)} is not possible; a mapping of settings to values is expected")
-    found = Search(config, tuple(dimension(key, value, f"{where}.space") for key, value in space.items()))
+    found = Search(config, tuple(dimension(key, value, f"{where}.space") for key, value in line.space.items()))
     require_different(found.space, f"{where}.space")
     for settings in combinations_of(found.space):
         trial_settings(params, name, found, settings)
     return found
 
 
-def dimension(name: Any, value: Any, where: str) -> Dimension:
+def dimension(name: str, value: Any, where: str) -> Dimension:
     """Read an entry of a space: `setting: [value, ...]`, `setting: {low, high, scale}`, or `any name: [{...}, ...]`."""
-    require_name(name, where)
     if isinstance(value, Mapping):
-        whole = any(cls.__annotations__.get(name) is int for cls in (ModelConfig, TrainingConfig))
+        whole = describe((hints(ModelConfig) | hints(TrainingConfig)).get(name, str)).startswith(describe(int))
         bounds = read(Range, value, f"{where}.{name}")
         if whole and not (bounds.low.is_integer() and bounds.high.is_integer()):
             raise UserError(f"{where}.{name}: {shown(value)} is not possible; whole numbers are expected")
@@ -166,6 +168,6 @@ def trial_settings(
     try:
         _, model, training = run_settings({**params, "runs": {name: search.run(settings)}}, name)
     except UserError as error:
-        raise UserError(str(error).replace(f"runs.{name}", f"searches.{name}.space")) from None
+        raise UserError(*(said.replace(f"runs.{name}", f"searches.{name}.space") for said in error.args)) from None
     steps = search.config.steps or training.steps
     return model, replace(training, steps=steps, checkpoint_every=steps, keep=1)

@@ -1,21 +1,30 @@
 """The settings of a run: those of its model, with the values that the entry of the run in params.yaml overrides."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from pipeline.settings.params import entry, require_known, section, text_corpus
+from pipeline.settings.params import entry, section, text_corpus
 from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, keys, shown
+from transformer.config.reading import hints, read_keys
 from transformer.config.training import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Run:
+    """A line of `runs`: a corpus, a model, and the settings in which the run differs from the model."""
+
+    corpus: str
+    model: str
+
+    @staticmethod
+    def further(_: Mapping) -> dict[str, Any]:
+        return hints(ModelConfig) | hints(TrainingConfig)
 
 
 def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, TrainingConfig]:
     """Return the name of the corpus, the model settings and the training settings of run `name`."""
-    run = entry(params, "runs", name)
-    valid = ["corpus", "model", *keys(ModelConfig), *keys(TrainingConfig)]
-    require_known(run, valid, params, f"params.yaml: runs.{name}")
-    for key in ("corpus", "model"):
-        if not isinstance(run.get(key), str):
-            raise UserError(f"params.yaml: runs.{name}.{key}: a name is expected, not {shown(run.get(key))}")
+    run = read_keys(Run, entry(params, "runs", name), f"params.yaml: runs.{name}")
     entry(params, "corpora", text_corpus(params, run["corpus"]))
     return (
         run["corpus"],

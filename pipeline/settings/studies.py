@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.params import PARAMS, load, require_known, require_named, text_corpus
-from pipeline.settings.selection import run_settings
-from transformer.config.reading import UserError, shown
+from pipeline.settings.params import Name, load, require_named, text_corpus
+from transformer.config.reading import UserError, convert
 
 STUDIES = Path("studies.yaml")
 
@@ -19,21 +18,7 @@ def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
     """Return the content of params.yaml with that of studies.yaml as the block `studies`."""
     if "studies" in params:
         raise UserError(f"params.yaml: studies: unknown block; studies are in {STUDIES}, move yours there")
-    try:
-        studies = load(path)
-    except UserError as error:  # its text names params.yaml. An edit of params.py would make all trainings stale
-        raise UserError(str(error).replace(str(PARAMS), str(path)).partition("; its blocks are")[0]) from None
-    for name, value in studies.items():
-        require_mapping(value, f"{path}: {name}")
-        require_mapping(value.get("runs", {}), f"{path}: {name}.runs")
-        if not isinstance(value.get("desc", ""), str):
-            raise UserError(f"{path}: {name}.desc: {shown(value['desc'])} is not a text")
-    return {**params, "studies": studies}
-
-
-def require_mapping(value: Any, where: str) -> None:
-    if not isinstance(value, Mapping):
-        raise UserError(f"{where}: {shown(value)} is not a mapping")
+    return {**params, "studies": convert(dict[Name, dict[str, Any]], load(path), f"{path}:")}
 
 
 def described(params: Mapping, name: str) -> str:
@@ -43,27 +28,16 @@ def described(params: Mapping, name: str) -> str:
 
 def study(params: Mapping, name: str) -> dict:
     """Return the blocks that the study `name` selects: each block of STUDY (empty if not given) and `corpora_in_use`."""
-    blocks = blocks_of(params, name)
+    require_named(name, list(params["studies"]), f"a study of {STUDIES}")
+    blocks = {key: params["studies"][name].get(key) or {} for key in STUDY}
     return {**blocks, "corpora_in_use": list(corpora_needed({**params, **blocks}))}
-
-
-def blocks_of(params: Mapping, name: str) -> dict:
-    where, studies = f"{STUDIES}: {name}", params["studies"]
-    require_named(name, list(studies), f"a study of {STUDIES}")
-    chosen = studies[name]
-    require_mapping(chosen, where)
-    require_known(chosen, [*STUDY, "desc"], params, where)
-    blocks = {key: chosen.get(key, {}) for key in STUDY}
-    for key, block in blocks.items():
-        require_mapping(block, f"{where}.{key}")
-    return blocks
 
 
 def corpora_needed(params: Mapping) -> dict[str, str]:
     """Return the entries of `corpora` that are needed, each with the first run or back-translation that needs it."""
     found: dict[str, str] = {}
-    for run in params["runs"]:
-        found.setdefault(text_corpus(params, run_settings(params, run)[0]), f"runs.{run}")
+    for run, settings in params["runs"].items():
+        found.setdefault(text_corpus(params, settings["corpus"]), f"runs.{run}")
     for name in params["back_translations"]:
         found.setdefault(text_corpus(params, name), f"back_translations.{name}")
     return found

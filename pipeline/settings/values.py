@@ -7,13 +7,13 @@ a second model, so these values have their own block.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from pipeline.settings.decodings import named, part
+from pipeline.settings.decodings import Samples, samples_of
 from pipeline.settings.params import entry
 from transformer.config.decoders import Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError, keys, read, require_keys
+from transformer.config.reading import hints, keys, read, read_keys
 from transformer.config.value import ValueConfig
 
 FOLDER = "values"  # models/values/NAME is the model folder with the value NAME of either block
@@ -22,12 +22,42 @@ OF_SOURCE = "source_probability"
 
 
 @dataclass(frozen=True)
-class ValueRun:
-    """A line of `values` or `reverse_values`.
+class BaseValue(ValueConfig):
+    """`base.value`: the settings of all values, and the decoder of the samples."""
 
-    `model` is a model folder below models/. This model translates sentences of `corpus` with the decoder `samples`.
-    `reverse` is a model folder of the reverse direction. Its model computes the probability of the source. `reverse` is
-    None for a line of `values`.
+    score: Literal["bleu", "chrf"]
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class Value:
+    """A line of `values`: a model folder below models/ (RUN/average) and the corpus of its run."""
+
+    model: str
+    corpus: str
+
+    @staticmethod
+    def further(_: Mapping) -> dict[str, Any]:
+        return hints(BaseValue)
+
+
+@dataclass(frozen=True)
+class ReverseValue(Value):
+    """A line of `reverse_values`, which also has the model folder of a run of the reverse direction."""
+
+    reverse: str
+
+    @staticmethod
+    def further(_: Mapping) -> dict[str, Any]:
+        return {key: kind for key, kind in hints(BaseValue).items() if key != "score"}
+
+
+@dataclass(frozen=True)
+class ValueRun:
+    """A value with all its settings.
+
+    The model translates sentences of `corpus` with the decoder `samples`. The model `reverse` computes the probability of
+    the source. `reverse` is None for a line of `values`.
     """
 
     model: str
@@ -40,33 +70,16 @@ class ValueRun:
 def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
     """Return the value `name` of params.yaml. Its settings are those of `base.value`, changed by the line."""
     block = next((block for block in BLOCKS if name in params[block]), FOLDER)
-    where, values = f"params.yaml: {block}.{name}", entry(params, block, name)
-    names = {"model": "RUN/average", "corpus": "the corpus of the run"}
-    if block == "reverse_values":
-        names["reverse"] = "RUN/average of a run of the reverse direction"
-    own = {key: value for key, value in values.items() if key not in names}
-    model, corpus, *reverse = named(values, names, where)
-    if reverse:
-        if "score" in own:
-            raise UserError(f"{where}.score is not a setting of `reverse_values`, whose score is {OF_SOURCE}")
-        own["score"] = OF_SOURCE
-    settings, samples = value_settings(params, own, where)
-    if settings.score == OF_SOURCE and not reverse:
-        raise UserError(f"{where}.score: {OF_SOURCE} needs a model of the reverse direction: a line of `reverse_values`")
-    return ValueRun(model, corpus, settings, samples, *reverse)
-
-
-def value_settings(params: Mapping[str, Any], own: Mapping[str, Any], where: str) -> tuple[ValueConfig, Choice]:
-    """Return the settings and the decoder of the samples: those of `base.value`, changed by `own`."""
-    merged = {**entry(params, "base", "value"), **own}
-    require_keys(merged, [*keys(ValueConfig), "samples"], where)
-    if "samples" not in merged:
-        raise UserError(f"{where}.samples is missing; {{decoder: NAME, number: N}} is expected")
-    config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
-    samples = part(params, merged.pop("samples"), f"{where}.samples", config)
-    return read(ValueConfig, merged, where), samples
+    where, values = f"params.yaml: {block}.{name}", dict(entry(params, block, name))
+    read_keys(Value if block == FOLDER else ReverseValue, values, where)
+    names = {key: values.pop(key) for key in ("model", "corpus", "reverse") if key in values}
+    merged = {**params["base"]["value"], **values, **({"score": OF_SOURCE} if "reverse" in names else {})}
+    config = read(DecodingConfig, params["base"]["decoding"], "params.yaml: base.decoding")
+    samples = samples_of(params, merged["samples"], f"{where}.samples", config)
+    settings = read(ValueConfig, {key: merged[key] for key in keys(ValueConfig)}, where)
+    return ValueRun(names["model"], names["corpus"], settings, samples, names.get("reverse"))
 
 
 def corpora_of_values(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the corpus of each value, by its model folder (`values/NAME`)."""
-    return {f"{FOLDER}/{name}": value_run(params, name).corpus for block in BLOCKS for name in params[block]}
+    return {f"{FOLDER}/{name}": value["corpus"] for block in BLOCKS for name, value in params[block].items()}

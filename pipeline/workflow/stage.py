@@ -1,6 +1,6 @@
 """The command line of stages and commands.
 
-A UserError, an OSError, a lack of memory or an interrupt gives one line on stderr and a nonzero status, no traceback.
+A UserError gives its lines on stderr; an OSError, a lack of memory or an interrupt gives one. The status is then nonzero.
 """
 
 import argparse
@@ -48,7 +48,8 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         if isinstance(error, BrokenPipeError) and unread():
             status = 128 + signal.SIGPIPE
         else:
-            print(f"{parser.prog}: {' '.join(described(error).split())}", file=sys.stderr)
+            for line in error.args if isinstance(error, UserError) else [described(error)]:
+                print(f"{parser.prog}: {' '.join(str(line).split())}", file=sys.stderr)
             status = 1
             drop_unwritten()
     except (RuntimeError, MemoryError) as error:

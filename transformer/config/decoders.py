@@ -8,10 +8,10 @@ a new decoder here does not make the stage `decode` stale.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecoderConfig, DecodingConfig
-from transformer.config.reading import keys, require, require_seed
+from transformer.config.reading import Count, Limits, NotNegative, Positive, Seed, Share, Whole, keys, require
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
@@ -23,30 +23,19 @@ class GreedyConfig(DecoderConfig):
 
 @dataclass(frozen=True)
 class SamplingConfig(DecoderConfig):
-    seed: int
-    temperature: float
-    top_k: int
-    top_p: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        require_seed(self.seed)
-        require(self.temperature > 0, "temperature", self.temperature, "a number above 0 is expected")
-        require(self.top_k >= 0, "top_k", self.top_k, "a number of tokens is expected, or 0 for all")
-        require(0 < self.top_p <= 1, "top_p", self.top_p, "a number above 0 and at most 1 is expected")
-        require(0 <= self.epsilon < 1, "epsilon", self.epsilon, "a number from 0 to below 1 is expected")
+    seed: Seed
+    temperature: Positive
+    top_k: Whole
+    top_p: Annotated[float, Limits(gt=0, le=1)]
+    epsilon: Share
 
 
 @dataclass(frozen=True)
 class DiverseConfig(DecoderConfig):
-    groups: int
-    diversity: float
+    groups: Count
+    diversity: NotNegative
 
     USES = BEAM_SETTINGS
-
-    def __post_init__(self) -> None:
-        require(self.groups > 0, "groups", self.groups, "a whole number above 0 is expected")
-        require(self.diversity >= 0, "diversity", self.diversity, "0 or a number above it is expected")
 
     def check(self, config: DecodingConfig) -> None:
         require(config.beam % self.groups == 0, "groups", self.groups, f"a divisor of beam {config.beam} is expected")
@@ -61,26 +50,20 @@ class MbrConfig(DecoderConfig):
 
 @dataclass(frozen=True)
 class ExactConfig(DecoderConfig):
-    max_steps: int
+    max_steps: Count
 
     USES = ("beam",)
-
-    def __post_init__(self) -> None:
-        require(self.max_steps > 0, "max_steps", self.max_steps, "a whole number above 0 is expected")
 
 
 @dataclass(frozen=True)
 class ValueBeamConfig(DecoderConfig):
     """Beam search that ranks by log-likelihood and value."""
 
-    weight: float
+    weight: Share
 
     USES = BEAM_SETTINGS
     needs_value: ClassVar = True
     metric: ClassVar = None
-
-    def __post_init__(self) -> None:
-        require(0 <= self.weight < 1, "weight", self.weight, "a number from 0 up to, but not including, 1 is expected")
 
 
 @dataclass(frozen=True)
@@ -88,18 +71,12 @@ class MctsConfig(DecoderConfig):
     """Monte-Carlo tree search."""
 
     objective: Literal["value", "log_probability", "oracle_bleu", "oracle_chrf"]
-    simulations: int
-    c: float
-    children: int
-    temperature: float
+    simulations: Count
+    c: NotNegative
+    children: Count
+    temperature: Positive
 
     USES = ("penalty", "alpha")
-
-    def __post_init__(self) -> None:
-        for key in ("simulations", "children"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
-        require(self.c >= 0, "c", self.c, "0 or a number above it is expected")
-        require(self.temperature > 0, "temperature", self.temperature, "a number above 0 is expected")
 
     @property
     def needs_value(self) -> bool:

@@ -1,9 +1,9 @@
 """The settings of decoding (section 6.1)."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from transformer.config.reading import require, require_threads
+from transformer.config.reading import Count, Limits, NotNegative, Threads, Whole
 
 BEAM_SETTINGS = ("beam", "penalty", "alpha")  # the settings of `DecodingConfig` that every beam search uses
 
@@ -12,21 +12,14 @@ BEAM_SETTINGS = ("beam", "penalty", "alpha")  # the settings of `DecodingConfig`
 class DecodingConfig:
     """One way to decode (6.1). params.yaml explains each setting."""
 
-    beam: int
+    beam: Count
     penalty: Literal["gnmt", "power"]
-    alpha: float
-    extra_length: int
-    batch_tokens: int
+    alpha: Annotated[float, Limits(ge=0, le=10)]  # far above 10, long translations score 0 in float32
+    extra_length: Whole
+    batch_tokens: Whole
     precision: Literal["auto", "float32", "bfloat16"]
-    threads: int
-    attention_sentences: int
-
-    def __post_init__(self) -> None:
-        require(self.beam > 0, "beam", self.beam, "a whole number above 0 is expected")
-        require_threads(self.threads)
-        for key in ("alpha", "extra_length", "batch_tokens", "attention_sentences"):
-            most = 10 if key == "alpha" else 2**31 - 1  # far above 10, long translations score 0 in float32
-            require(0 <= getattr(self, key) <= most, key, getattr(self, key), f"a number from 0 to {most} is expected")
+    threads: Threads
+    attention_sentences: Whole
 
 
 class DecoderConfig:
@@ -38,9 +31,6 @@ class DecoderConfig:
 
 @dataclass(frozen=True)
 class BeamConfig(DecoderConfig):
-    regulariser: float
+    regulariser: NotNegative
 
     USES = BEAM_SETTINGS
-
-    def __post_init__(self) -> None:
-        require(self.regulariser >= 0, "regulariser", self.regulariser, "0 or a number above it is expected")

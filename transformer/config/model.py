@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from transformer.config.reading import require
+from transformer.config.reading import Count, Share, Whole, require, require_valid
 
 
 @dataclass(frozen=True)
@@ -17,29 +17,25 @@ class ModelConfig:
     # `read_saved` uses it for files in which the key is missing. params.yaml has to state every key.
     ABSENT: ClassVar[dict[str, Any]] = {}
 
-    N: int
-    d_model: int
-    d_ff: int
-    h: int
-    d_k: int
-    d_v: int
-    dropout: float
-    attention_dropout: float
-    relu_dropout: float
+    N: Count
+    d_model: Count
+    d_ff: Count
+    h: Count
+    d_k: Count
+    d_v: Count
+    dropout: Share
+    attention_dropout: Share
+    relu_dropout: Share
     norm: Literal["post", "pre"]
     positions: Literal["sinusoidal", "learned"]
-    max_positions: int
+    max_positions: Count
     attention: Literal["scaled_dot_product", "dot_product", "additive"]
-    neighbourhood: int
+    neighbourhood: Whole
 
     def __post_init__(self) -> None:
-        for key in ("N", "d_model", "d_ff", "h", "d_k", "d_v", "max_positions"):
-            require(getattr(self, key) > 0, key, getattr(self, key), "a whole number above 0 is expected")
-        for key in ("dropout", "attention_dropout", "relu_dropout"):
-            require(0 <= getattr(self, key) < 1, key, getattr(self, key), "a probability from 0 to below 1 is expected")
+        require_valid(self)
         require(self.d_model % self.h == 0, "d_model", self.d_model, f"a multiple of h ({self.h}) is expected")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "an even number is expected (one sine per cosine)")
-        require(self.neighbourhood >= 0, "neighbourhood", self.neighbourhood, "0 (all positions) or a radius is expected")
 
 
 def base() -> ModelConfig:

@@ -1,51 +1,131 @@
 """Strict reading of settings: a mapping, as YAML or JSON gives it, becomes a frozen dataclass or is refused.
 
-`read` is for params.yaml. It refuses unknown keys, and its only default is None for an optional setting, so params.yaml
-alone determines what runs. `read_saved` is for the files of trained models, which earlier code may have written.
+The annotations of a dataclass say which keys and values are valid, so one class is the check, the documentation and the
+JSON schema of a block. `read` is for params.yaml. It refuses unknown keys, and its only default is None for an optional
+setting, so params.yaml alone determines what runs. `read_saved` is for the files of trained models, which earlier code
+may have written.
 """
 
 import dataclasses
 import difflib
+import functools
+import re
 import reprlib
 import sys
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeGuard, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Generic, Literal, TypeGuard, TypeVar, get_args, get_origin
 
 SHORT = reprlib.Repr()
 SHORT.maxlevel, SHORT.maxstring, SHORT.maxother = 2, 120, 60
 
+Settings = TypeVar("Settings")
+
 
 class UserError(ValueError):
-    """An error that the user can correct. The message is one line and, where possible, says how."""
+    """One or several errors that the user can correct. Each is a line and, where possible, says how."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
-Settings = TypeVar("Settings")
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The numbers that a setting may have, as an annotation of its type: `Annotated[int, Limits(ge=1)]`."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    note: str = ""  # the meaning of a special value, for messages
+
+    def __call__(self, value: float) -> bool:
+        low = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
+        return low and (self.le is None or value <= self.le) and (self.lt is None or value < self.lt)
+
+    def __str__(self) -> str:
+        low = f" above {self.gt}" if self.gt is not None else f" from {self.ge}" if self.ge is not None else ""
+        up = " up to" if self.gt is not None else " to"
+        high = f"{up} {self.le}" if self.le is not None else f"{up} below {self.lt}" if self.lt is not None else ""
+        return f"{low}{high}" + (f" ({self.note})" if self.note else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    """The texts that a setting may have, as an annotation: a regular expression for the whole text, and it in words."""
+
+    regex: str
+    words: str
+
+    def __call__(self, value: str) -> bool:
+        return re.fullmatch(self.regex, value) is not None
+
+    def __str__(self) -> str:
+        return self.words
+
+
+class Differences(Generic[Settings]):
+    """The annotation of a mapping with some of the settings of a dataclass."""
+
+
+LARGEST = 2**31 - 1  # the largest whole number that torch, sacreBLEU and sentencepiece all accept
+Count = Annotated[int, Limits(gt=0, le=LARGEST)]
+Whole = Annotated[int, Limits(ge=0, le=LARGEST)]
+Positive = Annotated[float, Limits(gt=0, le=LARGEST)]
+NotNegative = Annotated[float, Limits(ge=0)]
+Share = Annotated[float, Limits(ge=0, lt=1)]
+Threads = Annotated[int, Limits(ge=1, le=1024)]
+Seed = Annotated[int, Limits(ge=0, lt=2**63)]
+
+
+def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
+    """The results of all `checks`. If some raise UserError, one UserError has the lines of all of them, each once."""
+    results: list[Any] = []
+    lines: dict[Any, None] = {}
+    for check in checks:
+        try:
+            results.append(check())
+        except UserError as error:
+            lines |= dict.fromkeys(error.args)
+    if lines:
+        raise UserError(*lines)
+    return results
 
 
 def read(cls: type[Settings], values: Any, where: str) -> Settings:
     """The frozen dataclass `cls` with these values.
 
-    `where` is the place that the values came from (`params.yaml: base.model`), for the error message. A missing optional
-    key is None. Raises UserError for any other missing key, an unknown key, a wrong type, or a value that `cls` refuses.
+    `where` is the place that the values came from (`params.yaml: base.model`), for the error messages. A missing optional
+    key is None. Raises UserError, a line for each other missing key, unknown key, wrong type, or value that `cls` refuses.
     """
-    if not isinstance(values, Mapping):
-        raise UserError(f"{where}: {shown(values)} is not a mapping; its keys are {', '.join(keys(cls))}")
-    require_keys(values, keys(cls), where)
-    types_of = typing.get_type_hints(cls)
-    given = {}
-    for key in keys(cls):
-        if key in values:
-            given[key] = convert(types_of[key], values[key], f"{where}.{key}")
-        elif not optional(types_of[key]):
-            raise UserError(f"{where}.{key} is missing; {describe(types_of[key])} is expected")
-        else:
-            given[key] = None
+    given = read_keys(cls, values, where)
     try:
-        return cls(**given)
+        return cls(**{key: given.get(key) for key in keys(cls)})
     except UserError as error:
-        raise UserError(f"{where}.{error}") from None
+        raise UserError(*(f"{where}.{line}" for line in error.args)) from None
+
+
+def read_keys(kind: Any, values: Any, where: str) -> dict[str, Any]:
+    """The converted values of a mapping whose keys are the settings of `kind`. Raises UserError as `read` does."""
+    if not isinstance(values, Mapping):
+        known = "" if get_origin(kind) is Differences else ", ".join(hints(kind)) + ", ..." * hasattr(kind, "further")
+        hint = f"its keys are {known}" if known else "{} is expected if nothing differs"
+        raise UserError(f"{where}: {shown(values)} is not a mapping; {hint}")
+    kinds = settings_of(kind, values)
+    wrong = [key for key in values if key not in kinds]
+    guessed = [near for key in wrong for near in nearest(key, list(kinds))]  # not reported as missing, too
+    missing = [key for key, (of, required) in kinds.items() if required and key not in [*values, *guessed]]
+    checks = [partial(convert, kinds[key][0], values[key], at(where, key)) for key in values if key in kinds]
+    faults = [unknown(key, list(kinds), where) for key in wrong]
+    faults += [f"{at(where, key)} is missing; {describe(kinds[key][0])} is expected" for key in missing]
+    results = together([*checks, *(partial(fail, fault) for fault in faults)])
+    return dict(zip((key for key in values if key in kinds), results))
+
+
+def fail(message: str) -> None:
+    raise UserError(message)
 
 
 def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
@@ -70,6 +150,24 @@ def keys(cls: type) -> list[str]:
     return [field.name for field in dataclasses.fields(cls)]
 
 
+@functools.cache
+def hints(cls: type) -> dict[str, Any]:
+    """The annotation of each setting in `cls`."""
+    of = typing.get_type_hints(cls, include_extras=True)
+    return {key: of[key] for key in keys(cls)}
+
+
+def settings_of(kind: Any, values: Mapping[str, Any]) -> dict[str, tuple[Any, bool]]:
+    """The annotation of each key that a mapping of this kind can have, and whether the key must be there.
+
+    A class may have a method `further(values)`, which gives more keys, all optional. They can depend on the `values`.
+    """
+    if get_origin(kind) is Differences:
+        return {key: (of, False) for key, of in hints(*get_args(kind)).items()}
+    further = {key: (of, False) for key, of in kind.further(values).items()} if hasattr(kind, "further") else {}
+    return {key: (of, not optional(of)) for key, of in hints(kind).items()} | further
+
+
 def shown(value: Any) -> str:
     """`value` on one short line for a message; shortened, since YAML aliases can make a value of any size."""
     try:
@@ -78,24 +176,27 @@ def shown(value: Any) -> str:
         return "a number of thousands of digits"
 
 
+def nearest(name: Any, valid: Sequence[str]) -> list[str]:
+    """The most similar of the `valid` names, if one is similar."""
+    return difflib.get_close_matches(name, valid, n=1) if isinstance(name, str) else []
+
+
 def similar(name: Any, valid: Sequence[str]) -> str:
-    """A question that names the most similar of the `valid` names, or an empty text."""
-    near = difflib.get_close_matches(name, valid, n=1) if isinstance(name, str) else []
-    return f"did you mean {near[0]!r}? " if near else ""
+    """What to name instead: the most similar of the `valid` names as a question, or else all of them."""
+    near = nearest(name, valid)
+    return f"did you mean {near[0]!r}?" if near else f"valid names are {', '.join(valid) or 'none'}"
 
 
-def unknown(key: Any, valid: list[str], where: str) -> str:
-    """The message for a key that is not in `valid`; it names the most similar valid key first."""
-    hint = similar(key, valid)
-    key = key if isinstance(key, str) and key.isprintable() and len(key) < 80 else shown(key)
-    return f"{where}.{key}: unknown key; {hint}valid keys are {', '.join(valid)}"
+def unknown(key: Any, valid: Sequence[str], where: str) -> str:
+    """The message for a key that is not in `valid`."""
+    name = key if isinstance(key, str) and key.isprintable() and len(key) < 80 else shown(key)
+    hint = similar(key, valid).replace("valid names", "valid keys")
+    return f"{at(where, name)}: unknown key; {hint}"
 
 
-def require_keys(values: Iterable, valid: list[str], where: str) -> None:
-    """Raise UserError for the first unknown key."""
-    for key in values:
-        if key not in valid:
-            raise UserError(unknown(key, valid, where))
+def at(where: str, key: Any) -> str:
+    """The place of a key in the mapping at `where`, which may be a whole file (`params.yaml:`)."""
+    return f"{where} {key}" if where.endswith(":") else f"{where}.{key}"
 
 
 def require(valid: bool, key: str, value: Any, expected: str) -> None:
@@ -104,50 +205,77 @@ def require(valid: bool, key: str, value: Any, expected: str) -> None:
         raise UserError(f"{key}: {shown(value)} is not possible; {expected}")
 
 
-def require_threads(threads: int) -> None:
-    require(0 < threads <= 1024, "threads", threads, "a whole number from 1 to 1024 is expected")
-
-
-def require_seed(seed: int) -> None:
-    require(0 <= seed < 2**63, "seed", seed, "a whole number from 0 to 2**63 - 1 is expected")
+def require_valid(settings: Any) -> None:
+    """For `__post_init__` of a class that is also made without `read`: check each value by its annotation."""
+    together(partial(convert, kind, getattr(settings, key), key) for key, kind in hints(type(settings)).items())
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """`value` converted to the type `kind`. A bool is not a number.
+    """`value` converted to the annotation `kind`. A bool is not a number.
 
-    Where a list of dataclasses is expected, a mapping is read as a list with one entry; likewise text in a list of texts.
+    Where a list of dataclasses is expected, a mapping is read as a list with one entry; likewise a text, in a list of
+    addresses or of other texts with a rule.
 
-    Raises UserError, which names `where`, for a value of another type.
+    Raises UserError, whose lines name `where`, for another value.
     """
     arguments, origin = get_args(kind), get_origin(kind)
+    if kind is Any:
+        return value
     if optional(kind):
-        if value is None:
-            return None
-        (kind,) = [argument for argument in arguments if argument is not type(None)]
-        return convert(kind, value, where)
+        return None if value is None else convert(without_none(kind), value, where)
+    if origin is Annotated:
+        return convert_annotated(kind, value, where)
+    if origin is Differences or hasattr(kind, "further"):
+        return read_keys(kind, value, where)
     if is_settings(kind):
         return read(kind, value, where)
     if origin is Literal and isinstance(value, str) and value in arguments:
         return value
-    if origin is tuple and is_settings(arguments[0]) and isinstance(value, Mapping):
-        return (read(arguments[0], value, where),)
-    if origin is tuple and arguments == (str, Ellipsis) and isinstance(value, str):
-        return (value,)
+    single = Mapping if origin is tuple and is_settings(arguments[0]) else str
+    if origin is tuple and isinstance(value, single) and arguments[-1] is Ellipsis and arguments[0] is not str:
+        return (convert(arguments[0], value, where),)
     if origin is tuple and isinstance(value, (list, tuple)):
-        if arguments[-1] is Ellipsis:
-            return tuple(convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-        if len(arguments) == len(value):
-            return tuple(convert(k, item, f"{where}[{i}]") for i, (k, item) in enumerate(zip(arguments, value)))
+        of = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        if len(of) == len(value):
+            return tuple(together(partial(convert, of[i], item, f"{where}[{i}]") for i, item in enumerate(value)))
     if origin is dict and isinstance(value, Mapping):
-        return {convert(arguments[0], k, where): convert(arguments[1], v, f"{where}.{k}") for k, v in value.items()}
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kind is float and is_number and abs(value) <= sys.float_info.max:  # NaN is refused, too
+        return dict(together(partial(convert_item, arguments, item, where) for item in value.items()))
+    if kind is float and is_number(value) and abs(value) <= sys.float_info.max:  # NaN is refused, too
         return float(value)
-    if kind is int and is_number and isinstance(value, int):
+    if kind is int and is_number(value) and isinstance(value, int):
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise UserError(f"{where}: {shown(value)} is of the wrong type; {describe(kind)} is expected")
+    raise UserError(f"{where.removesuffix(':')}: {shown(value)} is of the wrong type; {describe(kind)} is expected")
+
+
+def convert_annotated(kind: Any, value: Any, where: str) -> Any:
+    """A number or a text, converted. Its rule is Limits, a Pattern, or a function that raises UserError."""
+    of, rule = get_args(kind)
+    try:
+        found = convert(of, value, where)
+    except UserError:
+        raise UserError(f"{where}: {shown(value)} is of the wrong type; {describe(kind)} is expected") from None
+    try:
+        valid = rule(found) is not False
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    if not valid:
+        raise UserError(f"{where}: {shown(value)} is not possible; {describe(kind)} is expected")
+    return found
+
+
+def convert_item(kinds: tuple[Any, Any], item: tuple[Any, Any], where: str) -> tuple[Any, Any]:
+    """A key and its value, converted. The key is a name, which YAML may have read as a number or as a date."""
+    key, value = item
+    if not isinstance(key, str):
+        written = key.isoformat() if hasattr(key, "isoformat") else shown(key)
+        raise UserError(f"{where.removesuffix(':')}: YAML does not read {written} as text; put the name into quotes")
+    return convert(kinds[0], key, where.removesuffix(":")), convert(kinds[1], value, at(where, key))
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_settings(kind: Any) -> TypeGuard[type]:
@@ -160,14 +288,23 @@ def optional(kind: Any) -> bool:
     return get_origin(kind) in (typing.Union, types.UnionType) and type(None) in get_args(kind)
 
 
+def without_none(kind: Any) -> Any:
+    (inner,) = [argument for argument in get_args(kind) if argument is not type(None)]
+    return inner
+
+
 def describe(kind: Any) -> str:
     """The annotation `kind` in words, for a message."""
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(get_args(kind))
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        of, rule = arguments
+        return str(rule) if isinstance(rule, Pattern) else describe(of) + str(rule) * isinstance(rule, Limits)
+    if origin is Literal:
+        return "one of " + ", ".join(arguments)
     if optional(kind):
-        return " or ".join(describe(k) if k is not type(None) else "null" for k in get_args(kind))
-    if get_origin(kind) is tuple:
+        return f"{describe(without_none(kind))} or null"
+    if origin is tuple:
         return "a list"
-    if get_origin(kind) is dict or is_settings(kind):
+    if origin in (dict, Differences) or is_settings(kind):
         return "a mapping"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from transformer.config.reading import require, require_seed, require_threads
+from transformer.config.reading import Count, NotNegative, Positive, Seed, Share, Threads, Whole, require
 
 
 @dataclass(frozen=True)
@@ -18,41 +18,30 @@ class TrainingConfig:
         "r_drop": 0.0,
     }
 
-    seed: int
-    steps: int
-    batch_tokens: int
-    micro_batch_tokens: int
-    max_length: int
+    seed: Seed
+    steps: Count
+    batch_tokens: Count
+    micro_batch_tokens: Count
+    max_length: Count
     batching: Literal["by_length", "mixed"]
-    label_smoothing: float
-    r_drop: float
+    label_smoothing: Share
+    r_drop: NotNegative
     schedule: Literal["warmup", "no_warmup"]
-    warmup: int
-    lr_scale: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    weight_decay: float
+    warmup: Count
+    lr_scale: Positive
+    beta1: Share
+    beta2: Share
+    epsilon: Positive
+    weight_decay: NotNegative
     precision: Literal["auto", "float32", "bfloat16"]
-    threads: int
-    checkpoint_every: int
-    keep: int
-    evaluate_every: int
-    log_every: int
-    patience: int
+    threads: Threads
+    checkpoint_every: Count
+    keep: Count
+    evaluate_every: Count
+    log_every: Count
+    patience: Whole
 
     def __post_init__(self) -> None:
-        sizes = ("steps", "batch_tokens", "micro_batch_tokens", "max_length", "warmup", "lr_scale", "epsilon")
-        for key in (*sizes, "checkpoint_every", "keep", "evaluate_every", "log_every"):
-            valid = 0 < getattr(self, key) < 2**31
-            require(valid, key, getattr(self, key), "a number above 0 and below 2**31 is expected")
-        require_threads(self.threads)
-        require_seed(self.seed)
-        require(self.patience >= 0, "patience", self.patience, "0 (off) or a whole number above it is expected")
-        for key in ("weight_decay", "r_drop"):
-            require(getattr(self, key) >= 0, key, getattr(self, key), "0 (off) or a number above it is expected")
-        for key in ("label_smoothing", "beta1", "beta2"):
-            require(0 <= getattr(self, key) < 1, key, getattr(self, key), "a number from 0 to below 1 is expected")
         require(
             self.max_length <= min(self.batch_tokens, self.micro_batch_tokens),
             "max_length",
@@ -71,7 +60,4 @@ class TrainingConfig:
 class AveragingConfig:
     """How many of the last checkpoints are averaged (6.1)."""
 
-    checkpoints: int
-
-    def __post_init__(self) -> None:
-        require(self.checkpoints > 0, "checkpoints", self.checkpoints, "a whole number above 0 is expected")
+    checkpoints: Count
