@@ -29,7 +29,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help moved environment reproduce report status plan page check test quick test-more test-cluster kill lint format docs pages bench study record translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check schema test quick test-more test-cluster kill lint format docs pages bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 moved:
@@ -80,6 +80,9 @@ page: $(INSTALLED)  ## RUN=... serves a web page that translates and shows the s
 
 check: $(INSTALLED)  ## check all of params.yaml
 	python -m pipeline.commands.check
+
+schema: $(INSTALLED)  ## write params.schema.json and studies.schema.json, with which editors complete and check
+	python -m pipeline.commands.schema
 
 # One process more than there are CPUs, because tests of kills, servers and locks spend a third of their time waiting.
 PYTEST = python -m pytest -q -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadgroup --no-loadscope-reorder

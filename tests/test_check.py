@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 
-from pipeline.commands import study
+from pipeline.commands import schema, study
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
@@ -319,6 +320,35 @@ def test_the_check_needs_nothing_heavy():
     modules = json.loads(python(ROOT, "-c", script).stdout.replace("'", '"'))
     heavy = {"torch", "mlflow", "matplotlib", "pyarrow", "pydantic", "sacremoses", "sacrebleu", "sentencepiece"}
     assert not heavy & set(modules)
+
+
+# Schemas for editors
+
+
+@pytest.mark.parametrize("name", schema.FILES)
+def test_the_schemas_are_current_and_accept_what_is_shipped(params, name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text == schema.schema(schema.FILES[name], (ROOT / "params.yaml").read_text(encoding="utf-8")), "`make schema`"
+    file = name.replace("schema.json", "yaml")
+    assert (ROOT / file).read_text(encoding="utf-8").startswith(f"# yaml-language-server: $schema={name}\n")
+    validator = Draft7Validator(json.loads(text))
+    Draft7Validator.check_schema(validator.schema)
+    shipped = parse((ROOT / file).read_text(encoding="utf-8"))
+    assert list(validator.iter_errors(shipped)) == []
+    run = shipped["runs"]["demo-tiny"] if file == "params.yaml" else shipped["demo"]["runs"]["demo-tiny"]
+    for key, value in {"stepz": 3, "h": 0, "norm": "posst", "dropout": True, "corpus": None}.items():
+        before = copy.copy(run)
+        run[key] = value
+        assert len(list(validator.iter_errors(shipped))) == 1, key
+        run.clear()
+        run.update(before)
+
+
+def test_the_schema_describes_settings_by_the_comments_of_params_yaml():
+    defined = json.loads((ROOT / "params.schema.json").read_text(encoding="utf-8"))["definitions"]
+    assert defined["ModelConfig"]["properties"]["h"]["description"] == "attention heads"
+    assert defined["Run"]["properties"]["h"]["description"] == "attention heads"
+    assert "description" not in defined["SamplingConfig"]["properties"]["seed"]  # the comment of another seed
 
 
 # Studies

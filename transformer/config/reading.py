@@ -207,7 +207,8 @@ def require(valid: bool, key: str, value: Any, expected: str) -> None:
 
 def require_valid(settings: Any) -> None:
     """For `__post_init__` of a class that is also made without `read`: check each value by its annotation."""
-    together(partial(convert, kind, getattr(settings, key), key) for key, kind in hints(type(settings)).items())
+    cls: Any = type(settings)
+    together(partial(convert, kind, getattr(settings, key), key) for key, kind in hints(cls).items())
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
