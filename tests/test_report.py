@@ -91,7 +91,9 @@ def write_scores(params: dict, run: str, scores: Path, bleu: float = 30.0) -> No
     (scores / run / "training.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
     write_translations(scores / run / "translations", model.N, model.h)
     write_all_times(scores, run, precision="float32" if training.precision == "auto" else training.precision)
-    write_json(scores / "corpora" / corpus / "binarise.json", {"languages": languages(params, corpus)})
+    write_json(
+        scores / "corpora" / corpus / "binarise.json", {"languages": languages(params, corpus), "data_sum": "d0" * 32}
+    )
 
 
 def write_all_times(
@@ -1080,9 +1082,9 @@ def test_our_differences_stand_in_the_rows_that_change_the_same_settings(project
     (card,) = [each for each in found if each.study == "demo-table3"]
     assert (card.figure, card.progress, card.origin) == ("52.0", "8 of 8", "selected"), "no claim is decided"
     assert "the same data" not in card.note
-    path = tmp_path / "scores/demo-tiny-h1/training.json"
-    write_json(path, read_json(path) | {"data_sum": "d1" * 32})
-    (mixed, *_) = studies(params, known(params, tmp_path))
+    first, *runs = known(params, tmp_path)
+    other = {"training": first.parts["training"] | {"data_sum": "d1" * 32}}
+    (mixed, *_) = studies(params, [dataclasses.replace(first, parts=first.parts | other), *runs])
     assert "Not all runs were trained on the same data" in mixed.caveat()
 
 
