@@ -34,7 +34,7 @@ from tests.projects import Project
 from tests.shortened import OUTPUTS, RUN, TRAIN, content, shortened
 
 PATIENCE = 1800  # seconds for one run of the workflow
-TOLERANCE = 1e-4  # relative, of a loss; the same as in tests/test_parallel.py
+TOLERANCE = 1e-4  # relative, of a loss; the same as in tests/training/test_parallel.py
 COMPARED = 40  # steps; rounding differences grow with every step
 STEPS = 4100  # about 90 seconds; Slurm checks time limits every 30 seconds
 STAGES = [name for name in OUTPUTS if name.partition("@")[0] not in ("decoding", "ensemble", "value")]

@@ -1,5 +1,11 @@
 """A folder in which `python -m pipeline.train run` trains a small model on random pairs."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +22,7 @@ RUN |= {"batch_tokens": 200, "micro_batch_tokens": 60, "max_length": 30, "thread
 RUN |= {"steps": 100_000, "checkpoint_every": 100}  # more steps than any test takes
 VOCABULARY = 90
 ARGUMENTS = "run --data data --vocabulary vocabulary.model --out models --scores scores --times times/training.json"
+PATIENCE = 180  # seconds, enough on a busy machine; on an idle machine, each wait is shorter than 10 seconds
 COMMAND = ["pipeline.train", *ARGUMENTS.split()]
 
 
@@ -46,3 +53,39 @@ def write_yaml(folder: Path, runs: dict, machine: dict | None = None, **base: di
         params["base"][section] |= changes
     with open(folder / "params.yaml", "w", encoding="utf-8") as file:
         YAML(typ="safe").dump(params, file)
+
+
+class Training:
+    """`python -m pipeline.train` in its own folder, on random pairs."""
+
+    def __init__(self, folder: Path, processes: int) -> None:
+        self.folder, self.work = folder, folder / "work/run"
+        self.started: list[subprocess.Popen] = []
+        write_data(folder)
+        self.set(processes)
+
+    def set(self, processes: int, nodes: int = 1) -> None:
+        write_params(self.folder, {"nodes": nodes, "processes": processes})
+
+    def kill(self) -> None:
+        """Kill the processes that a failed test has left."""
+        for process in self.started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def start(self) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *COMMAND],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def saved(self, process: subprocess.Popen) -> None:
+        """Wait until the first state is saved."""
+        while process.poll() is None and not list(self.work.glob("*/state.safetensors")):
+            time.sleep(0.01)

@@ -23,7 +23,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from local_site import Fault, serving
 from ruamel.yaml import YAML
-from test_archives import build, snapshot
 from tqdm import tqdm
 
 from pipeline import download, fetch_monolingual, fetch_set
@@ -37,6 +36,7 @@ from pipeline.settings.addresses import shards
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
+from tests.packed import build, snapshot
 from tests.projects import python
 from transformer.config.reading import UserError, read
 

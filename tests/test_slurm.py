@@ -12,13 +12,13 @@ import pytest
 from ruamel.yaml import YAML
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
-from test_parallel import PATIENCE, Training
 
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.training import nodes
 from pipeline.workflow import slurm, stage
 from tests.imports import ROOT
+from tests.small_run import PATIENCE, Training
 from transformer.config.reading import UserError
 
 TRAIN = "train@demo-tiny"

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from test_decoding import assert_same, sharpened
 
-from tests.test_decoding import assert_same, sharpened
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD

@@ -2,7 +2,6 @@ import dataclasses
 import io
 import random
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +9,14 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.imports import ROOT
 from tests.models import vocabulary_of
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 from transformer.vocabulary import Vocabulary, WordTable, learn
 
-TEXT = b"".join((Path(__file__).parent / "data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
+TEXT = b"".join((ROOT / "tests/data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
 LINES = TEXT.decode().split("\n")[:-1]
 CONFIG = VocabularyConfig(450, "byte_fallback", 0.9999, sample_pairs=0, bpe_dropout=0.0, segmentations=1, seed=1, threads=1)
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<0x41>", "\u2585"]

@@ -7,18 +7,18 @@ import json
 import math
 import shutil
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
 from fastchrf import aggregate_chrf
 from sacrebleu.metrics import BLEU, CHRF
+from test_decoding import CPU, SOURCES, VOCABULARY, WORDS, Table, exhaustive, sharpened
 
 from pipeline import ensemble
 from pipeline.decoding import translator_of
 from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import choice
-from tests.test_decoding import CPU, SOURCES, VOCABULARY, WORDS, Table, exhaustive, sharpened
+from tests.imports import ROOT
 from transformer.config.decoders import DECODERS
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
@@ -356,7 +356,7 @@ def close(found, expected):
 
 
 def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_settings):
-    model, lines = Path(__file__).parent / "data/commit-3b4f273/model", ["a b c", "d"]
+    model, lines = ROOT / "tests/data/commit-3b4f273/model", ["a b c", "d"]
     ensemble.main(argparse.Namespace(first=model, second=model, out=tmp_path / "both"))
     config = decoding_settings(precision="float32", extra_length=9)
     one, both = (translator_of(folder, config, CPU) for folder in (model, tmp_path / "both"))

@@ -20,6 +20,7 @@ from pipeline.corpora.duplicates import Seen
 from pipeline.corpora.normalising import normalise_set
 from pipeline.corpora.sets import find_sets
 from pipeline.settings.normalise import NormaliseConfig
+from tests.imports import ROOT
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
 
@@ -309,8 +310,7 @@ def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
     ]
     arguments = ["demo", *folders, "--report", folder / "report.json"]
     command = [sys.executable, "-m", "pipeline.normalise", *arguments]
-    root = Path(__file__).parents[1]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, **options)
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, **options)
 
 
 @pytest.mark.more

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from ruamel.yaml import YAML
-from test_parallel import Training
 
 from pipeline import code, train
 from pipeline.commands import accept
@@ -22,7 +21,7 @@ from pipeline.training import workers, workspace
 from pipeline.workflow import hardware
 from tests.imports import ROOT
 from tests.pairs import Pairs
-from tests.small_run import RUN
+from tests.small_run import RUN, Training
 from transformer.binarised import describe
 from transformer.config.reading import UserError
 from transformer.parallel import SINGLE_PROCESS, Workers

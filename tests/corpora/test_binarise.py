@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
+from tests.imports import ROOT
 from tests.refusals import refused
 from transformer.binarised import describe, open_binarised, write_description, write_side
 from transformer.config.reading import UserError
 from transformer.vocabulary import Vocabulary
 
-DATA = Path(__file__).parent / "data/compound-bleu"
+DATA = ROOT / "tests/data/compound-bleu"
 SOURCE, TARGET = ((DATA / name).read_text().split("\n")[:-1] for name in ("ref.de", "hyp.de"))
 SETS = {"train": (SOURCE, TARGET), "dev": (["", "Haus", "日本語 😀"], ["ein Haus", "", ""])}
 VOCABULARY = {"pieces": 400, "unknown": "byte_fallback", "character_coverage": 0.9999, "sample_pairs": 0, "threads": 2}

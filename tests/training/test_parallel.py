@@ -1,6 +1,5 @@
 """Data parallel training: two processes train the same model as one, stop together, and end if one is killed."""
 
-import contextlib
 import importlib
 import json
 import os
@@ -23,8 +22,7 @@ from torch.multiprocessing import ProcessRaisedException, start_processes
 from pipeline.train import Interruption
 from pipeline.training import workers
 from pipeline.workflow import stage
-from tests.imports import ROOT
-from tests.small_run import COMMAND, write_data, write_params
+from tests.small_run import PATIENCE, Training
 from tests.trainers import build
 from transformer import parallel
 from transformer.checkpoint import read_tensors
@@ -32,44 +30,6 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.training import Trainer
-
-PATIENCE = 180  # seconds, enough on a busy machine; on an idle machine, each wait is shorter than 10 seconds
-
-
-class Training:
-    """`python -m pipeline.train` in its own folder, on random pairs."""
-
-    def __init__(self, folder: Path, processes: int) -> None:
-        self.folder, self.work = folder, folder / "work/run"
-        self.started: list[subprocess.Popen] = []
-        write_data(folder)
-        self.set(processes)
-
-    def set(self, processes: int, nodes: int = 1) -> None:
-        write_params(self.folder, {"nodes": nodes, "processes": processes})
-
-    def kill(self) -> None:
-        """Kill the processes that a failed test has left."""
-        for process in self.started:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-    def start(self) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *COMMAND],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_TRACKING_URI": "off"},
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self.started.append(process)
-        return process
-
-    def saved(self, process: subprocess.Popen) -> None:
-        """Wait until the first state is saved."""
-        while process.poll() is None and not list(self.work.glob("*/state.safetensors")):
-            time.sleep(0.01)
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tests.imports import ROOT
 from transformer.fast import loss
 from transformer.fast.fused import FastEncoderLayer, takes_spans
 from transformer.fast.spans import TILE, Spans
@@ -64,7 +64,7 @@ def test_only_plain_attention_of_fast_layers_has_kernels(settings):
 )
 def test_the_kernels():
     """On a GPU, or in Triton's interpreter."""
-    environment = os.environ | {"TRITON_INTERPRET": str(int(not GPU)), "PYTHONPATH": str(Path(__file__).parent.parent)}
+    environment = os.environ | {"TRITON_INTERPRET": str(int(not GPU)), "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-m", "tests.interpreted"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from test_decoding import SOURCES, Ids, sharpened
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline import report
@@ -19,7 +20,6 @@ from pipeline.scoring.values import evenly, states, whole
 from pipeline.settings.check import check
 from pipeline.settings.values import value_run
 from tests import browser
-from tests.test_decoding import SOURCES, Ids, sharpened
 from transformer import value
 from transformer.config.decoders import MctsConfig
 from transformer.config.reading import UserError

@@ -12,25 +12,12 @@ import zipfile
 import pytest
 
 from pipeline.corpora.archives import members, unpacked
+from tests.packed import build, snapshot
 from tests.refusals import refused
 from transformer.config.reading import UserError
 
 PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}
 NAMES = list(PAIR)
-
-
-def build(path, files, mode="w:gz", before=(), after=()):
-    """A tar of `files` {name: bytes}, with empty members (TarInfo) before and after them."""
-    with tarfile.open(path, mode) as tar:
-        for member in before:
-            tar.addfile(member)
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-        for member in after:
-            tar.addfile(member)
-    return path
 
 
 def contents(archive, names=NAMES):
@@ -40,10 +27,6 @@ def contents(archive, names=NAMES):
 def plain(path):
     with unpacked(path) as stream:
         return b"".join(stream)
-
-
-def snapshot(folder):
-    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
 @pytest.mark.parametrize(
