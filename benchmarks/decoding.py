@@ -11,8 +11,7 @@ system that cannot translate on this machine shows dashes and the reason.
 
 Batches are sorted by length. Our batches are those of pipeline.decode. The peers' batches have the same size on a GPU, and
 at most `PEERS` source pieces times beam on a CPU. On a CPU, CTranslate2 translates one batch per thread. So does our
-decoder, but at most 4 batches at once. generate has no such mode, so it is also measured with calls from as many threads.
-It does not sort sentences itself, so it is also measured on batches of 32 lines in the order of the text. All systems run
+decoder, but at most 4 batches at once. generate has no such mode. All systems run
 in one process, which keeps the memory that it frees, as pipeline.decode does. Its OpenMP threads spin as long as by
 default, which suits generate. With fewer than 8 `--threads`, each thread of our decoder has one OpenMP thread, which does
 not spin.
@@ -50,7 +49,7 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate_batches
+from transformer.decoding import batches_by_length, model_in, settings_on, translate_batches
 from transformer.device import at_once
 from transformer.layout import pad
 from transformer.memory import keep_freed
@@ -114,11 +113,6 @@ def batch_by_batch(model: Transformer, config: DecodingConfig, precision: str) -
     return lambda batches: list(map(generate, batches))
 
 
-def called_by_threads(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
-    generate = hugging_face(model, config, precision)
-    return lambda batches: list(by_threads(generate, batches, config.threads, 1))
-
-
 def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
     import ctranslate2
 
@@ -152,15 +146,11 @@ def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> T
     return translations
 
 
-BY_THREADS = "Hugging Face generate, called by threads"
-IN_ORDER = "Hugging Face generate, 32 lines in order"
 # Each function takes the precision to compute in: float32 or bfloat16, for CTranslate2 also int8. It imports its library
 # when called, and raises ImportError if the library is not installed.
 SYSTEMS = {
     "ours": ours,
     "Hugging Face generate": batch_by_batch,
-    BY_THREADS: called_by_threads,
-    IN_ORDER: batch_by_batch,  # the caller passes batches of 32 lines in the order of the text
     "CTranslate2": ctranslate2,
 }
 
@@ -214,15 +204,12 @@ class Task:
         lengths, device = [len(source) for source in self.sources], model.embedding.device
         most = tokens if device.type == "cuda" else min(tokens, PEERS // config.beam)
         by_length = batches_by_length(lengths, most)
-        others = {
-            "ours": batches_by_length(lengths, tokens, at_once(device, config.threads)),
-            IN_ORDER: [list(range(start, min(start + 32, count))) for start in range(0, count, 32)],
-        }
+        own = batches_by_length(lengths, tokens, at_once(device, config.threads))
         speeds: dict[System, list[float]] = {system: [] for system in systems}
         results: dict[System, Batch] = {}
         for number in range(self.rounds + 1):
             for system, translations in systems.items():
-                batches = others.get(system[0], by_length)
+                batches = own if system[0] == "ours" else by_length
                 # Round 0 is a warm-up on the first and the last batch. In `by_length`, these are the longest and shortest.
                 batches = batches if number else [batches[0], batches[-1]]
                 results[system], seconds = run(translations, self.sources, batches, config.threads)
@@ -293,9 +280,7 @@ def compare(arguments: argparse.Namespace) -> None:
     config = section(load(), "models", arguments.shape or "base", "decoding", DecodingConfig)
     tokens = arguments.batch_tokens or config.batch_tokens
     config = dataclasses.replace(config, alpha=0.0, threads=arguments.threads, batch_tokens=tokens, precision="auto")
-    names = [name for name in SYSTEMS if not (cuda and name == BY_THREADS)]
     if arguments.shape:
-        names.remove(IN_ORDER)  # all sentences have the same length
         config = dataclasses.replace(config, extra_length=0)
         model, task = random_task(arguments.shape, arguments.sentences, arguments.rounds)
     else:
@@ -306,7 +291,7 @@ def compare(arguments: argparse.Namespace) -> None:
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
     print("| model | system | target tokens/s | ours / this | same as ours | BLEU |\n|---|---|---:|---:|---:|---:|")
-    print("\n".join(task.compare(names, model, config)))
+    print("\n".join(task.compare([*SYSTEMS], model, config)))
 
 
 if __name__ == "__main__":

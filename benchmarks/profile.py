@@ -77,16 +77,3 @@ def host_waits(run: Callable[[], object], device: torch.device) -> list[str]:
             torch.cuda.set_sync_debug_mode("default")
     waits = [warning for warning in seen if "called a synchronizing" in str(warning.message)]
     return [f"{Path(warning.filename).name}:{warning.lineno}" for warning in waits]
-
-
-def print_profile(run: Callable[[], object], steps: int, device: torch.device) -> None:
-    """Call `run`, which makes `steps` steps, and print the time per step of each group and of the longest kernels."""
-    kernels, _ = profiled(run, device)
-    groups: Counter[str] = Counter()
-    for name, microseconds in kernels.items():
-        groups[group_of(name)] += microseconds
-    for title, rows in (("group of operations", groups.most_common()), ("longest kernels", kernels.most_common(12))):
-        print(f"| {title} | ms per step | share |\n|---|---:|---:|")
-        for name, microseconds in rows:
-            print(f"| {name[:80]} | {microseconds / 1e3 / steps:.2f} | {microseconds / kernels.total():.1%} |")
-        print()

@@ -1,15 +1,11 @@
 """The JSON file of a benchmark: its tables, and how they were made. Imports no module of the pipeline."""
 
-import hashlib
 import re
 from datetime import date
 from pathlib import Path
 from typing import Any, TypedDict
 
 from transformer.files import write_json
-
-ROOT = Path(__file__).parent.parent
-MEASURED = ("transformer/**/*.py", "benchmarks/gpu/*.py", "benchmarks/profile.py", "benchmarks/workload.py")
 
 
 class Table(TypedDict):
@@ -39,11 +35,3 @@ def write_record(
     """Write the JSON file. `python -m tests.pages` reads it to write tables of the documentation."""
     made = {"command": command, "hardware": hardware, "versions": versions, "commit": commit}
     write_json(path, {**made, "date": date.today().isoformat(), "tables": tables, **more})
-
-
-def code_digest() -> str:
-    """The sha256 of the code of benchmarks.gpu and of the code that it measures."""
-    total = hashlib.sha256()
-    for path in sorted(path for pattern in MEASURED for path in ROOT.glob(pattern)):
-        total.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + path.read_bytes())
-    return total.hexdigest()

@@ -1,11 +1,10 @@
 """Run a benchmark and keep the tables that it prints, with the command, hardware, versions, commit and date.
 
     python -m benchmarks.record [--into NAME] BENCHMARK [ARGUMENTS ...]
-    python -m benchmarks.record FILE.json ...
 
 BENCHMARK is a module of this folder, and ARGUMENTS are its arguments. Prints its output. Writes
 benchmarks/results/NAME.json (default: BENCHMARK.json), from which `python -m tests.pages` writes docs/benchmarks.md.
-The second form copies JSON files that benchmarks.gpu wrote on another machine to benchmarks/results/.
+benchmarks.gpu writes such files itself.
 """
 
 import argparse
@@ -14,16 +13,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
-from benchmarks.provenance import Table, code_digest, write_record
+from benchmarks.provenance import Table, write_record
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, git, hardware
 from transformer.config.reading import UserError
-from transformer.files import read_json, write_json
 
 FOLDER, PACKAGE = Path(__file__).parent, "benchmarks"
 EDITED = "-edited"
@@ -43,8 +40,6 @@ def tables(lines: list[str]) -> list[Table]:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    if arguments.benchmark.endswith(".json"):
-        return take_all(Path(name) for name in (arguments.benchmark, *arguments.arguments))
     if not (path := FOLDER / f"{arguments.benchmark}.py").is_file():
         raise UserError(f"{path}: no such benchmark")
     words, lines = ["-m", f"{PACKAGE}.{arguments.benchmark}", *arguments.arguments], []
@@ -73,36 +68,10 @@ def measured_commit() -> str | None:
     return head + EDITED if git("status", "--porcelain", "--", PACKAGE, f":!{PACKAGE}/results") else head
 
 
-def take_all(paths: Iterable[Path]) -> None:
-    """Copy files of benchmarks.gpu. Raises UserError with all refusals after the other files have been copied."""
-    refused = []
-    for path in paths:
-        try:
-            take(path)
-        except UserError as error:
-            refused.append(str(error))
-    if refused:
-        raise UserError("; ".join(refused))
-
-
-def take(path: Path) -> None:
-    """Copy a file of benchmarks.gpu to the results, with the commit of the code that it measured."""
-    record = read_json(path)
-    if not isinstance(record, dict) or "code" not in record:
-        raise UserError(f"{path} is not a file that benchmarks.gpu wrote")
-    if (device := record.get("device")) != "cuda":
-        raise UserError(f"{path} was measured on {device}; a measurement on a GPU is expected")
-    if record["code"] != code_digest():
-        raise UserError(f"{path} was measured with other code than this; check out its commit, or measure again")
-    if record.get("failures"):
-        raise UserError(f"{path}: a check of this part failed: {record['failures'][0]}; measure again")
-    write_json(FOLDER / "results" / path.name, record | {"commit": measured_commit()})
-
-
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks.record", description=__doc__.split("\n\n")[0])
     parser.add_argument("--into", help="the name of the file, if a benchmark is kept more than once")
-    parser.add_argument("benchmark", help="a module of this folder, or a file of benchmarks.gpu")
+    parser.add_argument("benchmark", help="a module of this folder")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     return parser
 

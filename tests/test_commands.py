@@ -28,7 +28,6 @@ WRONG = {
     "benchmarks.decoding": ["none", "none.txt"],
     "benchmarks.gpu.prepare": ["none"],
     "benchmarks.record": ["none"],
-    "benchmarks.serving": ["none", "none.txt"],
     "benchmarks.text": ["none"],
 }
 # These fail if params.yaml is missing. They are started in an empty folder.

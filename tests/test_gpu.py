@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import provenance, record
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import bench as shared
 from benchmarks.gpu import checks, prepare
@@ -242,27 +241,3 @@ def test_no_other_package_is_needed(data, tmp_path):
     done = start(*words, PYTHONPATH=f"{tmp_path / 'packages'}:{ROOT}")
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob("*.json")} == {"gpu-train.json"}
-
-
-def test_only_a_gpus_figures_of_this_code_are_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "FOLDER", tmp_path)
-    path, tables = tmp_path / "gpu-big.json", [{"columns": ["pass", "speed"], "rows": [["warm", "7"], ["cold", "–"]]}]
-
-    def take(files: int = 1, **differences) -> None:
-        given = {"device": "cuda", "code": provenance.code_digest()} | differences
-        provenance.write_record(path, "python -m benchmarks.gpu", "a GPU", {"torch": "2.11"}, None, tables, **given)
-        (tmp_path / "gpu-none.json").write_text("{}")
-        record.main(record.options().parse_args([str(tmp_path / "gpu-none.json"), str(path)][-files:]))
-
-    with pytest.raises(UserError, match="was measured on cpu"):
-        take(device="cpu")
-    with pytest.raises(UserError, match="measured with other code"):
-        take(code="0")
-    with pytest.raises(UserError, match="a check of this part failed: it differs; measure again"):
-        take(failures=["it differs"])
-    with pytest.raises(UserError, match=r"gpu-none.json is not a file that benchmarks.gpu wrote$"):
-        take(files=2)  # a file that is refused does not stop the others
-    kept = json.loads((tmp_path / "results/gpu-big.json").read_text(encoding="utf-8"))
-    assert kept["commit"] and kept["tables"] == tables
-    shown = pages.benchmark(tmp_path / "results/gpu-big.json", "")
-    assert "| warm | 7 |" in shown and "a GPU; torch 2.11" in shown

@@ -5,8 +5,8 @@
 
 Needs Python 3.11 to 3.13, torch 2.11 or newer, numpy, sentencepiece and safetensors. `python -m benchmarks.gpu.prepare`
 makes the data. Each part runs in a process of its own, prints its tables and writes one JSON file, even if it fails or
-its time is up. `python -m benchmarks.record FILE.json` copies a file made on a GPU to benchmarks/results/. On a CPU all
-parts run with a small model, to show that they work.
+its time is up. The files of a GPU belong into benchmarks/results/. On a CPU all parts
+run with a small model, to show that they work.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.gpu import checks, speed
 from benchmarks.gpu.bench import Bench, Outcome, versions
-from benchmarks.provenance import code_digest, shown, write_record
+from benchmarks.provenance import shown, write_record
 from transformer.config.reading import UserError
 from transformer.device import device_of
 from transformer.fast.compilation import compiles, hindrance
@@ -70,10 +70,9 @@ def run(part: str, bench: Bench) -> Outcome:
             command,
             bench.hardware(),
             versions(),
-            None,  # no commit: the files may have been copied without git, so benchmarks.record compares the code digest
+            bench.settings["commit"],  # that of benchmarks.gpu.prepare, because the code may have been copied without git
             outcome.tables,
             device=bench.device.type,
-            code=code_digest(),
             seconds=round(time.perf_counter() - began, 1),
             failures=outcome.failures,
         )

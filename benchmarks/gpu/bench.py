@@ -178,25 +178,6 @@ class Outcome:
         self.failures.append(f"{name}: {said}")
         return said
 
-    def inside(self, device: torch.device, column: str, waits: list[str], calls: dict[str, int]) -> None:
-        """Report host waits, attention kernels and the whole part's peak memory. `column` is the title of the waits."""
-        memory = torch.cuda.max_memory_reserved() / 2**30 if device.type == "cuda" else None
-        rows = self.table(column, "kernels of attention", "peak memory, GiB")
-        names = ", ".join(kernels_of(calls)) or "–"
-        rows.append([str(len(waits)), names, "–" if memory is None else f"{memory:.1f}"])
-
-
-def shapes_of(batch: Batch) -> set[tuple[int, int, int]]:
-    """The shapes of attention: rows, queries and keys of encoder, decoder and cross-attention."""
-    (rows, source), (_, target) = batch.source.ids_BS.shape, batch.target.ids_BS.shape
-    return {(rows, source, source), (rows, target, target), (rows, target, source)}
-
-
-def kernels_of(calls: dict[str, int]) -> dict[str, int]:
-    """The calls of each operator of attention, from the calls of all operators."""
-    prefixes = ("aten::_scaled_dot_product_", "transformer::attend")
-    return {name.removeprefix(prefixes[0]): calls[name] for name in sorted(calls) if name.startswith(prefixes)}
-
 
 def programs() -> tuple[int, float]:
     """The number of programs that torch.compile has made in this process, and the seconds that this took."""
