@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from tests.torch_twin import by_torch_names, twin_of
 from transformer.alignment import attention_weights_of
 from transformer.config.vocabulary import PAD
 from transformer.decoders.steps import ModelStep
@@ -37,25 +38,9 @@ def random_ids(*shape):
 
 
 def reference_of(model):
-    """torch.nn.Transformer with the model's weights. For post-norm, its final norms are removed."""
-    c = model.config
-    reference = torch.nn.Transformer(
-        c.d_model, c.h, c.N, c.N, c.d_ff, dropout=0.0, batch_first=True, norm_first=c.norm == "pre"
-    ).eval()
-    if c.norm == "post":
-        reference.encoder.norm = reference.decoder.norm = None
-    pieces = {"self_attention.": "self_attn.", "cross_attention.": "multihead_attn.", "projection_bias": "in_proj_bias"}
-    pieces |= {"projection": "in_proj_weight", ".output.": ".out_proj.", "feed_forward.inner": "linear1"}
-    pieces |= {"feed_forward.outer": "linear2"} | {f"residuals.{i}.norm": f"norm{i + 1}" for i in range(3)}
-    pieces |= {"encoder.": "encoder.layers.", "decoder.": "decoder.layers."}
-    pieces |= {"encoder_norm": "encoder.norm", "decoder_norm": "decoder.norm"}
-    state = {}
-    for name, value in model.state_dict().items():
-        for ours, theirs in pieces.items():
-            name = name.replace(ours, theirs)
-        if name != "embedding":
-            state[name] = value
-    reference.load_state_dict(state)
+    """torch.nn.Transformer with the model's weights, in float64."""
+    reference = twin_of(model.config)
+    reference.load_state_dict({name: value.double() for name, value in by_torch_names(model.state_dict()).items()})
     return reference
 
 
@@ -65,20 +50,19 @@ def test_equals_torch_transformer(settings, norm):
     reference = reference_of(model)
     source, target = random_ids(3, 9), random_ids(3, 7)
     source[1, 6:], target[2, 5:] = PAD, PAD
-    scaled = model.embedding * math.sqrt(32)
-    positions = sinusoids(9, 32)
+    scaled, positions = model.embedding.double() * math.sqrt(32), sinusoids(9, 32)
     with torch.no_grad():
         hidden = reference(
             scaled[source] + positions,
             scaled[target] + positions[:7],
-            tgt_mask=torch.nn.Transformer.generate_square_subsequent_mask(7),
+            tgt_mask=torch.ones(7, 7, dtype=torch.bool).triu(1),
             src_key_padding_mask=source == PAD,
             memory_key_padding_mask=source == PAD,
-            tgt_is_causal=True,
         )
         result = model(source, target)
     real = target != PAD
-    torch.testing.assert_close(result[real], (hidden @ model.embedding.T)[real], atol=1e-5, rtol=1e-5)
+    logits = hidden.float() @ model.embedding.T
+    torch.testing.assert_close(result[real], logits[real], atol=1e-5, rtol=1e-5)
 
 
 def test_sinusoids_are_the_paper_s():
@@ -129,8 +113,8 @@ def test_attention_weights_equal_torch_s(settings, norm):
     model, kept = build(settings(norm=norm)), {"encoder": [], "decoder": [], "cross": []}
     reference, source, target = reference_of(model), random_ids(2, 6), random_ids(2, 5)
 
-    def ask_for_weights(module, inputs, options):
-        return inputs, options | {"need_weights": True, "average_attn_weights": False}
+    def of_each_head(module, inputs, options):
+        return inputs, options | {"average_attn_weights": False}
 
     for stack, attention, kind in [
         (reference.encoder, "self_attn", "encoder"),
@@ -139,11 +123,10 @@ def test_attention_weights_equal_torch_s(settings, norm):
     ]:
         for layer in stack.layers:
             module = getattr(layer, attention)
-            module.register_forward_pre_hook(ask_for_weights, with_kwargs=True)
-            module.register_forward_hook(lambda _, inputs, output, kind=kind: kept[kind].append(output[1]))
-    scaled = model.embedding * math.sqrt(32)
-    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
-    reference.train()  # its fast path for evaluation calls no attention module; dropout is 0
+            module.register_forward_pre_hook(of_each_head, with_kwargs=True)
+            module.register_forward_hook(lambda _, inputs, output, kind=kind: kept[kind].append(output[1].float()))
+    scaled = model.embedding.double() * math.sqrt(32)
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
     reference(scaled[source] + sinusoids(6, 32), scaled[target] + sinusoids(5, 32), tgt_mask=causal)
     torch.testing.assert_close(attention_weights_of(model, source, target), kept, atol=1e-5, rtol=1e-5)
 
