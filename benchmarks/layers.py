@@ -43,18 +43,35 @@ class Counts:
     operations: those of the matrix products, forward and backward.
     kept: how many numbers the backward pass needs from the forward pass, without the weights. They are the input, the
     states and the attention weights.
+    sequential: the rounds, each of which computes all positions whose inputs are ready, as a function of n.
+    path: the longest of the shortest paths between two positions, as a function of n, k and r. A step is one layer of a
+    stack, or one position of the recurrent layer. The convolutions are dilated by powers of k, as in ByteNet.
     """
 
     operations: Callable[[int, int, int, int], float]
     kept: Callable[[int, int, int, int], float]
+    sequential: Callable[[int], int]
+    path: Callable[[int, int, int], int]
 
 
 COUNTS = {
-    "self-attention": Counts(lambda n, d, k, r: 12 * n**2 * d, lambda n, d, k, r: n**2 + n * d),
-    "recurrent": Counts(lambda n, d, k, r: 12 * n * d**2, lambda n, d, k, r: (2 * n + 1) * d),
-    "convolutional": Counts(lambda n, d, k, r: 6 * k * n * d**2, lambda n, d, k, r: n * d),
+    "self-attention": Counts(
+        lambda n, d, k, r: 12 * n**2 * d, lambda n, d, k, r: n**2 + n * d, lambda n: 1, lambda n, k, r: 1
+    ),
+    "recurrent": Counts(
+        lambda n, d, k, r: 12 * n * d**2, lambda n, d, k, r: (2 * n + 1) * d, lambda n: n, lambda n, k, r: n - 1
+    ),
+    "convolutional": Counts(  # a path covers the 2n - 1 distances from -(n - 1) to n - 1
+        lambda n, d, k, r: 6 * k * n * d**2,
+        lambda n, d, k, r: n * d,
+        lambda n: 1,
+        lambda n, k, r: math.ceil(round(math.log(2 * n - 1, k), 9)),
+    ),
     "self-attention (restricted)": Counts(
-        lambda n, d, k, r: 36 * r * n * d, lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n
+        lambda n, d, k, r: 36 * r * n * d,
+        lambda n, d, k, r: (2 * n + 2 * r) * d + 3 * r * n,
+        lambda n: 1,
+        lambda n, k, r: math.ceil((n - 1) / r),
     ),
 }
 
@@ -129,48 +146,6 @@ def layer(kind: str, d: int, k: int, r: int) -> nn.Module:
     }[kind]()
 
 
-def distances(n: int) -> Tensor:
-    """Return i - j for all positions i and j, [n, n]."""
-    return torch.arange(n)[:, None] - torch.arange(n)
-
-
-def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
-    """Return which positions each position reads in one step, [n, n]: true at [i, j] if position i reads position j.
-
-    A step is one layer of a stack, or one position of the recurrent layer. The convolution of step `step` is dilated by
-    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be O(n / k).
-    """
-    distance = distances(n)
-    if kind == "self-attention":
-        return torch.ones(n, n, dtype=torch.bool)
-    if kind == "self-attention (restricted)":
-        return distance.abs() <= r
-    if kind == "recurrent":
-        return (distance == 0) | (distance == 1)
-    assert kind == "convolutional"
-    dilation = min(k**step, n - 1)
-    return (distance % dilation == 0) & (distance.abs() <= k // 2 * dilation)
-
-
-def path_length(kind: str, n: int, k: int, r: int) -> int:
-    """Return the length of the longest of the shortest paths between two positions, in steps."""
-    reached, steps = torch.eye(n, dtype=torch.bool), 0
-    while True:
-        further = (reads(kind, n, k, r, steps).float() @ reached.float()) > 0
-        if torch.equal(further, reached):
-            return steps
-        reached, steps = further, steps + 1
-
-
-def sequential_operations(kind: str, n: int) -> int:
-    """Return the number of rounds. Each round computes all positions whose inputs are ready."""
-    waits = distances(n) == 1 if kind == "recurrent" else torch.zeros(n, n, dtype=torch.bool)
-    done, rounds = torch.zeros(n, dtype=torch.bool), 0
-    while not done.all():
-        done, rounds = ~(waits & ~done).any(1), rounds + 1
-    return rounds
-
-
 def seconds(layer: nn.Module, x_BND: Tensor) -> float:
     """Return the CPU time of a forward and a backward pass, in seconds, summed over the threads of this process."""
     gradient, inputs = torch.ones_like(x_BND), [x_BND, *layer.parameters()]
@@ -221,8 +196,8 @@ def measured(kind: str, rounds: int, lengths: Sequence[int] = LARGE, widths: Seq
         "time": power_law(times),
         "memory": power_law(kept),
         "expected_memory": power_law(counted),
-        "sequential_operations": sequential_operations(kind, COUNTED),
-        "path_length": path_length(kind, COUNTED, KERNEL, NEIGHBOURHOOD),
+        "sequential_operations": COUNTS[kind].sequential(COUNTED),
+        "path_length": COUNTS[kind].path(COUNTED, KERNEL, NEIGHBOURHOOD),
     }
 
 

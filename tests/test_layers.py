@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.layers import (
@@ -14,10 +15,7 @@ from benchmarks.layers import (
     kept_bytes,
     layer,
     measured,
-    path_length,
     power_law,
-    reads,
-    sequential_operations,
 )
 from pipeline.reporting.layer_table import table1
 from pipeline.reporting.published import TABLE1
@@ -111,14 +109,53 @@ def test_the_fit_recovers_powers(n, d):
 # Path lengths and sequential operations
 
 
+def distances(n: int) -> Tensor:
+    """Return i - j for all positions i and j, [n, n]."""
+    return torch.arange(n)[:, None] - torch.arange(n)
+
+
+def reads(kind: str, n: int, k: int, r: int, step: int) -> Tensor:
+    """Return which positions each position reads in one step, [n, n]: true at [i, j] if position i reads position j.
+
+    A step is one layer of a stack, or one position of the recurrent layer. The convolution of step `step` is dilated by
+    k^step, as in ByteNet, but by at most n - 1. Without dilation the path length would be O(n / k).
+    """
+    distance = distances(n)
+    if kind == "self-attention":
+        return torch.ones(n, n, dtype=torch.bool)
+    if kind == "self-attention (restricted)":
+        return distance.abs() <= r
+    if kind == "recurrent":
+        return (distance == 0) | (distance == 1)
+    assert kind == "convolutional"
+    dilation = min(k**step, n - 1)
+    return (distance % dilation == 0) & (distance.abs() <= k // 2 * dilation)
+
+
+def path_length(kind: str, n: int, k: int, r: int) -> int:
+    """Return the length of the longest of the shortest paths between two positions, in steps."""
+    reached, steps = torch.eye(n, dtype=torch.bool), 0
+    while True:
+        further = (reads(kind, n, k, r, steps).float() @ reached.float()) > 0
+        if torch.equal(further, reached):
+            return steps
+        reached, steps = further, steps + 1
+
+
+def sequential_operations(kind: str, n: int) -> int:
+    """Return the number of rounds. Each round computes all positions whose inputs are ready."""
+    waits = distances(n) == 1 if kind == "recurrent" else torch.zeros(n, n, dtype=torch.bool)
+    done, rounds = torch.zeros(n, dtype=torch.bool), 0
+    while not done.all():
+        done, rounds = ~(waits & ~done).any(1), rounds + 1
+    return rounds
+
+
 @pytest.mark.parametrize("n, k, r", [(2, 3, 1), (9, 3, 2), (27, 5, 4), (64, 3, 16), (50, 7, 7)])
-def test_paths_and_sequential_operations_are_the_paper_s(n, k, r):
-    ours = {kind: (sequential_operations(kind, n), path_length(kind, n, k, r)) for kind in KINDS}
-    assert ours[ATTENTION] == (1, 1)  # O(1), O(1)
-    assert ours[RECURRENT] == (n, n - 1)  # O(n), O(n)
-    assert ours[RESTRICTED] == (1, math.ceil((n - 1) / r))  # O(1), O(n / r)
-    # O(1), O(log_k n): a path covers the 2n - 1 distances from -(n - 1) to n - 1
-    assert ours[CONVOLUTION] == (1, math.ceil(round(math.log(2 * n - 1, k), 9)))
+def test_paths_and_sequential_operations_are_those_of_the_graph(n, k, r):
+    for kind in KINDS:
+        assert COUNTS[kind].sequential(n) == sequential_operations(kind, n), kind
+        assert COUNTS[kind].path(n, k, r) == path_length(kind, n, k, r), kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +183,7 @@ def test_the_autograd_graph_agrees_with_the_sequential_operations(kind):
 
         return depth(layer(kind, 4, 3, 2)(sequence(1, n, 4)).grad_fn)
 
-    grown, waits = chain(24) - chain(12), sequential_operations(kind, 24) - sequential_operations(kind, 12)
+    grown, waits = chain(24) - chain(12), COUNTS[kind].sequential(24) - COUNTS[kind].sequential(12)
     assert (grown >= waits == 12) if kind == RECURRENT else (grown == waits == 0)
 
 
