@@ -20,18 +20,6 @@ PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUT
 PAGES |= {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 
 
-def recipes() -> dict[str, str]:
-    """The sections of CONTRIBUTING.md by their titles."""
-    parts = re.split(r"^## (.*)\n", PAGES["CONTRIBUTING.md"], flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-@pytest.mark.parametrize("title", recipes())
-def test_a_recipe_has_at_most_ten_lines(title):
-    lines = [line for line in recipes()[title].split("\n") if line and not line.startswith("```")]
-    assert len(lines) <= 12, "ten lines and an introduction"
-
-
 def test_the_settings_of_the_recipes_pass_the_check(params):
     """The check reads the settings of all recipes together, with the run that their decoding names."""
     params = copy.deepcopy(params)
@@ -67,52 +55,6 @@ def test_the_example_above_the_corpora_is_that_of_the_recipe_and_its_files_are_t
 def recipe_for_own_text() -> dict:
     section = PAGES["README.md"].split("### Train on your own text")[1]
     return YAML(typ="safe").load(re.search(r"```yaml\n(.*?)```", section, re.DOTALL)[1])
-
-
-# The tests that do what a recipe of the README or a row of docs/commands.md says.
-RECIPES = {
-    "Add a row": "test_another_run_makes_no_other_stale_and_a_dry_run_changes_nothing",
-    "Train on your own text": "test_the_recipe_for_own_text_trains_on_it",
-    "Run a study": "test_make_runs_what_the_readme_names",
-    "Use a GPU or a cluster": "test_the_profile_submits_a_training_that_is_told_before_its_limit_and_queued_again",
-    "Translate": "test_make_runs_what_the_readme_names",
-}
-TRIED = {
-    "see what would run, and what it would take": "test_the_whole_paper_is_planned_in_a_clone_without_data",
-    "see what is done and running": "test_status_says_what_is_stale_and_why_and_what_waits",
-    "change a number": "test_an_edit_to_a_setting_concerns_the_stages_that_use_it",
-    "run another study": "test_make_runs_what_the_readme_names",
-    "add a row, a corpus, a test set, a decoding or a stage": "test_the_settings_of_the_recipes_pass_the_check",
-    "train on your own text": "test_own_text_is_two_files_in_text_and_four_lines",
-    "run or force one stage": "test_one_stage_is_run_by_its_name_and_forced_by_dvc",
-    "stop and go on": "test_a_signal_saves_says_so_and_is_resumed",
-    "keep a training after an edit of the code": "test_a_change_of_code_is_accepted_by_the_users_word",
-    "look at trainings": "test_a_store_rebuilt_from_the_files_equals_the_live_one",
-    "compare two runs or decodings": "test_two_decodings_of_one_model_have_a_p_value_and_two_trainings_have_none",
-    "keep a result in git": "test_a_record_shows_the_same_numbers_as_its_run",
-    "translate, score any text, export or share a model": "test_ctranslate2_gives_the_same_translations",
-    "share data and models": "test_pull_into_a_fresh_clone_leaves_nothing_to_do",
-    "back-translate, search for settings": "test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else",
-    "use a GPU": None,  # docs/gpu.md says what a CPU can test
-}
-
-
-def test_each_recipe_of_the_readme_and_each_row_of_the_commands_is_tried():
-    section = PAGES["README.md"].split("## Recipes\n")[1].split("\n## ")[0]
-    titles = re.findall(r"^### (.*)$", section, re.MULTILINE)
-    assert titles == list(RECIPES)
-    for recipe in section.split("\n### ")[1:]:
-        assert len(re.findall(r"^(?!```)\S", recipe, re.MULTILINE)) <= 11, "a title and ten lines"
-    rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", PAGES["commands.md"], re.MULTILINE)
-    assert rows[0] == "you want to" and rows[1:] == list(TRIED)
-    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
-    tried = {*RECIPES.values(), *TRIED.values()} - {None}
-    assert [test for test in tried if f"def {test}(" not in tests] == []
-
-
-def test_the_readme_has_at_most_1200_words():
-    words = [word for word in PAGES["README.md"].split() if re.search(r"\w", word)]
-    assert len(words) <= 1200
 
 
 def commands() -> list[list[str]]:

@@ -442,6 +442,21 @@ def test_metrics_parameters_and_experiments(project):
     assert difference == {"params.yaml": {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}}
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("way", ["--temp", "--queue"])
+def test_an_experiment_in_a_folder_of_its_own_runs_the_stages_concerned(project, way):
+    def run(*arguments: str) -> str:
+        done = subprocess.run(**project.command("dvc", *arguments), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    printed = run("exp", "run", way, "--name", "other", "--set-param", "base.scoring.bootstrap=500")
+    printed += run("exp", "run", "--run-all") if way == "--queue" else ""
+    shown = json.loads(run("exp", "diff", "HEAD", "other", "--json"))
+    assert shown["params"]["params.yaml"] == {"base.scoring.bootstrap": {"old": 1000, "new": 500, "diff": -500}}, printed
+    assert "scores/demo-tiny/metrics.json" in shown["metrics"] and project.stale() == set() and project.ran() == []
+
+
 @pytest.mark.slow
 def test_both_tools_plan_the_whole_paper_in_a_fresh_clone(tmp_path):
     project = StubProject.new(tmp_path)
@@ -471,7 +486,6 @@ def test_make_runs_what_the_readme_names(project):
         shutil.copy2(ROOT / name, project.root / name)
     (project.root / ".venv").mkdir()
     (project.root / ".venv/installed").touch()  # make then uses the environment of these tests
-    (project.root / "tests").symlink_to(ROOT / "tests")
     shutil.rmtree(project.root / "reports")
     make = ("make", "CORES=2")
     assert "[1/1] report" in project.run(*make, "reproduce")
