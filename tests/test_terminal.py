@@ -25,7 +25,7 @@ from pipeline.workflow.screen import LAST, Screen
 from pipeline.workflow.times import write_times
 from tests.imports import ROOT
 from tests.stubs import StubProject
-from tests.test_hard_times import at_work
+from tests.workflow.test_hard_times import at_work
 from tests.trainers import build, files, run
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
