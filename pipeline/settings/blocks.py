@@ -19,7 +19,7 @@ from pipeline.settings.values import BaseValue, ReverseValue, Value
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Differences
+from transformer.config.reading import Differences, require
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
@@ -57,6 +57,9 @@ class Corpus:
     download: DownloadConfig
     normalise: Differences[NormaliseConfig]
     vocabulary: Differences[VocabularyConfig]
+
+    def __post_init__(self) -> None:
+        require(len({*self.languages}) == 2, "languages", self.languages, "two languages are expected")
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
-from pipeline.settings.blocks import Base, Params, Study
+from pipeline.settings.blocks import Base, Corpus, Model, Params, Study
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs, ensemble
-from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import Name, entry, languages, require_named, section, text_corpus
 from pipeline.settings.references import references
 from pipeline.settings.reverse_scores import reverse_score
@@ -23,10 +22,8 @@ from pipeline.settings.selection import run_settings
 from pipeline.settings.sets import OWN, set_config
 from pipeline.settings.studies import STUDIES, STUDY, corpora_needed, study
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run
-from transformer.config.decoding import DecodingConfig
-from transformer.config.model import ModelConfig
-from transformer.config.reading import UserError, convert, hints, shown, similar, together
-from transformer.config.training import AveragingConfig, TrainingConfig
+from transformer.config.reading import Differences, UserError, convert, hints, shown, similar, together
+from transformer.config.training import AveragingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
 # The other blocks in which the name of an entry must not occur
@@ -38,21 +35,10 @@ OWN_NAMES = {
     "searches": ["runs", "decodings", "values", "reverse_values"],
 }
 
-OF_CORPUS = {"normalise": NormaliseConfig, "vocabulary": VocabularyConfig}
-OF_MODEL = {"model": ModelConfig, "training": TrainingConfig, "averaging": AveragingConfig, "decoding": DecodingConfig}
 WITH_TEXT = ("corpora", "back_translations")  # the blocks whose entries are corpora of runs
 
-TAKEN = {
-    "corpora": "scores/corpora holds the reports on the corpora",
-    "decodings": "scores/decodings holds the scores of `decodings`",
-    "reverse_scores": "scores/reverse_scores holds what `reverse_scores` makes",
-    "searches": "scores/searches holds the results of `searches`",
-    "ensembles": "models/ensembles holds the models of `ensembles`",
-    "downloads": "work/downloads holds the downloaded files",
-    "values": "models/values and scores/values hold what `values` makes",
-    "times": "work/times holds the times of stages",
-    "logs": "work/logs holds what stages print",
-}
+# What the folders models/, scores/ and work/ hold besides runs
+TAKEN = ["corpora", "decodings", "downloads", "ensembles", "logs", "reverse_scores", "searches", "times", "values"]
 
 # Where the settings of each section of `base` may also be
 OWNERS = {
@@ -111,11 +97,9 @@ def explained(line: str) -> str:
 
 def of_base(params: Mapping) -> Iterator[Check]:
     """Yield a check of each section of a corpus or a model, merged with that of `base`."""
-    for block, sections in (("corpora", OF_CORPUS), ("models", OF_MODEL)):
-        yield from (
-            partial(section, params, block, name, key, cls) for name in params[block] for key, cls in sections.items()
-        )
-    yield from (partial(languages, params, name) for name in params["corpora"])
+    for block, cls in (("corpora", Corpus), ("models", Model)):
+        sections = [(key, *get_args(kind)) for key, kind in hints(cls).items() if get_origin(kind) is Differences]
+        yield from (partial(section, params, block, name, *of) for name in params[block] for of in sections)
 
 
 def comparisons(params: Mapping) -> Iterator[Check]:
@@ -142,7 +126,7 @@ def comparisons(params: Mapping) -> Iterator[Check]:
 def check_run(params: Mapping, name: str, where: str) -> None:
     """Check a run. It must write and keep at least as many checkpoints as it averages."""
     if name in TAKEN:
-        raise UserError(f"params.yaml: runs: a run cannot be named {name!r}: {TAKEN[name]}")
+        raise UserError(f"params.yaml: runs: a run cannot be named {name!r}, a folder of models/, scores/ or work/")
     _, _, training = run_settings(params, name)
     wanted = section(params, "models", params["runs"][name]["model"], "averaging", AveragingConfig).checkpoints
     written, why = math.ceil(training.steps / training.checkpoint_every), ""

@@ -76,39 +76,26 @@ class Constructor(SafeConstructor):
 def entry(params: Mapping, block: str, name: str) -> Mapping:
     """Return `params[block][name]`, for example the corpus `demo`."""
     entries = params.get(block)
-    if not isinstance(entries, Mapping):
-        raise UserError(f"params.yaml: {block} is missing or not a mapping")
-    if name not in entries:
-        raise UserError(unknown(name, list(entries), f"params.yaml: {block}"))
-    if not isinstance(entries[name], Mapping):
-        raise UserError(f"params.yaml: {block}.{name}: {shown(entries[name])} is not a mapping")
+    if not isinstance(entries, Mapping) or name not in entries:
+        raise UserError(unknown(name, list(entries or ()), f"params.yaml: {block}"))
     return entries[name]
 
 
 def text_corpus(params: Mapping, corpus: str) -> str:
     """Return the name in `corpora` for the corpus of a run: the same name, or `corpus` of a back-translation."""
-    augmented = params.get("back_translations")
-    if not isinstance(augmented, Mapping) or corpus not in augmented:
-        return corpus
-    parent = entry(params, "back_translations", corpus).get("corpus")
-    return convert(str, parent, f"params.yaml: back_translations.{corpus}.corpus")
+    augmented = params.get("back_translations", {})
+    return augmented[corpus]["corpus"] if corpus in augmented else corpus
 
 
 def languages(params: Mapping, corpus: str) -> tuple[str, str]:
     """Return the source and the target language of a corpus or a back-translation."""
-    corpus = text_corpus(params, corpus)
-    given = entry(params, "corpora", corpus).get("languages")
-    source, target = convert(tuple[str, str], given, f"params.yaml: corpora.{corpus}.languages")
-    if source == target:
-        raise UserError(f"params.yaml: corpora.{corpus}.languages: {shown(source)} twice; two languages are expected")
+    source, target = entry(params, "corpora", text_corpus(params, corpus))["languages"]
     return source, target
 
 
 def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings], run: str = "") -> Settings:
     """Return section `key` of a corpus or model: `base`, changed by the entry, then by the run `run`."""
-    base, differences = entry(params, "base", key), entry(params, block, name).get(key)
-    if not isinstance(differences, Mapping):
-        raise UserError(f"params.yaml: {block}.{name}.{key}: a mapping is expected, {{}} if nothing differs")
+    base, differences = entry(params, "base", key), entry(params, block, name)[key]
     of_run = {k: v for k, v in params["runs"][run].items() if k in base} if run else {}
     where = f"runs.{run}" if of_run else f"{block}.{name}.{key}" if differences else f"base.{key}"
     return read(cls, {**base, **differences, **of_run}, f"params.yaml: {where}")

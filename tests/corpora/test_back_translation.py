@@ -126,7 +126,7 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         ("reverse_scores.own.set", "own-dev", "is translated by none of `decodings`; their sets are own-test"),
         ("reverse_scores.new", {"model": "reverse/average", "set": "own-test"}, "own-test is also the set of new"),
         ("reverse_scores.own.sets", "own-test", "did you mean 'set'?"),
-        ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "scores/reverse_scores holds what"),
+        ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "a run cannot be named 'reverse_scores'"),
         ("reverse_values.new", VALUE | {"reverse": "forward/average"}, "new.reverse: forward/average translates en"),
         ("reverse_values.new", VALUE | {"reverse": "revers/average"}, "'revers/average' is not the average of a run"),
         ("reverse_values.new", VALUE | {"corpus": "turned"}, "'turned' is not the corpus of the run; 'own' is"),
