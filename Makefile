@@ -29,7 +29,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help moved environment reproduce report status plan page check schema test quick test-more test-cluster kill lint format docs pages bench study record translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check schema test quick test-more test-cluster kill lint format docs bench study record translate sbom ui clean
 .DEFAULT_GOAL := help
 
 moved:
@@ -96,7 +96,7 @@ quick: $(INSTALLED)  ## run the tests that are not slow, in a minute
 test-more: $(INSTALLED)  ## run the tests of kills, a full disk, a browser, servers, clusters and the GPU's harness
 	$(PYTEST) -m more
 
-test-cluster: $(INSTALLED)  ## run the demonstration on a real Slurm of two nodes on this machine, as root; docs/clusters.md
+test-cluster: $(INSTALLED)  ## run the demonstration on a real Slurm of two nodes on this machine, as root; docs/how-to/cluster.md
 	python -m tests.cluster
 
 kill: $(INSTALLED)  ## kill every stage at KILLS random moments and run it again
@@ -112,16 +112,12 @@ format: $(INSTALLED)  ## let ruff correct the style
 	ruff format .
 
 docs: $(INSTALLED)  ## write build/docs, the documentation of the package transformer, from its docstrings
-	pdoc --output-directory build/docs ./transformer '!transformer.kernels'
+	pdoc --output-directory build/docs ./transformer '!transformer.fast.kernels'
 
-pages: $(INSTALLED)  ## write the tables and the graph of README.md and docs/ from reports/, benchmarks/ and dvc.yaml
-	python -m tests.pages
-
-bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; write benchmarks/results and docs
+bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers and goals; write benchmarks/results
 	python -m benchmarks.record training
 	python -m benchmarks.record --into decoding-base decoding --shape base
 	python -m benchmarks.record workflow
-	python -m tests.pages
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(if $(STUDY),"$$STUDY")

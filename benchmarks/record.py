@@ -3,7 +3,7 @@
     python -m benchmarks.record [--into NAME] BENCHMARK [ARGUMENTS ...]
 
 BENCHMARK is a module of this folder, and ARGUMENTS are its arguments. Prints its output. Writes
-benchmarks/results/NAME.json (default: BENCHMARK.json), from which `python -m tests.pages` writes docs/benchmarks.md.
+benchmarks/results/NAME.json (default: BENCHMARK.json), and README.md there, which has the tables of all files.
 benchmarks.gpu writes such files itself.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.provenance import Table, write_record
+from benchmarks.provenance import Table, write_page, write_record
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, git, hardware
 from transformer.config.reading import UserError
@@ -58,6 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
     path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
     hardware_of = f"{here['hardware']}, {here['cores']} cores, {here['instructions']}"
     write_record(path, f"python {shlex.join(words)}", hardware_of, shown, measured_commit(), found)
+    write_page(path.parent)
 
 
 def measured_commit() -> str | None:

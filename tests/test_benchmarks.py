@@ -10,7 +10,6 @@ import torch
 
 from benchmarks import decoding, record
 from pipeline.settings.params import load, section
-from tests import pages
 from transformer.checkpoint import WEIGHTS, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -68,6 +67,6 @@ def test_the_tables_of_a_benchmark_are_kept_and_shown(tmp_path, monkeypatch, cap
     assert "two threads" in capfd.readouterr().out
     path = tmp_path / "results/kept.json"
     assert json.loads(path.read_text(encoding="utf-8"))["command"] == f"python -m {tmp_path.name}.shown --fast"
-    shown = pages.written(f"<!-- from {path} -->\n<!-- end -->\n")
-    assert "\n| system | speed |\n|---|---:|\n| ours | 1,204 |\n| it | – |\n\n| | s |\n|---|---:|\n| a | 1 |\n" in shown
+    shown = (tmp_path / "results/README.md").read_text(encoding="utf-8")
+    assert "\n| ours | 1,204 | – |\n| it | – | – |\n" in shown and "\n| a | 1 |\n" in shown
     assert f"torch {torch.__version__}" in shown and date.today().isoformat() in shown

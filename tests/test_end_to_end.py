@@ -227,7 +227,7 @@ def test_a_model_card_says_what_the_model_is(project, tmp_path):
 
 @pytest.mark.more
 def test_a_clone_translates_with_a_model_that_was_pushed_and_trains_nothing(project, tmp_path):
-    """The recipe of docs/use.md."""
+    """The recipe of docs/how-to/use.md."""
     model = f"models/{RUN}/average"
     project.commit("the results")
     project.run("dvc", "remote", "add", "--local", "shared", str(tmp_path / "shared"))

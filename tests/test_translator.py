@@ -237,7 +237,7 @@ def test_what_is_not_text_is_refused(translate, line, message):
 
 
 def test_the_lines_of_python_in_the_documentation_run(folder):
-    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/use.md").read_text(), re.DOTALL | re.MULTILINE)
+    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/how-to/use.md").read_text(), re.DOTALL | re.MULTILINE)
     assert "models/demo-tiny/average" in program
     exec(program.replace("models/demo-tiny/average", str(folder)), names := {})
     assert names["best"].attention.shape[2:] == (len(names["best"].target), len(names["best"].source))

@@ -170,7 +170,7 @@ def padded(pairs: Pairs, numbers: np.ndarray, multiple: int = 1, rows: int = 0) 
 def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """As `padded`, with more padding, so that many batches have the same shape.
 
-    For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape. docs/benchmarks.md has the speed for several
+    For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape. docs/results.md has the speed for several
     numbers of shapes.
     """
     return padded(pairs, numbers, COLUMNS, coarse(len(numbers)))

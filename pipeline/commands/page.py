@@ -3,7 +3,7 @@
     python -m pipeline.commands.page RUN --port 8000   (make page RUN=...)
 
 RUN is a run of params.yaml, whose model is models/RUN/average, or a model folder. Prints the address and serves until
-Ctrl-C. docs/page.md lists the addresses and limits of the interface.
+Ctrl-C. docs/how-to/use.md lists the addresses and limits of the interface.
 """
 
 import argparse

@@ -21,7 +21,7 @@ def start(nodes: int, processes: int) -> int:
     job = os.environ.get("SLURM_JOB_ID")
     if not job:
         raise UserError(
-            f"params.yaml: machine.nodes: {nodes} needs an allocation of Slurm (docs/clusters.md); 1 is possible here"
+            f"params.yaml: machine.nodes: {nodes} needs an allocation of Slurm (docs/how-to/cluster.md); 1 is possible here"
         )
     allocation = slurm.describe(job)
     hosts = slurm.said("scontrol", "show", "hostnames", allocation["NodeList"]).split()

@@ -44,7 +44,7 @@ LOCKED = """\
 
 
 def test_every_cut_of_a_lock_file_is_told_from_a_whole_one():
-    """docs/reliability.md: a file that ends exactly after an output or a stage counts as complete."""
+    """docs/reference.md: a file that ends exactly after an output or a stage counts as complete."""
     lines = LOCKED.splitlines(keepends=True)
     content = "".join(line[1:] for line in lines).encode()
     complete = {len("".join(each[1:] for each in lines[:n]).encode()) for n, line in enumerate(lines, 1) if line[0] == "|"}

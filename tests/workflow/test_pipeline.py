@@ -13,7 +13,6 @@ import pytest
 from dvc.repo import Repo
 
 from pipeline import code
-from tests import pages
 from tests.imports import ROOT, STAGES
 from tests.stubs import StubProject
 from transformer.files import write_json
@@ -64,32 +63,6 @@ def test_each_stage_is_a_script_and_each_script_a_stage():
     scripts = {path.stem for path in (ROOT / "pipeline").glob("*.py")} - {"__init__"}
     assert scripts == set(STAGES)
     assert {name.partition("@")[0] for name in stages()} <= set(STAGES)
-
-
-def test_readme_draws_the_graph_that_dvc_has():
-    with Repo(str(ROOT)) as repo:
-        pairs = {(before.name, stage.name) for stage, before in repo.index.graph.edges if before.name != "code"}
-    drawn = pages.edges((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
-    between = {tuple(name.partition("@")[0] for name in pair) for pair in pairs}
-    present = {name.partition("@")[0] for name in stages()}  # `sets` and `decodings` may be empty
-    assert {(name, to) for name, readers in drawn.items() for to in readers if {name, to} <= present} == between
-
-
-@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
-def test_a_page_says_what_the_files_say_that_it_is_written_from(page):
-    text = page.read_text(encoding="utf-8")
-    assert pages.written(text) == text, "run `python -m tests.pages`"
-
-
-def test_a_block_takes_its_numbers_from_the_report(tmp_path):
-    columns = "run,test sacreBLEU,test sacreBLEU low,test sacreBLEU high,dev PPL"
-    rows = "a,9.876,8.5,10.25,1.2345\nb (recorded),61.5,60.5,63.0,\n"
-    (tmp_path / "summary.csv").write_text(f"{columns}\n{rows}", encoding="utf-8")
-    lines = "a    1.00 (0.10 to 2.00)  5.00  4 min\n| `a`: small | `make` | 1.00 (0.10–2.00) | 5.00 |\n"
-    others = "b  1.00 (0.10 to 2.00)  5.00\naa  1.00 (0.10 to 2.00)  5.00\n"
-    page = "a  1.00 (0.10 to 2.00)  5.00\n<!-- from summary.csv -->\n{}<!-- end -->\n"
-    new = "a    9.88 (8.50 to 10.25)  1.23  4 min\n| `a`: small | `make` | 9.88 (8.50–10.25) | 1.23 |\n"
-    assert pages.written(page.format(lines + others), tmp_path) == page.format(new + others)
 
 
 def test_commands_write_what_dvc_yaml_declares_and_read_what_it_depends_on():
@@ -172,27 +145,6 @@ def test_rooms_of_the_pipeline_import_one_way():
                 assert order[room(module)] < order[room(here)], f"{here} imports {module}"
 
 
-def test_readme_tree_names_what_is_there():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    tree = re.search(r"^```\n(README\.md\n.*?)^```", readme, re.DOTALL | re.MULTILINE)[1]
-    folder, named = "", set()
-    for line in tree.strip().split("\n"):
-        name = line.split()[0].rstrip("/")
-        if not line.startswith(" "):
-            folder = name
-        named.add(f"{folder}/{name}" if line.startswith(" ") else name)
-    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    top = {path.partition("/")[0] for path in listed.stdout.split()}
-    assert {name for name in top if not name.startswith(".")} <= named
-
-
 # DVC and Snakemake together
 
 
@@ -226,7 +178,7 @@ def test_a_stale_run_is_not_recorded(project):
     assert "record: demo-tiny cannot be recorded: decode@demo-tiny is stale: " in printed
     assert not (project.root / "results/demo-tiny.json").exists()
     printed = project.run("python", "-m", "pipeline.commands.evaluate", "demo-tiny", "--against", "dvc.yaml", status=1)
-    assert "compare: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
+    assert "evaluate: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
 
 
 def test_the_result_of_a_stale_search_is_printed_with_a_note(project):
@@ -320,12 +272,9 @@ def test_the_recipe_for_own_text_trains_on_it(project):
         path = project.root / f"text/mine/my.{language}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("a sentence\n")
-    recipe = re.search(
-        r"### Train on your own text\n.*?```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )[1]
-    text = (project.root / "params.yaml").read_text()
-    example = re.search(r"((?:^#   .*\n)+)corpora:\n", text, re.MULTILINE)[1]
-    text = text.replace("\ncorpora:\n", "\ncorpora:\n" + re.sub(r"^# ", "", example, flags=re.MULTILINE))
+    page = (ROOT / "docs/how-to/own-text.md").read_text(encoding="utf-8")
+    recipe, corpus = re.search(r"```yaml\n(.*?)corpora:\n(.*?)```", page, re.DOTALL).groups()
+    text = (project.root / "params.yaml").read_text().replace("\ncorpora:\n", f"\ncorpora:\n{corpus}", 1)
     text = text.replace("runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorpora_in_use: [demo]\n", recipe)
     (project.root / "params.yaml").write_text(text)
     planned = set(project.planned())

@@ -1,6 +1,6 @@
 """The settings of the decoders of `decodings`, besides those of `DecodingConfig`.
 
-docs/decoding.md and docs/search.md explain them. USES lists the settings of `DecodingConfig` that a decoder uses besides
+docs/reference.md explains them. USES lists the settings of `DecodingConfig` that a decoder uses besides
 COMMON. PARTS lists its settings that choose another decoder, as {decoder: NAME, number: N, ...}. The optional `check`
 raises UserError for settings that do not fit those of `DecodingConfig`. `BeamConfig` is in `decoding.py`, so that
 a new decoder here does not make the stage `decode` stale.

@@ -1,4 +1,4 @@
-"""The settings of the value: what it predicts, its head and its training. docs/search.md explains them."""
+"""The settings of the value: what it predicts, its head and its training. docs/reference.md explains them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
