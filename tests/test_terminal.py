@@ -25,8 +25,8 @@ from pipeline.workflow.screen import LAST, Screen
 from pipeline.workflow.times import write_times
 from tests.imports import ROOT
 from tests.stubs import StubProject
-from tests.workflow.test_hard_times import at_work
 from tests.trainers import build, files, run
+from tests.workflow.test_hard_times import at_work
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.training import TrainingConfig
