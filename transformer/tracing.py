@@ -82,7 +82,7 @@ class Trace:
             forced = self.prefix[state.length] if state.length < len(self.prefix) else None
             found = continuations(state.log_prob_BK, logits_BKV, 2 * self.config.beam)
             if forced is None:
-                extend(state, found, self.config)
+                extend(state, found, self.config, self.config.beam)
             else:
                 force(state, log_prob_KV, forced, self.config)
             live = list(zip(state.origin_BK[0].tolist(), state.tokens_BKT[0, :, -1].tolist()))

@@ -226,7 +226,7 @@ class Translator:
     ) -> Iterator[tuple[Job, Searched]]:
         """Yield the batches, longest sentences first, with at most `count` translations of each sentence.
 
-        Without a `decoder`, the paper's beam search translates. A source without pieces is in no batch. In errors, `name`
+        Without a `decoder`, beam search (6.1) translates. A source without pieces is in no batch. In errors, `name`
         names the lines. Raises UserError for a line of more than batch_tokens / width pieces, and if memory runs out.
         """
         decoder = decoder or Beam(self.config)

@@ -20,6 +20,7 @@ from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import choice
 from tests.imports import ROOT
 from transformer.config.decoders import DECODERS
+from transformer.config.decoding import BeamConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders.beam import beam_search
@@ -138,7 +139,8 @@ def test_the_regulariser_prefers_even_surprisals(decoding_settings, strength):
         return -sum(surprisals) - strength * sum(u * u for u in surprisals)
 
     every = [ids for length in range(limit) for ids in itertools.product(WORDS, repeat=length)]
-    for (found,), each in zip(beam_search(Table(logits), [limit] * 8, config, CPU, 1, strength), logits):
+    results = beam_search(Table(logits), [limit] * 8, config, CPU, 1, BeamConfig(strength, "beam"))
+    for (found,), each in zip(results, logits):
         best = max(every, key=lambda ids: objective(each, ids))
         assert found.ids == list(best) and found.score == pytest.approx(objective(each, best), abs=1e-4)
 
@@ -480,7 +482,7 @@ def test_aggregated_references_rank_a_clear_winner_first():
 
 LINES = {
     "greedy": {},
-    "beam": {"regulariser": 0.1},
+    "beam": {"regulariser": 0.1, "ends": "all"},
     "sampling": {"top_k": 20, "top_p": 0.95},
     "diverse": {"groups": 2},
     "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},
@@ -539,7 +541,7 @@ def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
             {"decoder": "sampling", "beam": 4},
             "a line.beam: unknown key; valid keys are decoder, seed, temperature",
         ),
-        ({"top_p": 0.9}, r"a line.top_p: unknown key; valid keys are decoder, regulariser, beam, penalty, alpha"),
+        ({"top_p": 0.9}, r"a line.top_p: unknown key; valid keys are decoder, regulariser, ends, beam, penalty, alpha"),
         ({"decoder": "sampling", "top_p": 0}, "a line.top_p: 0 is not possible; a number above 0 up to 1"),
         ({"decoder": "exact", "alpha": 0.6}, r"a line.alpha: unknown key; valid keys are decoder, max_steps, beam"),
         ({"decoder": "mbr", "candidates": 5}, "a line.candidates: 5 is not a mapping; its keys are decoder, number, "),

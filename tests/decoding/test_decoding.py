@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pipeline.decode import perplexity
 from transformer import decoding
 from transformer.attention import Keys
+from transformer.config.decoding import BeamConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
 from transformer.decoders.beam import continuations, length_penalty
@@ -117,6 +118,22 @@ def test_a_sentence_may_end_early_only_when_nothing_live_can_win(decoding_settin
         logits[0, position, a, b] = 30.0
     (result,) = beam_search(Table(logits), [4], config, CPU)
     assert result.ids == [4, 5, 4]
+
+
+def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings):
+    """EOS has 0.4 at first and never again; a word has 0.6. Only tensor2tensor's rule lets a beam of 1 end at -0.92."""
+    logits = torch.full((1, 9, VOCABULARY, VOCABULARY), -math.inf)
+    logits[0, 0, BOS, 4], logits[0, 0, BOS, EOS] = math.log(0.6), math.log(0.4)
+    logits[0, 1:, 4, 4:6] = math.log(0.5)
+    logits[0, 1:, 5, 4:6] = math.log(0.5)
+    config = decoding_settings(beam=1, alpha=0.6)
+    (ours,), (theirs,) = (
+        beam.beam_search(Table(logits), [9], config, CPU, own=BeamConfig(0.0, ends))[0] for ends in ("beam", "all")
+    )
+    assert theirs.ids == [] and theirs.score == pytest.approx(math.log(0.4)) == pytest.approx(-0.92, abs=0.005)
+    assert len(ours.ids) == 9 and ours.score == pytest.approx((math.log(0.6) + 8 * math.log(0.5)) / (14 / 6) ** 0.6)
+    wide = decoding_settings(beam=2, alpha=0.6)
+    assert beam_search(Table(logits), [9], wide, CPU)[0].ids == [], "in a beam of 2, the end counts by either rule"
 
 
 def test_length_penalties(decoding_settings):

@@ -32,5 +32,6 @@ class DecoderConfig:
 @dataclass(frozen=True)
 class BeamConfig(DecoderConfig):
     regulariser: NotNegative
+    ends: Literal["beam", "all"]  # the candidates among which an end counts: the best `beam`, or all 2 x `beam`
 
     USES = BEAM_SETTINGS

@@ -18,19 +18,19 @@ from transformer.decoders.steps import Batch, Step, Translation, next_logits
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
 WIDEST = 25  # tokens of a group, at most; keeps both top-k short: over all groups, and over the tokens of a few groups
-PAPER = BeamConfig(regulariser=0.0)
+PLAIN = BeamConfig(regulariser=0.0, ends="beam")
 STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
 
 @dataclass(frozen=True)
 class Beam:
-    """Beam search as a `Decoder`. The default of `own` gives the paper's search."""
+    """Beam search as a `Decoder`."""
 
     config: DecodingConfig
-    own: BeamConfig = PAPER
+    own: BeamConfig = PLAIN
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
-        return beam_search(batch.start(), batch.limits, self.config, batch.device, n_best, self.own.regulariser)
+        return beam_search(batch.start(), batch.limits, self.config, batch.device, n_best, self.own)
 
     def width(self, n_best: int) -> int:
         return self.config.beam
@@ -65,7 +65,7 @@ def beam_search(
     config: DecodingConfig,
     device: torch.device,
     n_best: int = 1,
-    regulariser: float = 0.0,
+    own: BeamConfig = PLAIN,
 ) -> list[list[Translation]]:
     """The `n_best` best finished hypotheses of each sentence, best first; fewer if fewer are finished.
 
@@ -74,15 +74,20 @@ def beam_search(
     hypothesis takes its best live one.
 
     The score of a hypothesis y is (log p(y) - regulariser * sum of the squares of log p of its tokens) / penalty. The
-    regulariser prefers uniform information density (Meister et al. 2020); the paper's search has none.
+    regulariser prefers uniform information density (Meister et al. 2020); the paper has none.
+
+    The paper does not say when a hypothesis ends. With `ends: beam`, an end counts if it is among the best `beam`
+    candidates, as in fairseq, Hugging Face and CTranslate2. With `all`, it counts among all 2 x `beam` candidates, as in
+    tensor2tensor, the authors' code.
     """
-    state = start(limits, device, n_best)
+    state, count = start(limits, device, n_best), 2 * config.beam
+    ends = config.beam if own.ends == "beam" else count
     results: dict[int, list[Translation]] = {}
     while len(state.sentence_B):
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
         # Each hypothesis has one EOS continuation, so of the best 2K at most K end and at least K can go on.
-        found = continuations(state.log_prob_BK, logits_BKV, 2 * config.beam, regulariser)
-        extend(state, found, config)
+        found = continuations(state.log_prob_BK, logits_BKV, count, own.regulariser)
+        extend(state, found, config, ends)
         release(state, results, config)
     return [results[number] for number in range(len(limits))]
 
@@ -102,16 +107,20 @@ def start(limits: Sequence[int], device: torch.device, n_best: int = 1) -> BeamS
 
 
 def extend(
-    state: BeamState, found: tuple[Tensor, Tensor, Tensor], config: DecodingConfig, rank_BC: Tensor | None = None
+    state: BeamState,
+    found: tuple[Tensor, Tensor, Tensor],
+    config: DecodingConfig,
+    ends: int,
+    rank_BC: Tensor | None = None,
 ) -> Tensor:
     """Replace the live hypotheses by their best continuations, and keep the best finished ones.
 
-    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. The live
-    hypotheses are the best by `rank_BC` [B, C], or by the log-probability if it is None. Returns their places in
-    `found`, [B, K].
+    `found` is the token, the parent and the log-probability of each continuation, best first, each [B, C]. Those with EOS
+    among the first `ends` are finished. The live hypotheses are the best by `rank_BC` [B, C], or by the log-probability
+    if it is None. Returns their places in `found`, [B, K].
     """
     token_BC, parent_BC, log_prob_BC = found
-    finish(state, token_BC, parent_BC, log_prob_BC, config)
+    finish(state, token_BC[:, :ends], parent_BC[:, :ends], log_prob_BC[:, :ends], config)
     width = state.log_prob_BK.shape[1]
     live_BC = torch.where(token_BC == EOS, float("-inf"), log_prob_BC)
     ranked_BC = live_BC if rank_BC is None else torch.where(token_BC == EOS, float("-inf"), rank_BC)
@@ -180,13 +189,12 @@ def sum_of_exp(logits_BKV: Tensor, most_BK1: Tensor) -> Tensor:
 
 
 def finish(state: BeamState, token_BC: Tensor, parent_BC: Tensor, log_prob_BC: Tensor, config: DecodingConfig) -> None:
-    """Keep the best candidates that end, if they are better than the sentence's finished ones.
+    """Keep the candidates that end, if they are better than the sentence's finished ones.
 
-    Only the `config.beam` best candidates count, since others would not enter the beam. With alpha 0, a beam of 1
-    is greedy search.
+    With alpha 0 and one candidate, this is greedy search.
     """
-    score_BC = log_prob_BC[:, : config.beam] / length_penalty(state.length + 1, config)
-    ended_BC = (token_BC[:, : config.beam] == EOS) & (state.limit_B > state.length)[:, None]
+    score_BC = log_prob_BC / length_penalty(state.length + 1, config)
+    ended_BC = (token_BC == EOS) & (state.limit_B > state.length)[:, None]
     score_BC = torch.where(ended_BC, score_BC, float("-inf"))
     score_BF, place_BF = score_BC.topk(min(state.best_score_BF.shape[1], score_BC.shape[1]))
     keep(state, histories(state, parent_BC.gather(1, place_BF))[:, :, 1:], score_BF)

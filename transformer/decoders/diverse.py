@@ -66,7 +66,7 @@ def extend_groups(groups: list[BeamState], log_probs_BKV: Tensor, config: Decodi
         rank_BWV = total_BWV - diversity * taken_BV[:, None]
         rank_BC, place_BC = rank_BWV.flatten(1).topk(min(2 * config.beam, rank_BWV[0].numel()))
         log_prob_BC = total_BWV.flatten(1).gather(1, place_BC)
-        extend(group, (place_BC % vocabulary, place_BC // vocabulary, log_prob_BC), config, rank_BC)
+        extend(group, (place_BC % vocabulary, place_BC // vocabulary, log_prob_BC), config, config.beam, rank_BC)
         newest_BW = group.tokens_BKT[:, :, -1]
         taken_BV.scatter_add_(1, newest_BW, torch.ones_like(newest_BW, dtype=taken_BV.dtype))
         within_BW = group.origin_BK % parts_BWV.shape[1] + first

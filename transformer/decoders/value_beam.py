@@ -42,7 +42,7 @@ class ValueBeam:
             score_BC = log_prob_BC + ratio * self.values(step.hidden_BKD).clamp(min=LEAST).log()
             score_BC, order_BC = score_BC.sort(dim=1, descending=True, stable=True)
             token_BC, parent_BC, log_prob_BC = (each.gather(1, order_BC) for each in (token_BC, parent_BC, log_prob_BC))
-            chosen_BK = extend(state, (token_BC, parent_BC, score_BC), config)
+            chosen_BK = extend(state, (token_BC, parent_BC, score_BC), config, config.beam)
             # `extend` has stored scores in `log_prob_BK`. The next step and the bound in `release` need log-probabilities.
             # A score of -inf: there are fewer candidates without EOS than the beam has hypotheses.
             ended_BK = state.log_prob_BK == float("-inf")
