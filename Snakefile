@@ -6,7 +6,6 @@ them, and gives all other stamps the same old time. Snakemake therefore notices 
 tool, a pull, a checkout or an edit. Targets are names of stages: `snakemake --cores all train@demo-tiny`.
 """
 
-import fcntl
 import functools
 import os
 import signal
@@ -32,6 +31,7 @@ if workflow.is_main_process and not (workflow.output_settings.dryrun or workflow
 
 import networkx
 from dvc.dependency import param
+from filelock import FileLock, Timeout
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
 from snakemake.scheduling.job_scheduler import JobScheduler
@@ -53,14 +53,12 @@ OLD = 946684800  # the year 2000: older than any stamp that a stage leaves, and 
 
 
 def only_one():
-    """Return a locked file. Until this process ends, the lock keeps other workflows from changing the stamps."""
+    """Return a lock. Until this process ends, it keeps other workflows from changing the stamps."""
     STAMPS.mkdir(parents=True, exist_ok=True)
-    file = open(STAMPS / ".lock", "a")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        return FileLock(STAMPS / ".lock", blocking=False).acquire()
+    except Timeout:
         sys.exit("snakemake: another snakemake is running in this folder; wait for it or stop it")
-    return file
 
 
 def set_stamps(graph, stale):

@@ -4,11 +4,12 @@ The key is a hash of the settings and the data. A changed setting therefore star
 change resumes the first one. After a change of code only, the user decides whether to resume (pipeline/commands/accept.py).
 """
 
-import fcntl
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from transformer.config.reading import UserError, convert
 from transformer.files import read_json, write_json
@@ -31,13 +32,12 @@ def lock(run: str) -> Iterator[None]:
     another process holds the lock.
     """
     (WORK / run).mkdir(parents=True, exist_ok=True)
-    with open(WORK / run / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"another process uses {WORK / run} (it holds {file.name}); wait until it ends, or stop it"
-            ) from None
+    path = WORK / run / "lock"
+    try:
+        held = FileLock(path, blocking=False).acquire()
+    except Timeout:
+        raise UserError(f"another process uses {WORK / run} (it holds {path}); wait until it ends, or stop it") from None
+    with held:
         yield
 
 

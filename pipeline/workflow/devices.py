@@ -5,7 +5,6 @@ this GPU. A stage that needs GPUs therefore claims free GPUs and hides all other
 A claim is a lock on a file, which ends with the process.
 """
 
-import fcntl
 import os
 import re
 import sys
@@ -15,11 +14,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from ruamel.yaml import YAML
 
 from pipeline.settings.machine import machine
 
 LOCKS = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"
+HELD: list[Any] = []  # the locks of this process, which end with it
 STAGES = Path("dvc.yaml")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: one GPU for each process
@@ -88,10 +89,8 @@ def claim(number: int) -> None:
 def locked(gpu: str) -> bool:
     """Lock a GPU until this process ends. Returns whether it was free."""
     LOCKS.mkdir(parents=True, exist_ok=True)
-    file = os.open(LOCKS / gpu.replace("/", "-"), os.O_WRONLY | os.O_CREAT)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
+        HELD.append(FileLock(LOCKS / gpu.replace("/", "-"), blocking=False).acquire())
+    except Timeout:
         return False
-    return True  # the file stays open
+    return True
