@@ -37,11 +37,12 @@ from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import autocast, precision_of
-from transformer.gradients import Gradients
 from transformer.layout import Batch, Layout, packed, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam
+from transformer.step import Step
+from transformer.training import new_state
 
 CPU = torch.device("cpu")
 SIZES = {"tiny": (2000, 4000), "base": (2000, 37000), "big": (1000, 37000)}  # tokens per batch, and vocabulary
@@ -49,7 +50,7 @@ COLUMNS = ["shape", "trainer", "real tokens/s", "time, ours = 1"]
 
 
 class System(NamedTuple):
-    """A model with its loss, to be trained. The loss of ours is computed by `Gradients`."""
+    """A model with its loss, to be trained. The loss of ours is computed by `Step`."""
 
     name: str
     build: Callable[[ModelConfig, int], nn.Module]
@@ -92,7 +93,9 @@ class Entry:
         self.batches = [system.layout(pairs, batches.batch(step)) for step in range(steps)]
         self.precision = precision_of(config.precision, CPU)
         self.loss: Callable[..., Tensor] | None = system.loss
-        self.gradients = Gradients(model, self.config, CPU, self.precision) if isinstance(model, Transformer) else None
+        self.own: Step | None = None
+        if isinstance(model, Transformer):
+            self.own = Step(new_state(model, self.config, CPU), self.config, CPU, self.precision)
         self.optimiser = adam(model.parameters(), self.config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
         self.forward: Callable = model.train()
@@ -103,8 +106,8 @@ class Entry:
             self.step(batch)
 
     def step(self, batch: Batch) -> None:
-        if self.gradients:
-            self.gradients.add(batch, len(batch.labels_N))
+        if self.own:
+            self.own.add(batch, len(batch.labels_N))
         else:
             assert self.loss is not None
             with autocast(CPU, self.precision):

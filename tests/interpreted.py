@@ -94,6 +94,17 @@ def check_norm(p: float, dtype: torch.dtype) -> None:
         near(f"norm: {name}", ours, theirs.grad, dtype)
     others = kernels.norm(*tensors, seed + 1, p, 1e-5)[1] != total
     assert bool(others.any()) == (p > 0), "another seed drops other elements"
+    assert torch.equal(kernels.norm(*tensors, seed, p, 1e-5)[1], total), "a step that is computed again drops the same ones"
+
+
+def check_strides() -> None:
+    """A transposed tensor is refused, since the kernels would read other elements of it."""
+    square, vector, seed = random(16, 16).detach(), random(16).detach(), torch.zeros(2, dtype=torch.int64, device=DEVICE)
+    try:
+        kernels.norm(square.T, square, vector, vector, vector, seed, 0.0, 1e-5)
+    except AssertionError:
+        return
+    raise AssertionError("not refused")
 
 
 def check_relu() -> None:
@@ -124,6 +135,7 @@ def main() -> None:
             check_attention(own, causal, 3, 16, 16, dtype)
         for p in (0.0, 0.3):
             check_norm(p, dtype)
+    check_strides()
     check_relu()
     check_loss(5003, 0.1)
     check_loss(20000, 0.0)

@@ -5,6 +5,8 @@ import glob
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,7 +24,7 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary = temporary_for(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
         with open(temporary, mode, encoding=encoding, newline=newline) as file:
@@ -90,7 +92,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary = temporary_for(path)
     temporary.mkdir()
     try:
         yield temporary
@@ -105,7 +107,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def replace_folder(new: Path, path: Path) -> None:
-    old = path.with_name(f".{path.name}.old.{os.getpid()}.partial")
+    old = temporary_for(path.with_name(f"{path.name}.old"))
     if path.exists() or path.is_symlink():
         os.rename(path, old)
     os.rename(new, path)
@@ -120,11 +122,22 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+HOST = re.sub(r"\W", "-", platform.node())
+
+
+def temporary_for(path: Path) -> Path:
+    """The path of a temporary file or folder of this process."""
+    return path.with_name(f".{path.name}.{HOST}.{os.getpid()}.partial")
+
+
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files and folders of processes that were killed while writing `path`."""
+    """Remove the temporary files and folders of processes that were killed while writing `path`.
+
+    Those of another host, which may share the folder, stay: its processes are not known here.
+    """
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        process = left.name.split(".")[-2]
-        if process.isdigit() and not running(int(process)):
+        *_, host, process, _ = left.name.split(".")
+        if host == HOST and process.isdigit() and not running(int(process)):
             remove(left)
 
 

@@ -102,7 +102,7 @@ class Store:
         files: dict[str, Any] = {"records": 0, "checkpoints": []}
         if self.state.exists():
             tensors, description = read_tensors(self.state)
-            saved, files = description["identity"], description["files"]
+            saved, files = description.get("identity", {}), description.get("files", files)
             for key, now in self.identity.items():
                 if (before := saved.get(key)) != now:
                     raise UserError(

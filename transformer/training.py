@@ -6,24 +6,20 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.accumulation import Accumulation, Parts
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.device import same_gpu
-from transformer.fast.fused import layout_on
-from transformer.fast.graphs import Graphs
-from transformer.gradients import Gradients
-from transformer.layout import Batch, Pairs
+from transformer.layout import Pairs
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate
 from transformer.parallel import SINGLE_PROCESS, Workers
 from transformer.perplexity import summed_loss
+from transformer.step import Parts, Step
 from transformer.store import Store, TrainingState
 
 # Steps whose batches are prepared in advance, so that a slow batch delays no step. They are discarded if a training stops.
@@ -71,10 +67,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.joules_before = self.state.joules
-        # Between processes, gradients are summed by hooks on the parameters, which graphs do not call.
-        graphs = Graphs.on_gpu(self.state.model, self.warn) if self.workers.number == 1 else None
-        self.own_gradients = Gradients(self.state.model, self.config, self.device, self.precision, graphs)
-        self.accumulation = Accumulation(self.batches, self.lay_out, self.state, self.warn, self.own_gradients.release)
+        self.step = Step(self.state, self.config, self.device, self.precision, self.warn)
         self.coming = Prefetch(self.prepare, AHEAD, same_gpu(self.device))
 
     def run(self, tick: Callable[[dict | None], None], stop: Callable[[], bool]) -> bool:
@@ -85,7 +78,7 @@ class Trainer:
         """
         state, config = self.state, self.config
         state.model.train()
-        self.workers.watch(state.model)
+        self.workers.share_weights(state.model)
         highest, lowest = self.workers.highest(state.step, -state.step)
         if highest + lowest:
             raise UserError(
@@ -115,7 +108,7 @@ class Trainer:
         """End the threads of the training."""
         self.coming.close()
         self.batches.orders.close()
-        self.own_gradients.close()
+        self.step.close()
 
     def at_checkpoint(self) -> bool:
         """Whether this step is a checkpoint. Checkpoints are counted back from the last step."""
@@ -161,32 +154,16 @@ class Trainer:
         with enough_memory("for the next batches", "lower training.batch_tokens"):
             numbers = self.batches.batch(step)
         own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
-        return self.batches.sums(numbers), self.accumulation.divide(own)
-
-    def lay_out(self, numbers: np.ndarray, limit: int) -> Batch:
-        layout = layout_on(self.device, self.precision, self.state.model)
-        return self.batches.lay_out(numbers, limit, layout).pinned_for(self.device)
+        return self.batches.sums(numbers), self.step.divide(self.batches, own)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
         """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
 
         For the gradients, the loss is divided by the target tokens of the whole batch, so each token counts equally.
         """
-        state, loss_sum = self.state, torch.zeros_like(self.state.loss_sum)
-
-        def begin() -> None:
-            self.workers.begin()
-            self.own_gradients.seed(state.step, self.workers.rank)
-            state.optimiser.zero_grad()
-            loss_sum.zero_()
-
-        def add(part: Batch, last: bool) -> None:
-            if last:
-                self.workers.begin_last()
-            loss_sum.add_(self.own_gradients.add(part, target_tokens))
-
-        self.accumulation.run(parts, begin, add)
-        self.workers.finish()
+        place = (self.state.step, self.workers.rank)
+        loss_sum = self.step.gradients(self.batches, parts, target_tokens, place)
+        self.workers.sum_gradients(self.state.model.parameters())
         return loss_sum
 
     def log(self) -> dict:
@@ -223,7 +200,7 @@ class Trainer:
             batches = in_order(self.dev, limit, self.workers.share)
             return summed_loss(self.state.model, self.dev, batches, self.device)
 
-        total, tokens = self.workers.total(*self.accumulation.without_gradients(own))
+        total, tokens = self.workers.total(*self.step.without_gradients(own))
         return total / tokens
 
     def save(self, due: bool) -> None:

@@ -25,11 +25,12 @@ from transformer.decoding import model_in, translate
 from transformer.device import autocast
 from transformer.fast.graphs import CudaCapture, Graphs
 from transformer.fast.loss import cross_entropy
-from transformer.gradients import Gradients
 from transformer.layers import Layers
 from transformer.layout import Batch, joined, packed, padded, tabled
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
+from transformer.step import Step
+from transformer.training import new_state
 from transformer.translator import PAPER
 
 SMOOTHING = 0.1
@@ -155,7 +156,8 @@ def graphs_equal_separate_launches(bench: Bench) -> str:
     capture = CudaCapture() if bench.device.type == "cuda" else torch.enable_grad()
     warnings, found = list[str](), list[Measured]()
     for graphs in (None, Graphs(model, capture, warnings.append)):
-        with closing(Gradients(model, config, bench.device, "bfloat16", graphs)) as own:
+        with closing(Step(new_state(model, config, bench.device), config, bench.device, "bfloat16")) as own:
+            own.graphs = graphs
             for step, batch in enumerate(batches):
                 model.zero_grad()
                 own.seed(step, 0)

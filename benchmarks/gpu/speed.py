@@ -16,9 +16,9 @@ import torch
 
 from benchmarks.gpu.bench import Bench, Outcome, programs
 from benchmarks.profile import group_of, host_waits, profiled
-from transformer.accumulation import Parts
 from transformer.data import Prefetch
 from transformer.flops import Lengths, forward_flops, training_flops
+from transformer.step import Parts
 from transformer.training import Trainer
 
 GOALS = {"train": 1_800_000, "big": 700_000}  # real tokens/s on an H200
@@ -97,7 +97,7 @@ def run(bench: Bench, outcome: Outcome, part: str) -> None:
                 if label == PASSES[0]:
                     found = replace(found, seconds=found.seconds + start)
                 rows.append([label, bench.batching, f"{GOALS[part]:,}", *found.cells()])
-            outcome.require_graphs(trainer.own_gradients.graphs)
+            outcome.require_graphs(trainer.step.graphs)
             look_inside(bench, outcome, trainer, found)
 
 

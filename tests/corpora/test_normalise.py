@@ -23,6 +23,7 @@ from pipeline.settings.normalise import NormaliseConfig
 from tests.imports import ROOT
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
+from transformer.files import HOST
 
 SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  # the folder of each set
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
@@ -265,14 +266,14 @@ def test_a_refused_run_keeps_the_last_output_and_the_next_one_cleans_up_after_a_
     corpus()
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    left = Path(f".out.{process.pid}.partial")
+    left = Path(f".out.{HOST}.{process.pid}.partial")
     left.mkdir()
     before = {path: path.read_bytes() for path in Path("out").iterdir()}
     with pytest.raises(UserError):
         corpus(dev=(["one"], ["eins", "zwei"]))
     assert before == {path: path.read_bytes() for path in Path("out").iterdir()}
     assert not left.exists()
-    other = Path(f".out.{os.getppid()}.partial")  # of a process that is running
+    other = Path(f".out.{HOST}.{os.getppid()}.partial")  # of a process that is running
     other.mkdir()
     corpus(train=(["new"], ["neu"]))
     assert Path("out/train.en").read_text() == "new\n"

@@ -10,8 +10,9 @@ from test_model import VARIATIONS, build
 
 from tests.pairs import Pairs
 from transformer.fast.graphs import Graphs
-from transformer.gradients import Gradients
 from transformer.layout import tabled
+from transformer.step import Step
+from transformer.training import new_state
 
 CPU = torch.device("cpu")
 
@@ -29,7 +30,9 @@ def table(first: int, rows: int = 6):
 def gradients(model, config, capture=None):
     warnings: list[str] = []
     graphs = Graphs(model, capture, warnings.append) if capture else None
-    return Gradients(model, config, CPU, "float32", graphs), warnings
+    own = Step(new_state(model, config, CPU), config, CPU, "float32")
+    own.graphs = graphs
+    return own, warnings
 
 
 def stepped(model, own, steps):

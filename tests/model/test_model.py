@@ -16,6 +16,7 @@ VARIATIONS = [
     {},
     {"h": 1, "d_k": 32, "d_v": 32},
     {"d_k": 4},
+    {"h": 3},  # 3 heads do not divide d_model, as d_k and d_v are free
     {"positions": "learned"},
     {"norm": "pre"},
     {"attention": "dot_product"},

@@ -104,7 +104,7 @@ def test_a_valid_search_is_accepted(params):
         ({"space": {"dropout": {"low": 0.0, "high": 0.1}}}, "space.dropout.scale is missing"),
         ({"space": {"dropout": {"low": 0.0, "high": 2.0, "scale": "linear"}}}, "dropout: 2.0 is not possible"),
         ({"space": {"N": {"low": 1.5, "high": 3, "scale": "linear"}}}, "space.N: {'high': 3, 'low': 1.5"),
-        ({"space": {"h": [4, 6], "d_model": [48, 64]}}, "d_model: 64 is not possible; a multiple of h (6)"),
+        ({"space": {"h": [4, 6], "d_model": [48, 65]}}, "d_model: 65 is not possible; an even number"),
         ({"space": {"steps": [10, 20]}}, "steps is not possible in a space: it is the budget"),
         ({"space": {"seed": [1, 2]}}, "seed is not possible in a space"),
         ({"space": {"keep": [1, 5]}}, "keep is not possible in a space: a trial writes one checkpoint"),

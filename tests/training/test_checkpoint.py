@@ -19,7 +19,7 @@ from transformer.checkpoint import load_model, read_settings, read_tensors, writ
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
-from transformer.files import atomic, atomic_folder, remove, sha256
+from transformer.files import HOST, atomic, atomic_folder, remove, sha256
 from transformer.model import Transformer
 from transformer.store import Store
 
@@ -188,7 +188,7 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
     (other / "mine").touch()
     for _ in range(2):
         path.symlink_to(other)
-        (tmp_path / ".out.old.4194304.partial").symlink_to(other)  # above Linux's largest process id
+        (tmp_path / f".out.old.{HOST}.4194304.partial").symlink_to(other)  # above Linux's largest process id
         with atomic_folder(path) as folder:
             (folder / "made").touch()
         assert [file.name for file in path.iterdir()] == ["made"] and (other / "mine").exists()
@@ -204,7 +204,7 @@ def test_a_folder_takes_the_place_of_a_link_that_leads_nowhere(tmp_path):
 
 
 def test_the_name_of_a_file_is_no_pattern(tmp_path):
-    names = [".[ab].4194304.partial", ".a.4194304.partial"]  # above Linux's largest process id
+    names = [f".{name}.{HOST}.4194304.partial" for name in ("[ab]", "a")]  # above Linux's largest process id
     for name in names:
         (tmp_path / name).touch()
     with atomic(tmp_path / "[ab]") as file:
@@ -212,8 +212,11 @@ def test_the_name_of_a_file_is_no_pattern(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [names[1], "[ab]"]
 
 
-def test_what_a_process_of_another_user_is_writing_stays(tmp_path, monkeypatch):
-    (tmp_path / ".file.4711.partial").touch()
+def test_what_a_process_of_another_user_or_host_is_writing_stays(tmp_path, monkeypatch):
+    """On a shared file system, the processes of another host are not known here."""
+    theirs = [f".file.{HOST}.4711.partial", ".file.other-host.4194304.partial"]
+    for name in theirs:
+        (tmp_path / name).touch()
 
     def refused(process, signal):
         raise PermissionError  # kill(2): the process exists and belongs to another user
@@ -221,14 +224,14 @@ def test_what_a_process_of_another_user_is_writing_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "kill", refused)
     with atomic(tmp_path / "file") as file:
         file.write(b"content")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".file.4711.partial", "file"]
+    assert {path.name for path in tmp_path.iterdir()} == {*theirs, "file"}
 
 
 def test_what_an_earlier_process_with_our_id_left_is_in_nobody_s_way(tmp_path):
     """In a container, the processes of two starts often have the same id."""
-    (tmp_path / f".out.{os.getpid()}.partial").mkdir()
-    (tmp_path / f".out.old.{os.getpid()}.partial").mkdir()
-    (tmp_path / f".out.{os.getpid()}.partial/left").touch()
+    (tmp_path / f".out.{HOST}.{os.getpid()}.partial").mkdir()
+    (tmp_path / f".out.old.{HOST}.{os.getpid()}.partial").mkdir()
+    (tmp_path / f".out.{HOST}.{os.getpid()}.partial/left").touch()
     with atomic_folder(tmp_path / "out") as folder:
         (folder / "made").touch()
     assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("out"), Path("out/made")]

@@ -29,6 +29,7 @@ from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
+from transformer.fast.graphs import Graphs
 from transformer.training import Trainer
 
 
@@ -44,13 +45,6 @@ def children(process: subprocess.Popen) -> list[int]:
     return [int(number) for number in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
-class Watched(parallel.GradientSum):
-    def finish(self) -> None:
-        assert len(self.under_way) in (len(self.buckets), 0), "all were sent during the backward pass, if there was one"
-        assert len(self.buckets) > 3
-        super().finish()
-
-
 def worker(
     rank: int,
     folder: Path,
@@ -61,9 +55,7 @@ def worker(
     disturb: Callable[[Trainer], object],
 ) -> None:
     """One of two workers."""
-    parallel.BUCKET = 4000  # so that there are several buckets
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    parallel.GradientSum = Watched
     with workers.joined("cpu") as group:
         trainer = build(folder, config, model, group=group)
         if rank == 1:
@@ -156,7 +148,6 @@ def group(monkeypatch):
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", **place}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(parallel, "BUCKET", 4000)  # so that there are several buckets
     with workers.joined("cpu") as group:
         yield group
 
@@ -175,39 +166,55 @@ def fail_once(trainer: Trainer, step: int, backward: bool = True) -> None:
             result.register_hook(fail) if backward else fail()
         return result
 
-    trainer.warn = trainer.accumulation.warn = lambda text: None
+    trainer.warn = trainer.step.warn = lambda text: None
     state.model.hidden = hidden
 
 
 @pytest.mark.slow
 def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(tmp_path, settings, training_settings):
-    """Memory runs out in one worker before a bucket is sent, so the step is repeated with smaller parts."""
+    """Memory runs out in one worker before the sum, so the step is repeated with smaller parts."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
     build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
     train_by_two(tmp_path / "two", config, settings(), disturb=partial(fail_once, step=2))
     same(tmp_path / "two", tmp_path / "one")
 
 
-def test_memory_that_runs_out_after_a_bucket_was_sent_ends_the_training(tmp_path, settings, training_settings, group):
-    """The other workers have added that bucket already, so the step cannot be repeated."""
-    trainer = build(tmp_path, training_settings(), settings(), group=group)
-    first, *_ = trainer.state.model.parameters()
+def graphed(trainer: Trainer) -> None:
+    """Let the trainer use graphs, which a CPU does not have: a captured function is called again."""
+    trainer.step.graphs = Graphs(trainer.state.model, torch.enable_grad(), pytest.fail)
 
-    def fail(parameter):
+
+@pytest.mark.slow
+def test_two_processes_train_with_graphs(tmp_path, settings, training_settings):
+    """Graphs add to gradients outside of autograd, so nothing that is attached to the backward pass would see them."""
+    config = training_settings(batch_tokens=150, micro_batch_tokens=150, batching="mixed")
+    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
+    train_by_two(tmp_path / "two", config, settings(), disturb=graphed)
+    same(tmp_path / "two", tmp_path / "one")
+
+
+def test_memory_that_runs_out_while_gradients_are_summed_ends_the_training(
+    tmp_path, settings, training_settings, group, monkeypatch
+):
+    """The other workers go on with their sums, so the step cannot be repeated."""
+
+    def fail(tensor):
         raise torch.OutOfMemoryError
 
-    first.register_post_accumulate_grad_hook(fail)  # its gradient comes last
+    monkeypatch.setattr(parallel.dist, "all_reduce", fail)
+    monkeypatch.setattr(parallel.ProcessGroup, "highest", lambda self, *values: values)
+    trainer = build(tmp_path, training_settings(), settings(), group=group)
     with pytest.raises(UserError, match=r"out of memory.*micro_batch_tokens"):
         trainer.run(lambda record: None, lambda: False)
 
 
 def short_of_15_tokens(trainer: Trainer, module: str) -> None:
-    trainer.accumulation.warn = lambda text: None
+    trainer.step.warn = lambda text: None
     short_of_memory(pytest.MonkeyPatch(), 15, torch.OutOfMemoryError, importlib.import_module(module))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["transformer.gradients", "transformer.perplexity"])
+@pytest.mark.parametrize("module", ["transformer.step", "transformer.perplexity"])
 def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
     tmp_path, settings, training_settings, module
 ):

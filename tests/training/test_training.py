@@ -18,9 +18,11 @@ from tests.imports import ROOT
 from tests.pairs import Pairs
 from tests.torch_twin import summed_loss
 from tests.trainers import CPU, Killed, build, files, run
-from transformer import gradients, perplexity, store
+from transformer import perplexity, store
+from transformer import step as one_step
 from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
+from transformer.data import Batches
 from transformer.device import precision_of
 from transformer.fast import compilation, loss
 from transformer.fast.dropout import SOURCE, Dropout
@@ -30,7 +32,6 @@ from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 from transformer.perplexity import mean_loss
 from transformer.store import Store
-from transformer.training import Trainer
 
 FAULTS = """
 import resource, sys
@@ -46,8 +47,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.parametrize("precision, rounded", [("float32", False), ("bfloat16", True)])
 def test_a_training_in_bfloat16_has_few_widths(tmp_path, settings, training_settings, precision, rounded):
-    trainer = build(tmp_path, training_settings(), settings())
-    trainer.precision = precision
+    trainer = build(tmp_path, training_settings(), settings(), precision=precision)
     parts = [batch for step in range(8) for _, batch in trainer.prepare(step)[1].parts]
     widths = {rows.ids_BS.shape[1] for batch in parts for rows in (batch.source, batch.target)}
     assert all(width % 8 == 0 for width in widths) == rounded
@@ -190,7 +190,7 @@ def REFUSED():
     return RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12")
 
 
-def short_of_memory(monkeypatch, tokens, error=REFUSED, module=gradients):
+def short_of_memory(monkeypatch, tokens, error=REFUSED, module=one_step):
     """Make `module.batch_loss` fail for more than `tokens` target tokens, in training after a backward pass."""
     whole = module.batch_loss
 
@@ -213,7 +213,7 @@ def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(
     config = training_settings(batch_tokens=200, micro_batch_tokens=200, batching=batching, threads=threads)
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     said = []
-    short.accumulation.warn = said.append
+    short.step.warn = said.append
     expected = undisturbed.gradients(undisturbed.prepare(0)[1], 150)
     short_of_memory(monkeypatch, 60, error)
     for _ in range(2):
@@ -227,7 +227,7 @@ def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(
 def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
     tmp_path, monkeypatch, settings, training_settings
 ):
-    config, failed, alive, whole = training_settings(threads=2), [], [], gradients.batch_loss
+    config, failed, alive, whole = training_settings(threads=2), [], [], one_step.batch_loss
 
     def batch_loss(model, batch, *options):
         if not failed:
@@ -236,12 +236,12 @@ def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
             raise torch.OutOfMemoryError
         return whole(model, batch, *options)
 
-    monkeypatch.setattr(gradients, "batch_loss", batch_loss)
+    monkeypatch.setattr(one_step, "batch_loss", batch_loss)
     trainer = build(tmp_path, config, settings())
-    trainer.accumulation.warn = print
-    divide = trainer.accumulation.divide
+    trainer.step.warn = print
+    divide = trainer.step.divide
     _, parts = trainer.prepare(0)
-    trainer.accumulation.divide = lambda numbers: alive.append(failed[0]() is not None) or divide(numbers)
+    trainer.step.divide = lambda *given: alive.append(failed[0]() is not None) or divide(*given)
     trainer.gradients(parts, 150)
     assert alive == [False]
 
@@ -249,8 +249,8 @@ def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
 def test_a_step_is_not_repeated_before_every_share_has_ended(tmp_path, monkeypatch, settings, training_settings):
     """A share that still ran would draw from the generator that the repeated step seeds."""
     trainer = build(tmp_path, training_settings(threads=2), settings())
-    first, ended, seen = trainer.own_gradients.generators[0], threading.Event(), []
-    whole, divide = gradients.batch_loss, trainer.accumulation.divide
+    first, ended, seen = trainer.step.generators[0], threading.Event(), []
+    whole, divide = one_step.batch_loss, trainer.step.divide
 
     def batch_loss(model, batch, *options):
         if not seen and SOURCE.generator is first:
@@ -260,15 +260,15 @@ def test_a_step_is_not_repeated_before_every_share_has_ended(tmp_path, monkeypat
             ended.set()
         return whole(model, batch, *options)
 
-    monkeypatch.setattr(gradients, "batch_loss", batch_loss)
-    trainer.accumulation.warn = print
+    monkeypatch.setattr(one_step, "batch_loss", batch_loss)
+    trainer.step.warn = print
     _, parts = trainer.prepare(0)
-    trainer.accumulation.divide = lambda numbers: seen.append(ended.is_set()) or divide(numbers)
+    trainer.step.divide = lambda *given: seen.append(ended.is_set()) or divide(*given)
     trainer.gradients(parts, 150)
     assert seen == [True]
 
 
-@pytest.mark.parametrize("module", [gradients, perplexity])
+@pytest.mark.parametrize("module", [one_step, perplexity])
 def test_if_memory_can_be_freed_the_parts_stay_as_large(tmp_path, monkeypatch, settings, training_settings, module):
     """On a GPU, CUDA graphs are given up first."""
     config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
@@ -281,7 +281,7 @@ def test_if_memory_can_be_freed_the_parts_stay_as_large(tmp_path, monkeypatch, s
         freed.append(True)
         return True
 
-    short.accumulation.warn, short.accumulation.release = said.append, release
+    short.step.warn, short.step.release = said.append, release
     with monkeypatch.context() as patch:
         short_of_memory(patch, 60, torch.OutOfMemoryError, module)
         run(short)
@@ -296,7 +296,7 @@ def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypat
     for name, stops in {"whole": [None], "parts": [6, None]}.items():
         for stop in stops:
             trainer = build(tmp_path / name, config, model)
-            trainer.accumulation.warn = print
+            trainer.step.warn = print
             with monkeypatch.context() as patch:
                 if trainer.state.step == 0:
                     short_of_memory(patch, 60)
@@ -311,7 +311,7 @@ def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, mo
     undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
     run(undisturbed)
     said = []
-    short.accumulation.warn = said.append
+    short.step.warn = said.append
     short_of_memory(monkeypatch, 60, torch.OutOfMemoryError, perplexity)
     run(short)
     assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
@@ -329,9 +329,10 @@ def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch,
     def none_left(*_, **__):
         raise torch.OutOfMemoryError
 
-    for number, (what, place) in enumerate({"Adam's moments": torch.optim.AdamW, "the next batches": Trainer}.items()):
+    places = {"Adam's moments": (torch.optim.AdamW, "step"), "the next batches": (Batches, "lay_out")}
+    for number, (what, place) in enumerate(places.items()):
         with monkeypatch.context() as patch:
-            patch.setattr(place, "step" if place is not Trainer else "lay_out", none_left)
+            patch.setattr(*place, none_left)
             with pytest.raises(UserError, match=f"^out of memory for {what}: lower training"):
                 run(build(tmp_path / str(number), training_settings(), settings()))
 

@@ -27,7 +27,7 @@ LAYERS = [
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
     {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
-    {"accumulation", "gradients"},
+    {"step"},
     {"training"},
 ]
 ESSAY = {"attention", "layers", "model"}  # which import torch, the settings and one another only

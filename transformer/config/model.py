@@ -34,7 +34,6 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         require_valid(self)
-        require(self.d_model % self.h == 0, "d_model", self.d_model, f"a multiple of h ({self.h}) is expected")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "an even number is expected (one sine per cosine)")
 
 

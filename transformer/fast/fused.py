@@ -79,7 +79,8 @@ def added(residual: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor], l
     if residual.pre or not residual.training:
         return residual(x, lambda x: last(sublayer(x)))
     norm, p = residual.norm, residual.dropout.p
-    return add_and_norm(x, F.linear(sublayer(x), last.weight), last.bias, norm.weight, norm.bias, p, norm.eps)[0]
+    seed = torch.randint(2**31, (2,), device=x.device)  # torch draws another one when a CUDA graph is replayed
+    return add_and_norm(x, F.linear(sublayer(x), last.weight), last.bias, norm.weight, norm.bias, seed, p, norm.eps)[0]
 
 
 def attended(

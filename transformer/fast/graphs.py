@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from transformer.fast.fused import hidden, is_fast
 from transformer.layout import Batch
@@ -248,6 +249,7 @@ class Replayed(torch.autograd.Function):
         return passes.hidden.view_as(passes.hidden)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[None, ...]:
         passes = ctx.passes
         passes.gradient.copy_(gradient)

@@ -47,6 +47,11 @@ class Call:
         return self.heads, triton.cdiv(positions, TILE), self.B
 
 
+def contiguous(*tensors: Tensor | None) -> None:
+    """The kernels compute addresses from shapes."""
+    assert all(tensor is None or tensor.is_contiguous() for tensor in tensors), "the kernels need contiguous tensors"
+
+
 @triton.jit
 def load_tile(rows, row, columns, length, first, width: tl.constexpr, positions):
     """[positions, width] of row `row` of a table [B, length, columns], from column `first`; 0 beyond the length."""
@@ -217,6 +222,7 @@ def attention_key_kernel(
 
 def attend(x, memory, bias, query, key, keys, sizes, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
     """See `operators.attend`."""
+    contiguous(x, memory, bias, query, key, keys)
     call = Call(x, memory, sizes, scale, causal)
     out, logs = x.new_empty(call.B, call.Q, call.v_size), x.new_empty(call.B, call.heads, call.Q, dtype=torch.float32)
     attention_kernel[call.grid(call.Q)](x, call.memory, bias, out, logs, query, key, keys, *call.numbers, **call.options)
@@ -227,6 +233,7 @@ def attend_gradient(
     gradient, x, memory, bias, query, key, keys, queries, out, logs, sizes, scale: float, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `operators.attend_gradient`."""
+    contiguous(gradient, x, memory, bias, query, key, keys, queries, out, logs)
     call = Call(x, memory, sizes, scale, causal)
     x_gradient, delta = torch.empty_like(x), torch.empty_like(logs)
     memory_gradient = x_gradient if memory is None else torch.empty_like(memory)
@@ -331,6 +338,7 @@ def drops(p: float) -> tuple[int, float]:
 
 def norm(x: Tensor, change, change_bias, gain, bias, seed, p: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """See `operators.add_and_norm`."""
+    contiguous(x, change, change_bias, gain, bias)
     D = x.shape[-1]
     N = x.numel() // D
     total, out = torch.empty_like(x), torch.empty_like(x)
@@ -344,6 +352,7 @@ def norm(x: Tensor, change, change_bias, gain, bias, seed, p: float, eps: float)
 
 def norm_gradient(gradient: Tensor, total, statistics, gain, seed, p: float) -> tuple[Tensor, Tensor, Tensor]:
     """See `operators.add_and_norm_gradient`."""
+    contiguous(gradient, total, statistics, gain)
     D = gradient.shape[-1]
     N = gradient.numel() // D
     chosen = tiles(D, 2)
@@ -374,6 +383,7 @@ def relu_gradient_kernel(gradient, out, result, sums, N, D, steps, WIDTH: tl.con
 
 def relu_gradient(gradient: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
     """See `operators.relu_gradient`."""
+    contiguous(gradient, out)
     D = out.shape[-1]
     N = out.numel() // D
     result, sums = torch.empty_like(gradient), gradient.new_empty(PROGRAMS // 8, D, dtype=torch.float32)
@@ -414,6 +424,7 @@ def loss_kernel(logits, labels, losses, smoothing, V: tl.constexpr, CHUNK: tl.co
 
 def loss_and_gradient(logits: Tensor, labels: Tensor, smoothing: float, needed: bool) -> tuple[Tensor, Tensor | None]:
     """The summed loss; if `needed`, its gradient overwrites the logits."""
+    contiguous(logits, labels)
     losses = logits.new_empty(len(logits), dtype=torch.float32)
     loss_kernel[(len(logits),)](
         logits, labels, losses, smoothing, V=logits.shape[1], CHUNK=CHUNK, GRADIENT=needed, num_warps=8

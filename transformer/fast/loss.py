@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from transformer.fast.compilation import compiles, configure, usable
 
@@ -82,6 +83,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         return loss
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         return *(scaled(*pair, gradient) for pair in zip(ctx.saved_tensors, ctx.dtypes)), *[None] * 5
 

@@ -98,24 +98,23 @@ attend.register_autograd(differentiate_attend, setup_context=keep_for_attend)
 
 @torch.library.custom_op("transformer::add_and_norm", mutates_args=())
 def add_and_norm(
-    x: Tensor, change: Tensor, change_bias: Tensor, gain: Tensor, bias: Tensor, p: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x: Tensor, change: Tensor, change_bias: Tensor, gain: Tensor, bias: Tensor, seed: Tensor, p: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """LayerNorm(x + Dropout(change + change_bias)), [..., D], with dropout at rate `p`.
 
-    The other results are for the gradient: the sum, the statistics of its rows, and the seed of the dropout.
+    The other results are for the gradient: the sum and the statistics of its rows. `seed`, two random integers, determines
+    the dropout, so the operator gives the same result if it is computed again in the backward pass.
     """
     from transformer.fast import kernels
 
-    # Torch draws the seed, also when a CUDA graph is replayed. The backward pass computes the random bits again.
-    seed = torch.randint(2**31, (2,), device=x.device)
     with torch.cuda.device_of(x):
-        return *kernels.norm(x, change, change_bias, gain, bias, seed, p, eps), seed
+        return kernels.norm(x, change, change_bias, gain, bias, seed, p, eps)
 
 
 @add_and_norm.register_fake
-def _(x, change, change_bias, gain, bias, p, eps):
+def _(x, change, change_bias, gain, bias, seed, p, eps):
     statistics = x.new_empty(2, x.numel() // x.shape[-1], dtype=torch.float32)
-    return torch.empty_like(x), torch.empty_like(x), statistics, x.new_empty(2, dtype=torch.int64)
+    return torch.empty_like(x), torch.empty_like(x), statistics
 
 
 @torch.library.custom_op("transformer::add_and_norm_gradient", mutates_args=())
@@ -136,8 +135,8 @@ def _(gradient, total, statistics, gain, seed, p):
 
 
 def keep_for_norm(ctx, inputs, output) -> None:
-    _, _, _, gain, _, ctx.p, _ = inputs
-    _, total, statistics, seed = output
+    _, _, _, gain, _, seed, ctx.p, _ = inputs
+    _, total, statistics = output
     ctx.save_for_backward(total, statistics, gain, seed)
 
 
@@ -145,7 +144,7 @@ def differentiate_norm(ctx, gradient, *_):
     total, statistics, gain, seed = ctx.saved_tensors
     x, change, parts = add_and_norm_gradient(gradient.contiguous(), total, statistics, gain, seed, ctx.p)
     gain_gradient, bias, change_bias = parts.sum(0)
-    return x, change, change_bias, gain_gradient, bias, None, None
+    return x, change, change_bias, gain_gradient, bias, None, None, None
 
 
 add_and_norm.register_autograd(differentiate_norm, setup_context=keep_for_norm)

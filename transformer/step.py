@@ -1,0 +1,201 @@
+"""The gradients of one step: of a batch in parts, which become smaller if memory runs out.
+
+On a CPU, several threads share the rows of a part.
+"""
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.config.reading import UserError
+from transformer.config.training import TrainingConfig
+from transformer.data import Batches
+from transformer.device import at_once, autocast
+from transformer.fast.dropout import drawing_from
+from transformer.fast.fused import layout_on
+from transformer.fast.graphs import Graphs
+from transformer.layout import Batch
+from transformer.memory import enough_memory, out_of_memory, release_cached
+from transformer.perplexity import batch_loss
+from transformer.store import TrainingState
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The pairs `numbers` of a batch, divided by `Batches.micro_batches` with this `limit`.
+
+    `parts` has the pair numbers and the tensors of each part.
+    """
+
+    numbers: np.ndarray
+    limit: int
+    parts: list[tuple[np.ndarray, Batch]]
+
+
+class Step:
+    """Computes the gradients of batches. A part of a batch has at most `state.micro_batch_tokens` tokens a side.
+
+    The rows of a part are divided into as many shares as threads work at once. The gradients of the shares are added in
+    a fixed order, and each share has its own random numbers, so the result does not depend on which thread is faster.
+    `warn` is called with a line of text when the limit is lowered or CUDA graphs end. A model without fast layers, and one
+    on a CPU, has no graphs.
+    """
+
+    def __init__(
+        self,
+        state: TrainingState,
+        config: TrainingConfig,
+        device: torch.device,
+        precision: str,
+        warn: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        self.state, self.model, self.config = state, state.model, config
+        self.device, self.precision, self.warn = device, precision, warn
+        self.graphs = Graphs.on_gpu(self.model, warn)
+        number = at_once(device, config.threads)
+        self.generators = [torch.Generator() for _ in range(number)]
+        self.pool = ThreadPoolExecutor(number, "share", torch.set_num_threads, (config.threads // number,))
+
+    @property
+    def limit(self) -> int:
+        return self.state.micro_batch_tokens
+
+    def divide(self, batches: Batches, numbers: np.ndarray) -> Parts:
+        """The pairs `numbers` in parts, whose tensors for a GPU are in pinned memory."""
+        limit = self.limit  # read once: the prefetch thread calls this while a step may lower the limit
+        layout = layout_on(self.device, self.precision, self.model)
+        with enough_memory("for the next batches", "lower training.batch_tokens"):
+            parts = [
+                (part, batches.lay_out(part, limit, layout).pinned_for(self.device))
+                for part in batches.micro_batches(numbers, limit)
+            ]
+        return Parts(numbers, limit, parts)
+
+    def gradients(self, batches: Batches, given: Parts, target_tokens: int, place: tuple[int, int]) -> Tensor:
+        """The summed loss of a batch, in float64. The parameters then have the gradients of loss / `target_tokens`.
+
+        If memory runs out, this is repeated with smaller parts. `place` has the number of the step and of this worker, on
+        which random numbers depend. Raises UserError if memory does not suffice for the smallest part, which is one pair
+        or one row of packed pairs.
+        """
+        before = self.limit
+        parts = given if given.limit == before else self.divide(batches, given.numbers)
+        while isinstance(result := self.attempted(parts, target_tokens, place), np.ndarray):
+            if not self.release():
+                self.lower(batches, result)
+            parts = self.divide(batches, given.numbers)
+        self.tell_if_lowered(before)
+        return result
+
+    def attempted(self, given: Parts, target_tokens: int, place: tuple[int, int]) -> Tensor | np.ndarray:
+        """The summed loss, or the numbers of the part for which memory ran out."""
+        self.seed(*place)
+        self.state.optimiser.zero_grad()
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for numbers, batch in given.parts:
+            try:
+                total += self.add(batch, target_tokens)
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                return numbers
+        return total
+
+    def without_gradients(self, work: Callable[[int], Result]) -> Result:
+        """Return `work(limit)`, called again with half the limit each time memory runs out.
+
+        Memory rarely runs out here, because a training step needs more than `work`. Raises UserError if memory runs out
+        at a limit of 1.
+        """
+        before = self.limit
+        while True:
+            try:
+                result = work(self.limit)
+                break
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+            if self.limit == 1:
+                raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
+            if not self.release():
+                self.state.micro_batch_tokens //= 2
+        self.tell_if_lowered(before)
+        return result
+
+    def tell_if_lowered(self, before: int) -> None:
+        if self.limit < before:
+            self.warn(f"out of memory: micro-batches now have at most {self.limit:,} tokens")
+
+    def lower(self, batches: Batches, failed: np.ndarray) -> None:
+        """Lower the limit to half the size of the failed part. Raises UserError if the failed part cannot be divided."""
+        release_cached()  # cached blocks of the old sizes would fragment the memory
+        limit = batches.halved(failed, self.limit)
+        if limit is None:
+            source, target = (int(side[failed].sum()) for side in (batches.source, batches.target))
+            what = "one pair" if len(failed) == 1 else f"one row of {len(failed)} pairs"
+            raise UserError(
+                f"out of memory on {what} of {source} source and {target} target pieces: "
+                "lower training.max_length, or take a smaller model"
+            )
+        self.state.micro_batch_tokens = limit
+
+    def release(self) -> bool:
+        """Train without CUDA graphs from now on, whose memory other work needs. Returns whether there were any."""
+        if not (self.graphs and self.graphs.graphs):
+            return False
+        self.graphs.give_up("they need too much memory")
+        return True
+
+    def seed(self, step: int, rank: int) -> None:
+        """Seed the random numbers for one step of one worker, so that no state of a generator has to be saved."""
+        seed = seed_of(self.config.seed, step, rank)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed takes a millisecond for backends that are not used
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+        for share, generator in enumerate(self.generators):
+            generator.manual_seed(seed_of(self.config.seed, step, rank, share))
+
+    def add(self, part: Batch, target_tokens: int) -> Tensor:
+        """Add the gradients of the loss of `part` divided by `target_tokens`. Returns the summed loss, without a graph."""
+        if len(self.generators) == 1:
+            loss = self.loss(part.to(self.device))
+            (loss / target_tokens).backward()
+            return loss.detach()
+        parameters = list(self.model.parameters())
+
+        def work(share: Batch, generator: torch.Generator) -> tuple[Tensor, tuple[Tensor, ...]]:
+            with drawing_from(generator):
+                loss = self.loss(share)
+                return loss.detach(), torch.autograd.grad(loss / target_tokens, parameters)
+
+        shares = part.shares(len(self.generators))
+        futures = [self.pool.submit(work, *each) for each in zip(shares, self.generators)]
+        wait(futures)  # where one fails, the others must have ended before the step is repeated
+        losses, gradients_of_shares = zip(*(future.result() for future in futures))
+        for gradients in gradients_of_shares:
+            for parameter, gradient in zip(parameters, gradients):
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+        return torch.stack(losses).sum()
+
+    def loss(self, part: Batch) -> Tensor:
+        hidden = self.graphs.hidden if self.graphs else None
+        with autocast(self.device, self.precision):
+            return batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop, hidden)
+
+    def close(self) -> None:
+        """End the threads, and delete the CUDA graphs."""
+        self.pool.shutdown()
+        if self.graphs:
+            self.graphs.graphs.clear()
+
+
+def seed_of(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
