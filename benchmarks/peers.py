@@ -5,7 +5,6 @@ as in model.py. torch.nn.Transformer also applies `dropout` to the attention wei
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +16,6 @@ from transformer.layers import sinusoids
 from transformer.layout import Batch
 
 LONGEST = 512
-
-Loss = Callable[[Tensor, Tensor, float], Tensor]
-"""Takes logits [B, T, V], labels [B, T] and the label smoothing, returns the loss summed over the labels except PAD."""
 
 
 class TorchTransformer(nn.Module):
@@ -58,16 +54,12 @@ class TorchTransformer(nn.Module):
 
 
 def smoothed(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float) -> Tensor:
+    """The loss of logits [B, T, V] and labels [B, T], summed over the labels except PAD."""
     logits, labels = logits_BTV.flatten(0, 1), labels_BT.flatten()
     return F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
 
 
-def compiled_loss() -> Loss:
-    """The compiled loss, for use with a compiled model."""
-    return torch.compile(smoothed, dynamic=True)
-
-
-def torch_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss = smoothed) -> Tensor:
+def torch_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
     return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), padded_labels(batch), smoothing)
 
 
@@ -87,7 +79,7 @@ def marian(config: ModelConfig, vocabulary: int) -> nn.Module:
     return MarianMTModel(MarianConfig(**marian_config(config, vocabulary), **ids))
 
 
-def marian_loss(model: nn.Module, batch: Batch, smoothing: float, smoothed: Loss = smoothed) -> Tensor:
+def marian_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
     source_BS = batch.source.ids_BS
     output = model(
         input_ids=source_BS,

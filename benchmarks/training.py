@@ -1,6 +1,6 @@
 """Training speed on a CPU compared with other libraries, on the same batches and in turns.
 
-    python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5] [--compile]
+    python -m benchmarks.training [--shape tiny|base|big ...] [--rounds 5]
 
 Each system has its own process. The first row of the table trains as pipeline.train does with `batching: by_length`.
 Exception: in bfloat16, pipeline.train pads its batches to fewer shapes (`rounded`), which repeated batches do not need.
@@ -19,7 +19,6 @@ import dataclasses
 import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -56,7 +55,6 @@ class System(NamedTuple):
     build: Callable[[ModelConfig, int], nn.Module]
     loss: Callable[..., Tensor] | None = None  # of a model, a batch and the label smoothing
     layout: Layout = padded
-    compiled: bool = False
     kept: bool = False  # the process keeps the memory that it frees
 
 
@@ -71,11 +69,10 @@ SYSTEMS = [
     TORCH,
     TORCH._replace(name=f"{TORCH.name}, freed memory kept", kept=True),
     System("Hugging Face MarianMTModel", peers.marian, peers.marian_loss),
-    TORCH._replace(name=f"{TORCH.name}, compiled", compiled=True),  # with --compile
 ]
 
 
-def batches_of(shape: str, steps: int) -> tuple[Batches, LogNormalPairs]:
+def batches_of(shape: str) -> tuple[Batches, LogNormalPairs]:
     tokens, vocabulary = SIZES[shape]
     pairs = LogNormalPairs(vocabulary)
     return Batches(pairs, 1, tokens, 256), pairs
@@ -85,7 +82,7 @@ class Entry:
     """A system that trains on its batches."""
 
     def __init__(self, system: System, shape: str, steps: int) -> None:
-        batches, pairs = batches_of(shape, steps)
+        batches, pairs = batches_of(shape)
         config = section(load(), "models", shape, "training", TrainingConfig)
         self.config = dataclasses.replace(config, threads=torch.get_num_threads())
         torch.manual_seed(1)
@@ -98,10 +95,7 @@ class Entry:
             self.own = Step(new_state(model, self.config, CPU), self.config, CPU, self.precision)
         self.optimiser = adam(model.parameters(), self.config)
         self.optimiser.param_groups[0]["lr"] = 1e-4
-        self.forward: Callable = model.train()
-        if system.compiled:
-            self.forward = torch.compile(self.forward, dynamic=True)
-            self.loss = partial(peers.torch_loss, smoothed=peers.compiled_loss())
+        self.model = model.train()
         for batch in 2 * self.batches:  # a warm-up
             self.step(batch)
 
@@ -111,7 +105,7 @@ class Entry:
         else:
             assert self.loss is not None
             with autocast(CPU, self.precision):
-                loss = self.loss(self.forward, batch, self.config.label_smoothing)
+                loss = self.loss(self.model, batch, self.config.label_smoothing)
             (loss / len(batch.labels_N)).backward()
         self.optimiser.step()
         self.optimiser.zero_grad()
@@ -143,7 +137,7 @@ def turn() -> float:
 def compare(shape: str, arguments: argparse.Namespace) -> list[list[str]]:
     """The rows of one shape. The systems take turns."""
     running, rows = dict[str, Process](), []
-    for number, system in enumerate(SYSTEMS[: len(SYSTEMS) - (not arguments.compile)]):
+    for number, system in enumerate(SYSTEMS):
         process = Process(system.loss is None)
         try:
             process.do(start, number, shape, arguments.steps, arguments.threads)
@@ -159,7 +153,7 @@ def compare(shape: str, arguments: argparse.Namespace) -> list[list[str]]:
             times[name].append(process.do(turn))
     for process in running.values():
         process.close()
-    batches, _ = batches_of(shape, arguments.steps)
+    batches, _ = batches_of(shape)
     sums = [batches.sums(batches.batch(step)) for step in range(arguments.steps)]
     tokens, first = sum(one["source_tokens"] + one["target_tokens"] for one in sums), times[SYSTEMS[0].name]
     speeds = {name: f"{tokens / statistics.median(own):,.0f}" for name, own in times.items()}
@@ -173,7 +167,6 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--compile", action="store_true", help="also measure a compiled torch.nn.Transformer")
     return parser
 
 

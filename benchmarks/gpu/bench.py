@@ -5,7 +5,6 @@ import os
 import platform
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state
 
 SETTINGS = "settings.json"
-PACKAGES = ("torch", "triton", "numpy", "safetensors", "sentencepiece")
 
 
 @dataclass(frozen=True)
@@ -144,14 +142,8 @@ class Bench:
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "CUDA": torch.version.cuda or "–"}
-    found["cuDNN"] = str(torch.backends.cudnn.version() or "–")
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "–"
-    return found
+    found = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+    return found | {"CUDA": torch.version.cuda or "–", "cuDNN": str(torch.backends.cudnn.version() or "–")}
 
 
 @dataclass

@@ -5,7 +5,7 @@
 
 A training is taken to be as fast, in operations per second, as the last one on this machine. If there was none, a product
 of matrices is timed for less than a second. A dash stands for an unknown value, such as the time of a download or the
-energy of a CPU. Writes no file.
+energy of a CPU.
 """
 
 import argparse
