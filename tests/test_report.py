@@ -1340,6 +1340,7 @@ def test_headlines_say_what_is_not_done(project, tmp_path):
         "multi30k-depth": f"0 of {len(params['studies']['multi30k-depth']['runs'])}",
         "multi30k-search": "0 of 3",
         "europarl": "0 of 1",
+        "wmt14-clean": "0 of 2",
     }
 
 
