@@ -50,9 +50,14 @@ def described(script: str, root: Path = ROOT) -> str:
     digests = {path: digest_of((root / path).read_bytes(), path) for path in modules}
     # The modules that lie directly in pipeline/ and transformer/ read no other files of these folders.
     for folder in {root / path.parent for path in modules if len(path.parts) > 2}:
-        texts = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
-        digests |= {path.relative_to(root): hashlib.sha256(path.read_bytes()).hexdigest() for path in texts}
+        for path in filter(is_read_as_text, folder.rglob("*")):
+            digests[path.relative_to(root)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return "".join(f"{digests[path]}  {path.as_posix()}\n" for path in sorted(digests))
+
+
+def is_read_as_text(path: Path) -> bool:
+    """Return whether a module may read this file. Hidden files belong to editors and operating systems."""
+    return path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts and not path.name.startswith(".")
 
 
 def closure(script: str, root: Path = ROOT) -> set[Path]:

@@ -15,7 +15,9 @@ PAUSE = 2.0  # seconds after which the running stages are interrupted, if they a
 
 def stop(*_: Any) -> None:
     """The handler of SIGINT, SIGTERM and SIGHUP: let Snakemake end, and interrupt the stages that it is running."""
-    threading.Timer(PAUSE, interrupt_stages).start()
+    timer = threading.Timer(PAUSE, interrupt_stages)
+    timer.daemon = True  # Snakemake itself waits for its stages
+    timer.start()
     raise KeyboardInterrupt
 
 

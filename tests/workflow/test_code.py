@@ -82,6 +82,8 @@ def test_the_code_of_a_stage_is_what_its_script_imports(tmp_path):
         "pipeline/other.py": "x = 1",
         "pipeline/rooms/page.py": "import pipeline.settings.check",
         "pipeline/rooms/templates/page.html": "<p>",
+        "pipeline/rooms/.DS_Store": "of an operating system",
+        "pipeline/rooms/__pycache__/page.cpython-311.pyc.1234": "being written",
         "transformer/three.py": "import pipeline.work",
         "transformer/package/__init__.py": "x = 1",
     }
