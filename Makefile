@@ -29,7 +29,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help moved environment reproduce report status plan page check schema test quick test-more test-cluster kill lint format docs bench study record translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check schema test quick test-more test-cluster kill lint format docs bench study translate sbom ui clean
 .DEFAULT_GOAL := help
 
 moved:
@@ -66,7 +66,7 @@ reproduce: $(INSTALLED)  ## run the stale stages that params.yaml selects, and w
 	@python -m pipeline.workflow.results || { $(MAKE) --no-print-directory report && echo "The report: open reports/index.html in a browser."; }
 
 report: $(INSTALLED)  ## write reports/index.html, which is not in git, with the times of this machine
-	python -m pipeline.report --scores scores --times work/times --sets data/sets --results results --studies studies.yaml --out reports
+	python -m pipeline.report --results results --scores scores --sets data/sets --studies studies.yaml --out reports
 
 status: $(INSTALLED)  ## show what is done, running and stale, and the scores so far
 	@python -m pipeline.commands.status
@@ -121,10 +121,6 @@ bench: $(INSTALLED)  ## compare training, decoding and the workflow with peers a
 
 study: $(INSTALLED)  ## list the studies; STUDY=paper selects one
 	python -m pipeline.commands.study $(if $(STUDY),"$$STUDY")
-
-record: $(INSTALLED)  ## RUN=... writes a run's scores into results/, which is in git
-	@test -n "$$RUN" || { echo "make: say which run: make record RUN=demo-tiny" >&2; exit 1; }
-	python -m pipeline.commands.record "$$RUN"
 
 translate: $(INSTALLED)  ## RUN=... translates TEXT="...", or standard input if TEXT is not given
 	@test -n "$$RUN" || { echo "make: say which run: make translate RUN=demo-tiny" >&2; exit 1; }

@@ -17,10 +17,9 @@ from benchmarks.layers import (
     measured,
     power_law,
 )
-from pipeline.reporting.layer_table import table1
+from pipeline.reporting.paper_tables import table1
 from pipeline.reporting.published import TABLE1
 from transformer.attention import attention_weights, position_mask
-from transformer.config.reading import UserError
 
 KINDS = [row.layer for row in TABLE1]
 ATTENTION, RECURRENT, CONVOLUTION, RESTRICTED = KINDS
@@ -198,18 +197,14 @@ def test_a_small_measurement_makes_a_row_of_table_1(tmp_path):
     sizes = {"n_d": [32, 128], "k": 3, "r": 16, "counted_at_n": 64}
     path = tmp_path / "layers.json"
     path.write_text(json.dumps({"hardware": "Some CPU", "settings": sizes, "layers": rows}))
-    table = table1(path)
-    assert [row[:2] for row in table.rows] == [[row.layer, row.complexity] for row in TABLE1]
-    time = rows[ATTENTION]["time"]
-    assert table.rows[0][2:4] == [f"n^{time['n']:.2f} d^{time['d']:.2f}", time["r_squared"]]
-    assert [(row[7], row[9]) for row in table.rows] == [(1, 1), (64, 63), (1, 5), (1, 4)]
-    assert table.measured_notes == ("Measured on Some CPU.",)
-    path.write_text(path.read_text().replace('"scale"', '"scales"'))
-    with pytest.raises(UserError, match=r"layers\.json"):
-        table1(path)
+    table, time = table1(path), rows[ATTENTION]["time"]
+    assert list(table.frame["layer"]) == [row.layer for row in TABLE1] and "on Some CPU" in table.notes[-1]
+    assert table.frame["time grows as"][0] == f"n^{time['n']:.2f} d^{time['d']:.2f}"
+    assert list(table.frame["sequential operations, counted"]) == [1, 64, 1, 1]
+    assert list(table.frame["path length, computed"]) == [1, 63, 5, 4]
 
 
 def test_table_1_without_a_file_is_the_paper_s_formulae_and_dashes(tmp_path):
-    shown = table1(tmp_path / "none.json").shown()
-    assert [row[:2] for row in shown] == [[row.layer, row.complexity] for row in TABLE1]
-    assert all(cells.count("–") == 6 for cells in shown)
+    rows = table1(tmp_path / "none.json").rows()
+    assert [row["complexity per layer"] for row in rows] == [row.complexity for row in TABLE1]
+    assert all(list(row.values()).count(None) == 5 for row in rows)

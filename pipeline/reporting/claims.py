@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.reporting.deltas import FAILED, Comparison, Own, differing, note
-from pipeline.reporting.tables import Column, Table
-from pipeline.reporting.variations import stated
+import pandas as pd
+
+from pipeline.reporting.changes import FAILED, Change, Comparison, described, differing, note, published_difference
+from pipeline.reporting.paper_tables import with_ends
+from pipeline.reporting.published import BASE
+from pipeline.reporting.studies import Headline
+from pipeline.reporting.tables import Table
 from pipeline.scoring.intervals import LEVEL, SEEDS, holm, seeds_named
 
 
@@ -80,7 +84,7 @@ class Finding:
     """What our runs found about a claim. `p` is corrected by Holm's method over the findings, or None without a test."""
 
     claim: Claim
-    own: Own
+    change: Change
     result: str
     p: float | None
 
@@ -94,42 +98,56 @@ def claim_about(new: Mapping[str, Any], old: Mapping[str, Any]) -> Claim | None:
 
 
 def findings(compared: Comparison) -> list[Finding]:
-    """Return one finding for each change of the compared study that tests a claim."""
-    tested = []
-    for own in compared.ours:
-        new, old = stated(own.run), stated(own.base)
-        claim = claim_about(new, old)
-        predicted = claim.bleu(new[claim.setting], old[claim.setting]) if claim else None
+    """One finding for each change of the compared study that tests a claim."""
+    found = []
+    for change in compared.changes:
+        claim = claim_about(change.new, change.old)
+        predicted = claim.bleu(change.new[claim.setting], change.old[claim.setting]) if claim else None
         if claim and predicted is not None:
-            decides = own.p is not None and (not own.failed or claim.setting in OF_TRAINING)
-            tested.append((claim, own, predicted, own.p if decides else None))
-    corrected = holm([p for *_, p in tested])
-    return [Finding(claim, own, verdict(own, predicted, p), p) for (claim, own, predicted, _), p in zip(tested, corrected)]
+            decides = not change.failed or claim.setting in OF_TRAINING
+            found.append((claim, change, predicted, change.p if decides else None))
+    corrected = holm([p for *_, p in found])
+    return [
+        Finding(claim, change, verdict(change, predicted, p), p)
+        for (claim, change, predicted, _), p in zip(found, corrected)
+    ]
 
 
-def verdict(own: Own, predicted: int, p: float | None) -> str:
+def verdict(change: Change, predicted: int, p: float | None) -> str:
     """What a difference with the corrected `p` says about a claim that predicts its sign."""
     if p is None:
-        return THE_TRAINING_FAILED if own.failed else seeds_named(own.seeds) if own.seeds < SEEDS else "no interval"
+        few = seeds_named(change.seeds) if change.seeds < SEEDS else "no interval"
+        return THE_TRAINING_FAILED if change.failed else few
     if p >= LEVEL:
         return NOT_DECIDED
     if not predicted:
         return "differs"
-    return HOLDS if own.bleu.score * predicted > 0 else "contradicted"
+    return HOLDS if change.bleu.score * predicted > 0 else "contradicted"
 
 
-def table(compared: Comparison) -> Table | None:
-    """Return a table with one line for each finding. Return None if there is none."""
-    if compared.study is None:
-        return None
-    columns = [Column("claim"), Column("difference, BLEU", "score"), Column("p, Holm", "number", 4), Column("found")]
-    columns += [Column("our change"), Column("difference, PPL %", "number", 1), Column("source"), Column("run", "run")]
+def table(compared: Comparison) -> Table:
+    """A line for each finding."""
     rows, others = [], ""
     for found in findings(compared):
-        claim, own = found.claim, found.own
-        rows.append([claim.text, own.bleu, found.p, found.result, own.change, own.perplexity, claim.source, own.run.name])
-        if own.base not in compared.study.bases:
-            others += f" {own.run.name} is compared with {own.base.name}."
+        claim, change = found.claim, found.change
+        paper = published_difference(change.row) if change.row else (None, None)
+        rows.append(
+            {
+                "claim": claim.text,
+                **with_ends("difference, BLEU", change.bleu),
+                "BLEU, paper": paper[0],
+                "the paper's change": f"{change.row.group}: {described(change.row.settings, BASE)}" if change.row else None,
+                "p, Holm": found.p,
+                "found": found.result,
+                "our change": change.text,
+                "difference, PPL %": change.perplexity,
+                "PPL %, paper": paper[1],
+                "source": claim.source,
+                "run": change.runs[0],
+            }
+        )
+        if change.bases[0] != compared.study.runs[0]:
+            others += f" {change.runs[0]} is compared with {change.bases[0]}."
     says = (
         f"p is two-sided and corrected by Holm's method over the rows of this table; the intervals are not corrected. A "
         f"claim is decided by {SEEDS} seeds on both sides and p below {LEVEL}. A decided claim holds if the difference has "
@@ -138,5 +156,21 @@ def table(compared: Comparison) -> Table | None:
         "decides nothing about the setting. The claims on the schedule and on scaling are about whether a training "
         "succeeds, so failed trainings with three seeds decide them."
     )
-    title = f"Published claims, tested by {compared.study.name}"
-    return Table("claims", title, columns, rows, [f"{note(compared)} {says}{others}"]) if rows else None
+    title, places = (
+        f"Published claims, tested by {compared.study.name}",
+        {"p, Holm": 4, **dict.fromkeys(("BLEU, paper", "difference, PPL %", "PPL %, paper"), 1)},
+    )
+    return Table("claims", title, pd.DataFrame(rows, dtype=object), [f"{note(compared)} {says}{others}"], places)
+
+
+def headline(compared: Comparison, of: Headline) -> Headline:
+    """The headline `of` the compared study, with the claims of Table 3 that hold. Failed trainings are not counted."""
+    found = [each for each in findings(compared) if each.change.row and each.result != THE_TRAINING_FAILED]
+    if all(each.p is None for each in found):
+        return of
+    others = [each for each in found if each.result != HOLDS]
+    rest = " ".join(f"{each.change.text}: {each.result}." for each in others)
+    corpus = compared.study.results.runs["corpus"].iloc[0]
+    note = f"{rest} Models on {corpus}; {compared.sample()}. Failed trainings are not counted."
+    says = "changes of Table 3 are found to have the effect on BLEU that the paper claims"
+    return Headline(of.study, of.trained, of.runs, f"{len(found) - len(others)} of {len(found)}", says, note.strip())

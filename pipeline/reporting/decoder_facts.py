@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.reporting.evidence import read
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings import score_files
 from pipeline.settings.score_files import entry, mapping
 from pipeline.settings.scoring import scoring
+from pipeline.workflow.text import content
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends")
@@ -62,14 +62,14 @@ def source_log_probs(params: Mapping[str, Any], scores: Path) -> dict[str, float
     found: dict[str, float] = {}
     for name in params["reverse_scores"]:
         path = scores / "reverse_scores" / f"{name}.json"
-        by_decoding = entry(read(path), "decodings", dict[str, tuple[float, ...]] | None, str(path)) or {}
+        by_decoding = entry(content(path), "decodings", dict[str, tuple[float, ...]] | None, str(path)) or {}
         found |= {decoding: sum(values) / len(values) for decoding, values in by_decoding.items()}
     return found
 
 
 def of_folder(folder: Path, sets: Path) -> Made | None:
     """Read the files of a decoding. Returns None if one of them or the set is missing."""
-    decoding, sentences = read(folder / "decoding.json"), read(folder / "sentences.json")
+    decoding, sentences = content(folder / "decoding.json"), content(folder / "sentences.json")
     where, translation = str(folder / "decoding.json"), folder / "translation.txt"
     if decoding is None or sentences is None or not translation.exists():
         return None

@@ -1,9 +1,7 @@
 """The model card of an exported model: its data, its settings, its scores and how to use it.
 
-The scores of a model folder models/RUN/average are in the score files of the run or in its record in results/. They are
-shown only if the averaged steps and the settings of the model are equal, and if the stages of a run of params.yaml are up
-to date. For a run of params.yaml, its training settings and data must be equal, too; for a record they are not compared,
-because the weights do not name them.
+The scores of a model folder models/RUN/average are in results/RUN.json. They are shown only if the averaged steps and the
+settings of the model are equal, and if the stages of a run of params.yaml are up to date.
 """
 
 import json
@@ -12,17 +10,19 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pipeline.reporting import evidence
-from pipeline.reporting.evidence import Evidence
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.params import PARAMS, load
 from pipeline.settings.score_files import within
 from pipeline.workflow.hardware import commit
+from pipeline.workflow.text import content
 from transformer.checkpoint import read_settings
 from transformer.config.decoding import DecodingConfig
+from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.text import TEXT, TextConfig
-from transformer.files import read_json
+from transformer.files import digest, read_json
+
+Known = Mapping[str, Any]  # the content of results/RUN.json
 
 FROM_A_GRAMMAR = "sentences that a grammar of this project generates", "MIT"
 MULTI30K = "[Multi30k](https://github.com/multi30k/dataset), image captions", "CC BY-NC-SA 4.0"
@@ -53,26 +53,26 @@ print([pieces.decode(result.hypotheses[0]) for result in results])""",
 }
 
 
-def known_of(folder: Path, description: Mapping[str, Any]) -> Evidence | None:
-    """Return the scores and settings of the run that made the weights in `folder`, or None if they are not known.
+def known_of(folder: Path, description: Mapping[str, Any]) -> Known | None:
+    """Return the results of the run that made the weights in `folder`, or None if they are not known.
 
     `description` is the metadata of the weights: the averaged steps.
     """
     root, run = Path(PARAMS).resolve().parent, folder.resolve().parent.name
-    if folder.resolve() != root / "models" / run / "average" or not PARAMS.exists():
+    known = content(Path("results", f"{run}.json"))
+    if known is None or folder.resolve() != root / "models" / run / "average":
         return None
-    params, record = load(), Path("results", f"{run}.json")
-    candidates = []
-    if run in params["runs"]:
-        candidates.append(evidence.of_run(params, run, Path("scores"), Path("work/times")))
-    if record.exists():
-        candidates.append(evidence.of_record(params, record))
-    model = vars(read_settings(folder)[0])
-    for known in candidates:
-        same_weights = known.at("translations", "settings", "averaging") == description
-        if same_weights and model == {key: known.settings.get(key) for key in model}:
-            return known
-    return None
+    settings = within(known, "training", "settings", "model") or {}
+    same_model = vars(read_saved(ModelConfig, settings, f"results/{run}.json")) == vars(read_settings(folder)[0])
+    same_weights = within(known, "translations", "settings", "averaging") == description
+    return known if same_model and same_weights else None
+
+
+def trained_with(known: Known) -> str | None:
+    """The commit of the code that trained the run, if its times are known."""
+    times = content(Path("results/times", f"{known['run']}.json"))
+    same = within(times, "training_sha256") == digest(known["training"])
+    return within(times, "training", "commit") if same else None
 
 
 def data_of(corpus: str) -> tuple[str, str | None]:
@@ -97,13 +97,13 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
         settings(folder, known, description),
         scores(known),
     ]
-    commits = {"Trained": known.at("timing", "commit") if known else None, "Exported": commit()}
+    commits = {"Trained": trained_with(known) if known else None, "Exported": commit()}
     origin = [f"{what} with the code of commit `{value}`." for what, value in commits.items() if value]
     return "\n\n".join([*parts, *origin]) + "\n"
 
 
-def head(text: TextConfig | None, known: Evidence | None) -> str:
-    name, front = known.run if known else "A Transformer", ["pipeline_tag: translation"]
+def head(text: TextConfig | None, known: Known | None) -> str:
+    name, front = known["run"] if known else "A Transformer", ["pipeline_tag: translation"]
     if text:
         front.insert(0, f"language: {json.dumps(text.languages)}")
         name += f" ({text.languages[0]} to {text.languages[1]})"
@@ -111,7 +111,7 @@ def head(text: TextConfig | None, known: Evidence | None) -> str:
     return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])
 
 
-def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Evidence | None) -> str:
+def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Known | None) -> str:
     steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
     normalised = "; ".join([*steps, "control and invisible characters are removed, every other space becomes one space"])
     state = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
@@ -123,15 +123,17 @@ def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Evi
     return "\n".join(lines)
 
 
-def data(known: Evidence | None) -> str:
-    what, licence = data_of(known.corpus) if known else ("unknown", None)
+def data(known: Known | None) -> str:
+    what, licence = data_of(known["corpus"]) if known else ("unknown", None)
     return f"## Data\n\nTraining data: {what}. {f'Licence: {licence}.' if licence else f'Licence: {UNKNOWN}.'}"
 
 
-def settings(folder: Path, known: Evidence | None, description: Mapping[str, Any]) -> str:
+def settings(folder: Path, known: Known | None, description: Mapping[str, Any]) -> str:
     model, vocabulary_size, _ = read_settings(folder)
-    values = {"vocabulary_size": vocabulary_size, **(known.settings if known else vars(model)), **description}
-    decoding = known.at("translations", "settings", "decoding") if known else None
+    of = known["training"]["settings"] if known else {"model": vars(model), "training": {}}
+    own = {**of["model"], **of["training"], **({"bpe_dropout": known["bpe_dropout"]} if known else {})}
+    values = {"vocabulary_size": vocabulary_size, **own, **description}
+    decoding = within(known, "translations", "settings", "decoding")
     values |= {f"decoding.{key}": value for key, value in (decoding or {}).items()}
     return "\n".join(["## Settings", "", "| setting | value |", "|---|---|", *table(values)])
 
@@ -142,16 +144,16 @@ def table(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"| `{key}` | {shown} |"
 
 
-def scores(known: Evidence | None) -> str:
-    found = known.scores.get("test", {}).get("average") if known else None
+def scores(known: Known | None) -> str:
+    found = within(known, "score", "test", "average")
     if known is None or found is None:
         return "## Scores\n\nNo score of these weights is recorded."
-    source = f"recorded in results/{known.run}.json" if known.recorded else f"of scores/{known.run}"
-    lines = ["## Scores", "", f"Test set, {found.pairs:,} pairs, {source}; intervals are 95% by bootstrap.", ""]
+    source = f"from results/{known['run']}.json"
+    lines = ["## Scores", "", f"Test set, {found['pairs']:,} pairs, {source}; intervals are 95% by bootstrap.", ""]
     lines += ["| measure | score | interval | signature |", "|---|---:|---|---|"]
-    for name, cell in found.metrics.items():
-        interval = "" if cell.low is None else f"{cell.low:.2f} to {cell.high:.2f}"
-        signature = cell.signature.replace("|", r"\|")
-        lines.append(f"| {name} | {cell.score:.2f} | {interval} | `{signature}` |")
-    perplexity = known.at("translations", "dev", "average", "perplexity")
+    for name, cell in found["metrics"].items():
+        interval = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
+        signature = cell["signature"].replace("|", r"\|")
+        lines.append(f"| {name} | {cell['score']:.2f} | {interval} | `{signature}` |")
+    perplexity = within(known, "translations", "dev", "average", "perplexity")
     return "\n".join(lines) + (f"\n\nDev perplexity per piece: {perplexity:.2f}." if perplexity else "")

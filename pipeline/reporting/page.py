@@ -1,163 +1,132 @@
-"""reports/index.html: the whole report on one page that embeds its pictures and needs no network and no script.
+"""The parts of the report's pages, and their HTML: pages that embed their pictures and need no network and no script.
 
-The page also shows times, hardware and commits, which the report's other files leave out.
+The pages also show times, hardware and commits, which the report's other files leave out.
 """
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from pipeline.reporting.evidence import Evidence
-from pipeline.reporting.headlines import Headline
-from pipeline.reporting.page_style import STYLE
-from pipeline.reporting.page_template import environment
-from pipeline.reporting.pairs import Pair
-from pipeline.reporting.plots import Figure
-from pipeline.reporting.run_tables import scores
-from pipeline.reporting.studies import Study
-from pipeline.reporting.tables import DASH, Column, Table
-from pipeline.reporting.variations import described, merged
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-SECTIONS = {
-    "summary": "At a glance",
-    "deltas": "Ours beside the paper",
-    "selected": "Runs of params.yaml",
-    "compared": "Side by side",
-    "decodings": "Decodings",
-    "searches": "Searches for settings",
-    "recorded": "Recorded runs",
-    "paper": "The paper's tables",
-    "curves": "Training curves",
-    "costs": "Measures and costs",
-    "schedules": "Schedule and positions",
-    "search": "Values and search trees",
-    "samples": "Translations",
-    "attention": "Attention",
-    "runs": "Origin of the numbers",
-}
+from pipeline.reporting.figures.style import Figure
+from pipeline.reporting.results import Results
+from pipeline.reporting.run_tables import all_scores, described
+from pipeline.reporting.studies import Headline
+from pipeline.reporting.tables import FORMULA
+from pipeline.workflow.times import duration
+
+TEMPLATES = Path(__file__).parent / "templates"
+SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 
 
 @dataclass(frozen=True)
-class Content:
-    """The content of the page. The page folds Tables 2 and 3 while they have no score of ours."""
-
-    runs: Sequence[Evidence]
-    studies: Sequence[Study]
+class Cards:
     headlines: Sequence[Headline]
-    selected: Sequence[Table]
-    compared: Sequence[Table]
-    claims: Sequence[Table]
-    deltas: Table
-    decodings: Sequence[Table]
-    pairs: Sequence[Pair]
-    searches: Sequence[Table]
-    recorded: Sequence[Table]
-    recorded_decodings: Sequence[Table]
-    paper: Sequence[Table]
-    costs: Sequence[Table]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """`maps` are shown in their full size, beside each other."""
+
     figures: Sequence[Figure]
+    maps: bool = False
 
 
-def page(content: Content, digest: str = "") -> str:
-    """Return the page as HTML. `digest` identifies the results that it shows."""
-    figures: dict[str, list[Figure]] = {
-        key: [] for key in ("deltas", "studies", "searches", "schedules", "search", "attention", "runs")
-    }
-    for figure in content.figures:
-        figures[figure.section].append(figure)
-    corpora = samples(content.runs)
-    present = {**vars(content), **figures, "curves": figures["studies"] or figures["runs"], "samples": corpora}
-    present["summary"], present["searches"] = content.headlines, content.searches
-    present["runs"], present["recorded"] = content.runs, content.recorded or content.recorded_decodings
-    return (
-        environment()
-        .get_template("page")
-        .render(
-            style=STYLE,
-            lede=lede(content.runs, content.headlines),
-            contents=[(key, title) for key, title in SECTIONS.items() if present[key]],
-            content=content,
-            digest=digest,
-            paper=[merged(table) if table.name == "table3" else table for table in content.paper],
-            slugs={run.name: run.slug for run in content.runs},
-            figures=figures,
-            corpora=corpora,
-            origins=[origin(run) for run in content.runs],
-        )
+@dataclass(frozen=True)
+class Sample:
+    """A source, its reference and translations: label, language and text of each."""
+
+    lines: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Facts:
+    entries: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Items that are shown on demand."""
+
+    title: str
+    items: Sequence[Any]
+    about: str = ""
+    id: str = ""
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """`items` are tables and instances of the classes above. A text becomes a paragraph."""
+
+    id: str
+    title: str
+    items: Sequence[Any] = field(default_factory=list)
+
+
+def page(
+    title: str, lede: str, sections: Sequence[Section], other: tuple[str, str], runs: Sequence[str], digest: str
+) -> str:
+    """Return a page as HTML. `other` is the file and the title of another page. `digest` identifies the results."""
+    jinja = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    jinja.filters |= {"order": order, "prose": prose, "heading": heading, "kind": lambda item: type(item).__name__}
+    return jinja.get_template("page.html").render(
+        title=title,
+        lede=lede,
+        sections=[section for section in sections if section.items],
+        other=other,
+        runs=set(runs),
+        digest=digest,
+        style=(TEMPLATES / "page.css").read_text(encoding="utf-8"),
     )
 
 
-def lede(runs: Sequence[Evidence], headlines: Sequence[Headline]) -> str:
-    """Return the introduction of the page: the number of runs and, until they are done, of the paper's trainings."""
-    own, recorded = ([run for run in runs if run.recorded == kept] for kept in (False, True))
-    of_paper = [f" {each.figure} {each.says}." for each in headlines if (each.study, each.origin) == ("paper", "not done")]
-    return (
-        f"{count(len(own), 'run')} of params.yaml, {sum(bool(run.scores) for run in own)} of them scored; "
-        f"{len(recorded)} recorded earlier.{''.join(of_paper)}"
-    )
+def order(text: str) -> str:
+    """Mark exponents as superscripts and bases of logarithms as subscripts: O(n^2 d), n^1.98 d^1.02, O(log_k n), 3.3e18."""
+    if power := re.fullmatch(r"(\d\.\d)e(\d+)", text):
+        return Markup("{} × 10<sup>{}</sup>").format(*power.groups())
+    if not FORMULA.fullmatch(text):
+        return text
+    raised = re.sub(r"\^(-?[\d.]+)", r"<sup>\1</sup>", str(escape(text)))
+    return Markup(re.sub(r"_(\w)", r"<sub>\1</sub>", raised))
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def prose(text: str) -> str:
+    """Mark names in backticks as code, and the exponents of n and d as superscripts."""
+    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(re.sub(r"\b([nd])\^(-?\d[\d.]*\d|\d)", r"\1<sup>\2</sup>", marked))
 
 
-def samples(runs: Sequence[Evidence]) -> list[dict[str, Any]]:
-    """The first sentences of each corpus's test set, with the translations by the runs on that corpus."""
-    corpora = []
-    for corpus in dict.fromkeys(run.corpus for run in runs if run.samples):
-        of_corpus = [run for run in runs if run.corpus == corpus]
-        sentences: dict[tuple[str, str], dict[str, str]] = {}
-        for run in of_corpus:
-            for sample in run.samples:
-                pair = (sample.get("source", ""), sample.get("reference", ""))
-                sentences.setdefault(pair, {})[run.name] = sample.get("translation", "")
-        languages = next((run.languages for run in of_corpus if run.languages), ("", ""))
-        corpora.append({"name": corpus, "languages": languages, "sentences": sentences})
-    return corpora
+def heading(label: str) -> str:
+    """Return the label of a column. Settings such as d_model have a subscript, as in the paper."""
+    if label not in SUBSCRIPTS:
+        return label.replace("-", "\N{NON-BREAKING HYPHEN}")
+    letter = "ε" if label.startswith("eps") else label[0]
+    return Markup("<i>{}</i><sub>{}</sub>").format(letter, SUBSCRIPTS[label])
 
 
-def origin(run: Evidence) -> dict[str, Any]:
+def origin(results: Results, name: str) -> Fold:
     """The origin of a run's numbers, and all of its scores with their signatures."""
-    table = dataclasses.replace(scores([run]).without("run"), title=f"Scores of {run.name}", grouped=False)
-    timing = run.parts["timing"] or {}
-    hashes = {
-        "commit": timing.get("commit"),
-        "data": run.at("training", "data_sum"),
-        "settings": run.at("training", "settings_sha256"),
+    run, scores = results.runs.loc[name], []
+    trained = "not trained"
+    if steps := run["trained steps"]:
+        trained = f"{steps:,} steps" + (f" in {duration(run['seconds'])}" if run["seconds"] else "")
+        table = all_scores(results.of([name]))
+        scores = [replace(table, name=f"scores-{name}", title=f"Scores of {name}", frame=table.frame.drop(columns="run"))]
+    reason = f" ({run['cost reason']})" if run["cost reason"] else ""
+    model = ", ".join(filter(None, (run["model"], described(run["differences"]))))
+    facts = {"corpus": run["corpus"], "model": model, "trained": trained}
+    facts |= {"tokens/s": run["tokens/s"], "hardware": run["hardware"], "commit": run["commit"]}
+    facts |= {
+        "FLOPs, counted": run["FLOPs, counted"],
+        "FLOPs, by the paper's estimate": f"{run['cost flops'] or '–'}{reason}",
     }
-    line = [run.corpus, trained(run, timing), timing.get("hardware"), (timing.get("commit") or "")[:10]]
-    return {
-        "run": run,
-        "line": " · ".join(filter(None, line)),
-        "facts": facts(run, timing),
-        "hashes": hashes,
-        "scores": table,
-    }
-
-
-def trained(run: Evidence, timing: Mapping[str, Any]) -> str:
-    if not run.parts["training"]:
-        return "not trained"
-    steps = Column("", "count").show(run.at("training", "steps"))
-    return f"{steps} steps" + (f" in {Column('', 'duration').show(timing['seconds'])}" if timing else "")
-
-
-def facts(run: Evidence, timing: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "corpus": run.corpus,
-        "model": f"{run.model}, {described(run.differences)}" if run.differences else run.model,
-        "trained": trained(run, timing) if run.parts["training"] else DASH,
-        "tokens/s": Column("", "count").show(timing.get("tokens_per_second")),
-        "hardware": Column("").show(timing.get("hardware")),
-        "FLOPs": flops(run),
-    }
-
-
-def flops(run: Evidence) -> str:
-    column = Column("", "power")
-    counted, reason = run.at("flops", "analytic", "training_flops"), run.cost.reason
-    return (
-        f"{column.show(counted)} counted, {column.show(run.cost.flops)} by the paper's estimate"
-        f"{f' ({reason})' if reason else ''}"
-    )
+    facts |= {"data": run["data"], "settings": run["settings"]}
+    line = filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10]))
+    known = {label: "–" if value is None or pd.isna(value) else value for label, value in facts.items()}
+    return Fold(name, [Facts(known), *scores], " · ".join(line), id=f"run-{name}")

@@ -1,20 +1,22 @@
-"""Trainings against the base of their study on the test set, and the sentences in which they differ most."""
+"""Selected trainings against the first of their study on the test set, and the sentences in which they differ most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.reporting.evidence import Evidence, Score, alike
+from pipeline.reporting.paper_tables import with_ends
+from pipeline.reporting.results import Score
+from pipeline.reporting.seeds import alike
 from pipeline.reporting.studies import Study
-from pipeline.reporting.tables import Column, Table
+from pipeline.reporting.tables import Table
 from pipeline.scoring.bleu import HEADLINE, measures
 from pipeline.scoring.intervals import SEEDS, between, holm, resampled, seeds_named, spread
 from pipeline.scoring.of_sets import aligned
-from pipeline.settings.scoring import ScoringConfig, scoring
+from pipeline.settings.scoring import ScoringConfig
 
 SENTENCES = 3  # at most this many where the run is better than the base, and as many where it is worse
 BY_SENTENCE = "chrf"  # BLEU says little about a single sentence
@@ -44,47 +46,46 @@ class Pair:
     seeds: int
     difference: Score
     p: float | None
-    sentences: tuple[Sentence, ...]
+    sentences: Sequence[Sentence]
 
 
-def pairs(params: Mapping[str, Any], studies: Sequence[Study], sets: Path) -> list[Pair]:
-    """Compare trainings with the base of their study, best first. Runs without translations or a test set are left out.
-
-    A recorded study can have the same base as the study of the selected runs. Each pair is compared once.
-    """
-    settings, found = scoring(params), list[Pair]()
-    for study in studies:
-        folder = sets / f"{study.corpus}-test"
-        groups = alike(run for run in study.best_first() if run.translation)
-        base = next((group for group in groups if study.base in group), None)
-        if base and settings.bootstrap and folder.exists():
-            done = {pair.run for pair in found if pair.base == base[0].name}
-            others = [group for group in groups if group is not base and group[0].name not in done]
-            found += against_base(base, others, EvaluationSet.open(folder), settings) if others else []
-    return found
+def translation(scores: Path, run: str) -> Path:
+    return scores / run / "translations/test.average.txt"
 
 
-def against_base(
-    base: Sequence[Evidence], others: Sequence[Sequence[Evidence]], test: EvaluationSet, settings: ScoringConfig
-) -> list[Pair]:
-    """Compare the seeds of other trainings with the seeds of the base."""
-    answers, measure = test.path("raw", "target"), measures(test.languages[1])[HEADLINE]
+def pairs(study: Study, scores: Path, sets: Path, settings: ScoringConfig) -> list[Pair]:
+    """Compare trainings with the first, best first. Runs without a translation or with another test set are left out."""
+    folders = {run: sets / f"{corpus}-test" for run, corpus in study.results.runs["corpus"].items()}
+    test = folders[study.runs[0]]
+    here = [run for run in study.best_first() if translation(scores, run).exists() and folders[run].exists()]
+    if study.runs[0] not in here or not settings.bootstrap:
+        return []
+    chosen = EvaluationSet.open(test)
+    here = [run for run in here if EvaluationSet.open(folders[run]).lines("raw") == chosen.lines("raw")]
+    groups = alike(study.results.runs, here)
+    groups.sort(key=lambda group: study.runs[0] not in group)
+    return against_first(groups, scores, chosen, settings) if len(groups) > 1 else []
+
+
+def against_first(groups: Sequence[list[str]], files: Path, test: EvaluationSet, settings: ScoringConfig) -> list[Pair]:
+    """Compare the seeds of other trainings with the seeds of the first."""
+    measure, answers = measures(test.languages[1])[HEADLINE], test.path("raw", "target")
     sources, references = test.lines("raw")
-    groups = [[aligned(run.translation, answers)[0] for run in group if run.translation] for group in (base, *others)]
+    lines = [[aligned(translation(files, run), answers)[0] for run in group] for group in groups]
     scores = [
-        np.array([resampled(measure, measure.statistics(lines, references), settings) for lines in group])
-        for group in groups
+        np.array([resampled(measure, measure.statistics(each, references), settings) for each in of_group])
+        for of_group in lines
     ]
     pooled = spread(scores) if any(len(group) > 1 for group in groups) else None
     found = []
-    for group, lines, ours in zip(others, groups[1:], scores[1:]):
-        seeds, p = min(len(group), len(base)), None
-        difference = Score(float(ours[:, 0].mean() - scores[0][:, 0].mean()), None, None, "")
+    for group, of_group, ours in zip(groups[1:], lines[1:], scores[1:]):
+        seeds, p = min(len(group), len(groups[0])), None
+        difference = Score(float(ours[:, 0].mean() - scores[0][:, 0].mean()))
         if pooled and seeds >= SEEDS:
             tested = between(ours, scores[0], pooled)
-            difference, p = Score(tested.score, tested.low, tested.high, ""), tested.p
-        sentences = most_different(sources, references, (groups[0][0], lines[0]), test.languages[1])
-        found.append(Pair(base[0].name, group[0].name, test.languages, seeds, difference, p, tuple(sentences)))
+            difference, p = Score(tested.score, tested.low, tested.high), tested.p
+        sentences = most_different(sources, references, (lines[0][0], of_group[0]), test.languages[1])
+        found.append(Pair(groups[0][0], group[0], test.languages, seeds, difference, p, sentences))
     return found
 
 
@@ -104,15 +105,23 @@ def most_different(
     ]
 
 
-def table(found: Sequence[Pair]) -> Table | None:
-    """Return a table with one row for each pair, or None if there are no pairs."""
-    columns = [Column("run", "run"), Column("difference, sacreBLEU", "score"), Column("p, Holm", "number", 4)]
-    columns += [Column("seeds"), Column("against", "run")]
+def table(found: Sequence[Pair]) -> Table:
+    """A row for each pair."""
     corrected = holm([pair.p for pair in found])
-    rows = [[pair.run, pair.difference, p, seeds_named(pair.seeds), pair.base] for pair, p in zip(found, corrected)]
+    rows = [
+        {
+            "run": pair.run,
+            **with_ends("difference, sacreBLEU", pair.difference),
+            "p, Holm": p,
+            "seeds": seeds_named(pair.seeds),
+            "against": pair.base,
+        }
+        for pair, p in zip(found, corrected)
+    ]
     note = (
         f"Test set, averaged checkpoints, means over the seeds. With {SEEDS} seeds on both sides, the 95% interval "
         "contains the variance between seeds and that between sentences, and p is two-sided and corrected by Holm's "
         "method. Fewer seeds decide nothing."
     )
-    return Table("paired", "Runs against the base of their study", columns, rows, [note]) if found else None
+    frame = pd.DataFrame(rows, dtype=object)
+    return Table("paired", "Runs against the first of their study", frame, [note], {"p, Holm": 4})

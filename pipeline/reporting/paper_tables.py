@@ -1,26 +1,38 @@
-"""Tables 2 and 3 of the paper, and results of toolkits, with our results. A run is in the row with equal settings."""
+"""Tables 1 to 3 of the paper, and results of toolkits, with our results. A run is in the row with equal settings."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
-from pipeline.reporting import variations
-from pipeline.reporting.evidence import Evidence, Score, alike, over_seeds
+import pandas as pd
+
 from pipeline.reporting.published import (
+    BASE,
     BIG_EN_FR_IN_THE_TEXT,
+    GROUPS,
+    SETTINGS,
+    TABLE1,
     TABLE2,
     TABLE3,
     TOOLKITS,
     TRAININGS,
     Table2Row,
     Table3Row,
+    group,
     utilisation,
 )
-from pipeline.reporting.tables import Column, Table
-from pipeline.reporting.variations import stated
+from pipeline.reporting.results import Results, Score
+from pipeline.reporting.run_tables import TEST, described
+from pipeline.reporting.seeds import alike, over_seeds
+from pipeline.reporting.tables import Table
+from pipeline.scoring.bleu import HEADLINE, PUBLISHED
+from transformer.files import read_json
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
-
+LAST = ("dev", "last")  # Table 3's set and weights
+OTHERS = "other settings"  # the column of the settings that have no column of their own
 OF_BLEU = (
     "BLEU is case-sensitive, on text with ASCII quotes that Moses tokenised, with German compounds split, as published "
     "WMT14 results are. A run that was recorded before this measure existed has a dash. sacreBLEU with its 13a "
@@ -28,136 +40,197 @@ OF_BLEU = (
 )
 
 
+OF_TABLE1 = [
+    "n positions, d dimensions, kernel width k, neighbourhood r; the path is the longest between any two positions.",
+    "The measured layers are one head of attention without projections, which the paper does not count either, a plain "
+    "recurrent layer (tanh), a convolution, and attention restricted to r positions on either side, computed in blocks. "
+    "The paths are those of convolutions dilated by powers of k. Memory is what the forward pass keeps for the backward "
+    "pass, without the weights. The expected memory is fitted in the same way to the count of the kept numbers, which is "
+    "n^2 + n d for self-attention.",
+]
+
+
+def table1(layers: Path) -> Table:
+    """The paper's formulae, and beside them what benchmarks/layers.py counted and measured, if there is its file."""
+    found = read_json(layers) if layers.exists() else {"layers": {}}
+    rows, notes = [], list(OF_TABLE1)
+    for row in TABLE1:
+        cost = found["layers"].get(row.layer, {})
+        cells = {"layer": row.layer, "complexity per layer": row.complexity, "time grows as": law(cost.get("time"))}
+        cells |= {"memory expected": law(cost.get("expected_memory")), "memory grows as": law(cost.get("memory"))}
+        cells |= {"sequential operations": row.sequential}
+        cells |= {"sequential operations, counted": cost.get("sequential_operations"), "path length": row.path}
+        rows.append(cells | {"path length, computed": cost.get("path_length")})
+    if found["layers"]:
+        text = (
+            "One layer, forward and backward, batch 1, k {k}, r {r}, on {hardware}; powers fitted by least squares on the "
+            "logarithms, n and d {n_d[0]} to {n_d[1]}; counted and computed at n {counted_at_n}."
+        )
+        notes.append(text.format(**found["settings"], hardware=found["hardware"]))
+    return Table("table1", "Table 1: what a layer costs", pd.DataFrame(rows, dtype=object), notes, grouped=True)
+
+
+def law(fit: Mapping[str, float] | None) -> str | None:
+    return f"n^{fit['n']:.2f} d^{fit['d']:.2f}" if fit else None
+
+
 def on(corpus: str, name: str) -> bool:
     """Whether `corpus` is the paper's corpus `name`. Its copy on the Hugging Face hub has the same pairs."""
     return corpus.removesuffix("-hub") == name
 
 
-def of_table2(runs: Sequence[Evidence], corpus: str, row: Table2Row) -> list[Evidence]:
+def stated(run: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's values of the settings in BASE."""
+    return {key: run[key] for key in BASE}
+
+
+def with_ends(label: str, score: Score | None) -> dict[str, Any]:
+    """The cells of a score and of the ends of its interval."""
+    return dict(zip((label, f"{label} low", f"{label} high"), score or (None, None, None)))
+
+
+def of_table2(runs: pd.DataFrame, corpus: str, row: Table2Row) -> list[str]:
     """The runs that reproduce a row on a corpus. The big model has a dropout of 0.1 on EN-FR (6.1).
 
     A run has the averaging and the decoding of its model in params.yaml, so a run of another model is in no row.
     """
     if row.model is None:
         return []
-    (settings,) = [other.settings for other in TABLE3 if other.group == row.model]
+    (settings,) = [other.settings for other in TABLE3 if other.key == row.model]
     if corpus == EN_FR:
         settings = {**settings, "dropout": 0.1}
-    return [run for run in runs if on(run.corpus, corpus) and run.model == row.model and stated(run) == settings]
+    return [
+        name
+        for name, run in runs.iterrows()
+        if on(run["corpus"], corpus) and run["model"] == row.model and stated(run) == settings
+    ]
 
 
-def table2(runs: Sequence[Evidence]) -> Table:
-    columns = [Column("model")]
-    for pair in ("EN-DE", "EN-FR"):
-        columns += [Column(f"{pair} BLEU, paper", "given"), Column(f"{pair} BLEU, ours", "score")]
-        columns += [Column(f"{pair} sacreBLEU, ours", "score")]
-        columns += [Column("EN-DE BLEU, ours, of 2,737 lines", "score")] if pair == "EN-DE" else []
-    for pair in ("EN-DE", "EN-FR"):
-        columns += [Column(f"{pair} FLOPs, paper", "power"), Column(f"{pair} FLOPs, ours", "power", measured=True)]
-        columns += [Column(f"{pair} FLOPs, counted", "power")]
-    columns += [Column("EN-DE run", "run"), Column("EN-FR run", "run")]
+def table2(results: Results) -> Table:
     rows = []
     for row in TABLE2:
-        pairs = list(zip_longest(of_table2(runs, EN_DE, row), of_table2(runs, EN_FR, row))) or [(None, None)]
-        rows += [table2_row(row, *pair) for pair in pairs]
+        pairs = list(zip_longest(*(of_table2(results.runs, corpus, row) for corpus in (EN_DE, EN_FR))))
+        rows += [table2_row(results, row, *pair) for pair in pairs or [(None, None)]]
     notes = [
-        (
-            "newstest2014 as test-full has it (3,003 lines), from the averaged checkpoints. The EN-DE set that was scored "
-            f"in 2014 has 2,737 of these lines. {OF_BLEU}"
-        ),
+        "newstest2014 as test-full has it (3,003 lines), from the averaged checkpoints. The EN-DE set that was scored in "
+        f"2014 has 2,737 of these lines. {OF_BLEU}",
         f"EN-FR of the big model: Table 2 and the abstract say 41.8, the text of 6.1 says {BIG_EN_FR_IN_THE_TEXT}.",
-        (
-            "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. The paper states one cost for "
-            "both language pairs. The counted FLOPs are those of our training. They do not depend on its time."
-        ),
-        (
-            "Counted in the same way, the paper's trainings have "
-            + " and ".join(
-                f"{training.counted:.1e} FLOPs ({name}: {utilisation(training):.0%} of its estimate)"
-                for name, training in TRAININGS.items()
-            )
-            + ", which is the utilisation of its GPUs."
-        ),
+        "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. The paper states one cost for both "
+        "language pairs. The counted FLOPs are those of our training. They do not depend on its time.",
+        "Counted in the same way, the paper's trainings have "
+        + " and ".join(
+            f"{training.counted:.1e} FLOPs ({name}: {utilisation(training):.0%} of its estimate)"
+            for name, training in TRAININGS.items()
+        )
+        + ", which is the utilisation of its GPUs.",
     ]
-    return Table("table2", "Table 2: BLEU on newstest2014, and the cost of training", columns, rows, notes)
+    frame = pd.DataFrame(rows, dtype=object)
+    given = [label for label in frame if label.endswith("BLEU, paper")]
+    title = "Table 2: BLEU on newstest2014, and the cost of training"
+    return Table("table2", title, frame, notes, given=given, ours="EN-DE run")
 
 
-def table2_row(row: Table2Row, en_de: Evidence | None, en_fr: Evidence | None) -> list[Any]:
-    def ours(run: Evidence | None) -> list[Any]:
-        return [run and run.measure("bleu-published"), run and run.measure("bleu-13a")]
+def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str | None) -> dict[str, Any]:
+    cells: dict[str, Any] = {"model": row.name}
+    pairs = [("EN-DE", en_de, row.bleu_en_de, row.flops_en_de), ("EN-FR", en_fr, row.bleu_en_fr, row.flops_en_fr)]
+    for pair, run, bleu, _ in pairs:
+        cells[f"{pair} BLEU, paper"] = bleu
+        for label, measure in ((f"{pair} BLEU, ours", PUBLISHED), (f"{pair} sacreBLEU, ours", HEADLINE)):
+            cells |= with_ends(label, results.score(run, measure, *TEST) if run else None)
+        if pair == "EN-DE":
+            filtered = results.score(run, PUBLISHED, "test_filtered", "average") if run else None
+            cells |= with_ends("EN-DE BLEU, ours, of 2,737 lines", filtered)
+    for pair, run, _, flops in pairs:
+        cells[f"{pair} FLOPs, paper"] = flops
+        cells[f"{pair} FLOPs, counted"] = results.runs.at[run, "FLOPs, counted"] if run else None
+    return cells | {f"{pair} run": run for pair, run, *_ in pairs}
 
-    filtered = en_de and en_de.measure("bleu-published", "test_filtered")
 
-    def flops(run: Evidence | None) -> list[float | None]:
-        return [run.cost.flops, run.at("flops", "analytic", "training_flops")] if run else [None, None]
-
-    cells = [row.name, row.bleu_en_de, *ours(en_de), filtered, row.bleu_en_fr, *ours(en_fr)]
-    cells += [row.flops_en_de, *flops(en_de), row.flops_en_fr, *flops(en_fr)]
-    return [*cells, en_de and en_de.name, en_fr and en_fr.name]
-
-
-def table3(runs: Sequence[Evidence]) -> Table:
+def table3(results: Results) -> Table:
     """The paper's rows, each with our runs of the same settings. Our other runs of a group follow its last row."""
-    columns = [Column("row"), *variations.columns()]
-    columns += [Column("PPL, paper", "number"), Column("PPL, ours", "number")]
-    columns += [Column("BLEU, paper", "given"), Column("BLEU, ours", "score"), Column("sacreBLEU, ours", "score")]
-    columns += [Column("params, paper (1e6)", "given"), Column("params, ours (1e6)", "number", 1)]
-    columns += [Column("run", "run")]
-    on_corpus = [run for run in runs if on(run.corpus, EN_DE) and run.settings]
-    not_published = [run for run in on_corpus if stated(run) not in [row.settings for row in TABLE3]]
+    runs = {name: run for name, run in results.runs.iterrows() if on(run["corpus"], EN_DE)}
+    published = [row.settings for row in TABLE3]
     rows = []
-    for group in variations.GROUPS:
-        for row in [row for row in TABLE3 if row.group == group]:
-            ours: list[Evidence | None] = [run for run in on_corpus if stated(run) == row.settings]
-            rows += [table3_row(group, row.settings, run, row) for run in ours or [None]]
-        more = [run for run in not_published if variations.group(stated(run)) == group]
-        rows += [table3_row(f"{group}, ours", stated(run), run) for run in more]
+    for part in GROUPS:
+        for row in [row for row in TABLE3 if row.group == part]:
+            ours = [name for name, run in runs.items() if stated(run) == row.settings]
+            rows += [table3_row(results, part, row.settings, name, row) for name in ours or [None]]
+        more = {name: stated(run) for name, run in runs.items() if stated(run) not in published}
+        rows += [table3_row(results, f"{part}, ours", of, name) for name, of in more.items() if group(of) == part]
     notes = [
-        (
-            "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is "
-            f'the base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}'
-        ),
-        (
-            "Perplexity per piece depends on the vocabulary. The paper's vocabulary is not published, so its perplexities "
-            "cannot be compared exactly with ours."
-        ),
-        (
-            "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214. "
-            "The paper says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the "
-            "first and 1.0 to the second."
-        ),
+        "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is the "
+        f'base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}',
+        "Perplexity per piece depends on the vocabulary. The paper's vocabulary is not published, so its perplexities "
+        "cannot be compared exactly with ours.",
+        "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214. The paper "
+        "says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the first and 1.0 to "
+        "the second.",
     ]
-    table = Table("table3", "Table 3: variations on the Transformer", columns, rows, notes, grouped=True)
-    return table.without_empty(variations.OTHERS)
+    frame = pd.DataFrame(rows, dtype=object)
+    frame = frame if any(frame[OTHERS]) else frame.drop(columns=OTHERS)
+    given = ["BLEU, paper", "params, paper (1e6)", *SETTINGS]
+    places, title = {"params, ours (1e6)": 1}, "Table 3: variations on the Transformer"
+    return Table("table3", title, frame, notes, places, given, ours="run", grouped=True)
 
 
-def table3_row(label: str, settings: Mapping, run: Evidence | None, row: Table3Row | None = None) -> list[Any]:
+def merged(table: Table) -> Table:
+    """Table 3 with the settings in its first column, so that a narrow screen shows them beside the first result."""
+    frame = table.frame.drop(columns=[label for label in (*SETTINGS, OTHERS) if label in table.frame])
+    for place, row in enumerate(table.rows()):
+        changes = [f"{label} {row[label]}" for label in SETTINGS if row[label]] + [row.get(OTHERS)]
+        if row["row"] != "base":
+            frame.iloc[place, 0] = f"{row['row']}: {', '.join(filter(None, changes))}"
+    return replace(table, frame=frame, grouped=False)
+
+
+def table3_row(results: Results, label: str, settings: Mapping, run: str | None, row: Table3Row | None = None) -> dict:
     """The paper's row, our run, or both, if they have these settings. Perplexity, BLEU, and parameters in millions."""
-    theirs: list[Any] = [row.perplexity, row.bleu, row.parameters] if row else [None] * 3
-    ours: list[Any] = [None] * 5
-    if run:
-        scores = [run.measure(name, "dev", "last") for name in ("bleu-published", "bleu-13a")]
-        parameters = run.at("training", "parameters")
-        ours = [run.at("translations", "dev", "last", "perplexity"), *scores, parameters and parameters / 1e6, run.name]
-    cells = [label, *variations.cells(settings, label == "base")]
-    return [*cells, theirs[0], ours[0], theirs[1], *ours[1:3], theirs[2], *ours[3:]]
+    hidden = {} if label == "base" else BASE
+    shown = {name: settings[key] for name, key in SETTINGS.items()}
+    cells = {name: "" if shown[name] == hidden.get(key) else str(shown[name]) for name, key in SETTINGS.items()}
+    others = {key: value for key, value in settings.items() if value != BASE[key] and key not in SETTINGS.values()}
+    ours = results.runs.loc[run] if run else {}
+    parameters = ours.get("parameters")
+    return {
+        "row": label,
+        **cells,
+        OTHERS: described(others),
+        "PPL, paper": row and row.perplexity,
+        "PPL, ours": ours.get("dev PPL, last"),
+        "BLEU, paper": row and row.bleu,
+        **with_ends("BLEU, ours", results.score(run, PUBLISHED, *LAST) if run else None),
+        **with_ends("sacreBLEU, ours", results.score(run, HEADLINE, *LAST) if run else None),
+        "params, paper (1e6)": row and row.parameters,
+        "params, ours (1e6)": parameters and parameters / 1e6,
+        "run": run,
+    }
 
 
-def toolkits(runs: Sequence[Evidence]) -> Table:
+def toolkits(results: Results) -> Table:
     """The results of other implementations. Our runs follow the last of the results with the same model and measure."""
-    columns = [Column("implementation"), Column("BLEU", "score", drawn=True)]
-    columns += [Column(label) for label in ("measure", "model", "test set", "source")]
-    rows: list[list[Any]] = []
+    rows: list[dict[str, Any]] = []
     for number, each in enumerate(TOOLKITS):
-        about = [each.measure, each.model, each.test_set]
-        rows.append([each.name, Score(each.bleu, None, None, ""), *about, each.source])
+        about = {"measure": each.measure, "model": each.model, "test set": each.test_set}
+        rows.append({"implementation": each.name, **with_ends("BLEU", Score(each.bleu)), **about, "source": each.source})
         following = TOOLKITS[number + 1] if number + 1 < len(TOOLKITS) else None
         if following and (following.like, following.metric) == (each.like, each.metric):
             continue
-        of_model = [run for run in runs if run.is_model_of(each.like, each.corpus)]
-        ours = [(run, score) for run in of_model if (score := run.measure(each.metric))]
-        rows += [[f"ours, {run.name}", score, *about, "one seed"] for run, score in ours]
-        means = [mean for same in alike(run for run, _ in ours) if (mean := over_seeds(same, each.metric))]
-        rows += [["ours", Score(mean.score, None, None, ""), *about, str(mean)] for mean in means]
+        ours = [run for run in as_published(results, each.like, each.corpus) if results.score(run, each.metric, *TEST)]
+        for run in ours:
+            score = with_ends("BLEU", results.score(run, each.metric, *TEST))
+            rows.append({"implementation": f"ours, {run}", **score, **about, "source": "one seed"})
+        for same in alike(results.runs, ours):
+            if mean := over_seeds(results, same, each.metric, *TEST):
+                score = with_ends("BLEU", Score(mean.score))
+                rows.append({"implementation": "ours", **score, **about, "source": str(mean)})
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
-    return Table("toolkits", "Other implementations", columns, rows, [note])
+    return Table("toolkits", "Other implementations", pd.DataFrame(rows, dtype=object), [note], drawn=True)
+
+
+def as_published(results: Results, model: str, corpus: str) -> Sequence[str]:
+    """The runs of the model on the corpus without settings of their own, except the seed and the precision."""
+    return [
+        name
+        for name, run in results.runs.iterrows()
+        if (run["model"], run["corpus"]) == (model, corpus) and run["differences"].keys() <= {"seed", "precision"}
+    ]

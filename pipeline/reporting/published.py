@@ -129,8 +129,9 @@ BASE = MappingProxyType(
 @dataclass(frozen=True)
 class Table3Row:
     """A row of Table 3 (6.2): its differences from BASE; the last checkpoint's perplexity per word-piece and BLEU on
-    newstest2013; its parameters in millions."""
+    newstest2013; its parameters in millions. studies.yaml names rows by their `key`."""
 
+    key: str
     group: str
     differs: Mapping[str, Any]
     perplexity: float
@@ -143,27 +144,47 @@ class Table3Row:
 
 
 TABLE3 = (
-    Table3Row("base", {}, 4.92, 25.8, 65),
-    Table3Row("A", {"h": 1, "d_k": 512, "d_v": 512}, 5.29, 24.9, None),
-    Table3Row("A", {"h": 4, "d_k": 128, "d_v": 128}, 5.00, 25.5, None),
-    Table3Row("A", {"h": 16, "d_k": 32, "d_v": 32}, 4.91, 25.8, None),
-    Table3Row("A", {"h": 32, "d_k": 16, "d_v": 16}, 5.01, 25.4, None),
-    Table3Row("B", {"d_k": 16}, 5.16, 25.1, 58),
-    Table3Row("B", {"d_k": 32}, 5.01, 25.4, 60),
-    Table3Row("C", {"N": 2}, 6.11, 23.7, 36),
-    Table3Row("C", {"N": 4}, 5.19, 25.3, 50),
-    Table3Row("C", {"N": 8}, 4.88, 25.5, 80),
-    Table3Row("C", {"d_model": 256, "d_k": 32, "d_v": 32}, 5.75, 24.5, 28),
-    Table3Row("C", {"d_model": 1024, "d_k": 128, "d_v": 128}, 4.66, 26.0, 168),
-    Table3Row("C", {"d_ff": 1024}, 5.12, 25.4, 53),
-    Table3Row("C", {"d_ff": 4096}, 4.75, 26.2, 90),
-    Table3Row("D", {"dropout": 0.0}, 5.77, 24.6, None),
-    Table3Row("D", {"dropout": 0.2}, 4.95, 25.5, None),
-    Table3Row("D", {"label_smoothing": 0.0}, 4.67, 25.3, None),
-    Table3Row("D", {"label_smoothing": 0.2}, 5.47, 25.7, None),
-    Table3Row("E", {"positions": "learned"}, 4.92, 25.7, None),
-    Table3Row("big", {"d_model": 1024, "d_ff": 4096, "h": 16, "dropout": 0.3, "steps": 300_000}, 4.33, 26.4, 213),
+    Table3Row("base", "base", {}, 4.92, 25.8, 65),
+    Table3Row("h1", "A", {"h": 1, "d_k": 512, "d_v": 512}, 5.29, 24.9, None),
+    Table3Row("h4", "A", {"h": 4, "d_k": 128, "d_v": 128}, 5.00, 25.5, None),
+    Table3Row("h16", "A", {"h": 16, "d_k": 32, "d_v": 32}, 4.91, 25.8, None),
+    Table3Row("h32", "A", {"h": 32, "d_k": 16, "d_v": 16}, 5.01, 25.4, None),
+    Table3Row("dk16", "B", {"d_k": 16}, 5.16, 25.1, 58),
+    Table3Row("dk32", "B", {"d_k": 32}, 5.01, 25.4, 60),
+    Table3Row("N2", "C", {"N": 2}, 6.11, 23.7, 36),
+    Table3Row("N4", "C", {"N": 4}, 5.19, 25.3, 50),
+    Table3Row("N8", "C", {"N": 8}, 4.88, 25.5, 80),
+    Table3Row("d256", "C", {"d_model": 256, "d_k": 32, "d_v": 32}, 5.75, 24.5, 28),
+    Table3Row("d1024", "C", {"d_model": 1024, "d_k": 128, "d_v": 128}, 4.66, 26.0, 168),
+    Table3Row("dff1024", "C", {"d_ff": 1024}, 5.12, 25.4, 53),
+    Table3Row("dff4096", "C", {"d_ff": 4096}, 4.75, 26.2, 90),
+    Table3Row("dropout0", "D", {"dropout": 0.0}, 5.77, 24.6, None),
+    Table3Row("dropout2", "D", {"dropout": 0.2}, 4.95, 25.5, None),
+    Table3Row("smoothing0", "D", {"label_smoothing": 0.0}, 4.67, 25.3, None),
+    Table3Row("smoothing2", "D", {"label_smoothing": 0.2}, 5.47, 25.7, None),
+    Table3Row("learned", "E", {"positions": "learned"}, 4.92, 25.7, None),
+    Table3Row("big", "big", {"d_model": 1024, "d_ff": 4096, "h": 16, "dropout": 0.3, "steps": 300_000}, 4.33, 26.4, 213),
 )
+
+
+# The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
+SETTINGS = {"N": "N", "d_model": "d_model", "d_ff": "d_ff", "h": "h", "d_k": "d_k", "d_v": "d_v"}
+SETTINGS |= {"P_drop": "dropout", "eps_ls": "label_smoothing", "positions": "positions", "steps": "steps"}
+GROUPS = ("base", "A", "B", "C", "D", "E", "big", "other")
+
+
+def group(settings: Mapping[str, Any]) -> str:
+    """Return the group of Table 3 to which the differences from BASE belong, or `other`."""
+    changed = {key for key in settings if settings[key] != BASE[key]}
+    if not changed:
+        return "base"
+    if changed <= {"h", "d_k", "d_v"}:
+        return "A" if "h" in changed else "B"
+    if changed <= {"N", "d_model", "d_ff", "h", "d_k", "d_v"}:
+        return "C"
+    if changed <= {"dropout", "label_smoothing", "attention_dropout", "relu_dropout"}:
+        return "D"
+    return "E" if changed == {"positions"} else "other"
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,22 @@
-"""Tables of our own runs: results, all scores, the BLEU matrix, means over seeds, studies, and what trainings cost."""
+"""Tables of our own runs: results, all scores, the BLEU matrix, means over seeds, and what trainings cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.reporting import variations
-from pipeline.reporting.evidence import Evidence, alike, over_seeds
-from pipeline.reporting.published import SUSTAINED_TFLOPS, TABLE2, TRAININGS, utilisation
-from pipeline.reporting.studies import Study
-from pipeline.reporting.tables import Column, Table
-from pipeline.reporting.variations import described
+import pandas as pd
 
+from pipeline.reporting.published import SUSTAINED_TFLOPS, TABLE2, TRAININGS, utilisation
+from pipeline.reporting.results import Results
+from pipeline.reporting.seeds import alike, over_seeds
+from pipeline.reporting.tables import Table
+from pipeline.scoring.bleu import PUBLISHED
+from pipeline.workflow.times import duration
+
+TEST = ("test", "average")
 TRANSLATIONS = {
     "dev, last": ("dev", "last"),
     "dev, average": ("dev", "average"),
-    "test": ("test", "average"),
+    "test": TEST,
     "test, filtered": ("test_filtered", "average"),
 }
 MEASURES = {
@@ -26,6 +29,13 @@ MEASURES = {
     "bleu-normalised": "the same, normalised reference",
     "bleu-tokenised": "on spaces, lower-cased",
     "chrf": "chrF",
+}
+RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
+    "dev sacreBLEU, last": ("bleu-13a", "dev", "last"),
+    "dev sacreBLEU, average": ("bleu-13a", "dev", "average"),
+    "test sacreBLEU": ("bleu-13a", *TEST),
+    "test BLEU, published measure": (PUBLISHED, *TEST),
+    "test chrF": ("chrf", *TEST),
 }
 COMPONENTS = {
     "encoder_self_attention_projections": "encoder projections",
@@ -40,190 +50,118 @@ COMPONENTS = {
 }
 
 
-def summary(runs: Sequence[Evidence]) -> Table:
-    """The results of each run."""
-    columns = [Column("run", "run"), Column("test sacreBLEU", "score"), Column("test BLEU, published measure", "score")]
-    columns += [Column("chrF", "score"), Column("dev PPL", "number"), Column("corpus"), Column("parameters", "count")]
-    rows = []
-    for run in runs:
-        cells = [run.name, *(run.measure(name) for name in ("bleu-13a", "bleu-published", "chrf"))]
-        rows.append([*cells, run.at("translations", "dev", "average", "perplexity"), run.corpus, size(run)])
-    note = "Averaged checkpoints, with 95% intervals by bootstrap; perplexity per word-piece."
-    return Table("summary", "Runs", columns, rows, [note])
+def named(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the names of its runs as its first column."""
+    return frame.rename_axis("run").reset_index()
 
 
-# Columns of runs.csv, each with the part and the keys of its value. RESULTS has the arguments of `Evidence.measure`.
-FACTS = [
-    (Column("parameters", "count"), ("training", "parameters")),
-    (Column("steps", "count"), ("training", "steps")),
-    (Column("dev PPL, last", "number"), ("translations", "dev", "last", "perplexity")),
-    (Column("dev PPL, average", "number"), ("translations", "dev", "average", "perplexity")),
-    (Column("FLOPs, counted", "power"), ("flops", "analytic", "training_flops")),
-    (Column("data", "hash"), ("training", "data_sum")),
-    (Column("settings", "hash"), ("training", "settings_sha256")),
-]
-RESULTS = [
-    (Column("dev sacreBLEU, last", "score"), ("bleu-13a", "dev", "last")),
-    (Column("dev sacreBLEU, average", "score"), ("bleu-13a", "dev", "average")),
-    (Column("test sacreBLEU", "score"), ("bleu-13a", "test", "average")),
-    (Column("test BLEU, published measure", "score"), ("bleu-published", "test", "average")),
-    (Column("test chrF", "score"), ("chrf", "test", "average")),
-]
+def described(differences: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in differences.items())
 
 
-def all_runs(runs: Sequence[Evidence]) -> Table:
+def all_runs(results: Results) -> Table:
     """One row for each run, with the hashes of its data and settings, which identify the origin of its numbers."""
-    columns = [Column("run", "run"), Column("corpus"), Column("model"), Column("differences"), Column("recorded")]
-    columns += [column for column, _ in RESULTS + FACTS] + [Column("sacreBLEU signature", "signature")]
-    rows = []
-    for run in runs:
-        score = run.measure("bleu-13a")
-        cells: list[Any] = [
-            run.name,
-            run.corpus,
-            run.model,
-            described(run.differences),
-            "yes" if run.recorded else "no",
-        ]
-        cells += [run.measure(*place) for _, place in RESULTS]
-        rows.append([*cells, *(run.at(*place) for _, place in FACTS), score and score.signature])
-    note = "Recorded runs come from results/, the others are those that params.yaml selects."
-    return Table("runs", "All runs", columns, rows, [note])
+    runs = results.runs
+    frame = runs[["corpus", "model"]].assign(differences=runs["differences"].map(described))
+    frame["selected"] = runs["selected"].map({True: "yes", False: "no"})
+    facts = ["parameters", "trained steps", "dev PPL, last", "dev PPL, average", "FLOPs, counted", "data", "settings"]
+    frame = frame.join(results.columns(RESULTS)).join(runs[facts]).rename(columns={"trained steps": "steps"})
+    frame["sacreBLEU signature"] = results.at("bleu-13a", *TEST)["signature"].reindex(frame.index)
+    note = "Selected runs are those of params.yaml; the others were recorded earlier in results/."
+    return Table("runs", "All runs", named(frame), [note])
 
 
-def bleu_matrix(runs: Sequence[Evidence]) -> Table:
-    """Every measure of each run on the test set, and on the filtered part of the test set if there is one."""
-    columns = [Column("run", "run"), *(Column(label, "score") for label in MEASURES.values()), Column("set")]
-    rows = []
-    for run in runs:
-        for label in ("test", "test, filtered") if "test_filtered" in run.scores else ("test",):
-            rows.append([run.name, *(run.measure(measure, *TRANSLATIONS[label]) for measure in MEASURES), label])
-    note = "The same translations, scored by each measure; 95% intervals by bootstrap."
-    table = Table("bleu-matrix", "BLEU matrix", columns, rows, [note])
-    return table if len(table.values("set")) > 1 else table.without("set")
-
-
-def scores(runs: Sequence[Evidence]) -> Table:
+def all_scores(results: Results) -> Table:
     """Every score with its signature, which is the same for all sets."""
-    columns = [Column("run", "run"), Column("measure"), *(Column(label, "score") for label in TRANSLATIONS)]
+    parts = []
+    for place, (measure, label) in enumerate(MEASURES.items()):
+        part = results.columns({head: (measure, *where) for head, where in TRANSLATIONS.items()})
+        part.insert(0, "measure", label)
+        signatures = results.scores[results.scores["measure"] == measure].groupby("run")["signature"].first()
+        part["signature"] = signatures.reindex(part.index)
+        parts.append(part.assign(order=range(len(part)), place=place))
+    frame = pd.concat(parts).sort_values(["order", "place"]).drop(columns=["order", "place"])
+    return Table("scores", "All scores", named(frame), grouped=True)
+
+
+def bleu_matrix(results: Results) -> Table:
+    """Every measure of each run on the test set, and on the filtered part of the test set if there is one."""
+    parts = []
+    for label in ("test", "test, filtered"):
+        part = results.columns({name: (measure, *TRANSLATIONS[label]) for measure, name in MEASURES.items()})
+        parts.append(part.assign(set=label) if label == "test" else part.assign(set=label).dropna(thresh=2))
+    frame = pd.concat(parts).loc[results.runs.index]
+    frame = frame if frame["set"].nunique() > 1 else frame.drop(columns="set")
+    note = "The same translations, scored by each measure; 95% intervals by bootstrap."
+    return Table("bleu-matrix", "BLEU matrix", named(frame), [note])
+
+
+def means(results: Results) -> Table | None:
+    """Means over runs of `alike`, or None if there are no such runs."""
     rows = []
-    for run in runs:
-        for measure, label in MEASURES.items():
-            cells = [run.measure(measure, *place) for place in TRANSLATIONS.values()]
-            known = [cell for cell in cells if cell]
-            rows.append([run.name, label, *cells, known[0].signature if known else None])
-    return Table("scores", "All scores", [*columns, Column("signature", "signature")], rows, grouped=True)
-
-
-def study_table(study: Study) -> Table:
-    """The runs of a study, best first, with the settings in which they differ."""
-    varied, labels = study.varied(), {key: label for label, key in variations.SETTINGS.items()}
-    columns = [Column("run", "run"), Column("test sacreBLEU", "score", drawn=True)]
-    columns += [Column(labels.get(key, key), "given") for key in varied]
-    columns += [Column("dev sacreBLEU, last", "score", drawn=True), Column("dev PPL, last", "number")]
-    columns += [Column("corpus"), Column("model"), Column("parameters", "count")]
-    columns += [Column("training", "duration", measured=True), Column("hardware", measured=True)]
-    rows = []
-    for run in study.best_first():
-        cells: list[Any] = [run.name, run.measure("bleu-13a"), *variation(run, study.base, varied)]
-        cells += [run.measure("bleu-13a", "dev", "last"), run.at("translations", "dev", "last", "perplexity")]
-        cells += [run.corpus, run.model, size(run)]
-        rows.append([*cells, run.at("timing", "seconds"), run.at("timing", "hardware")])
-    title = study.name if len(study.corpora) > 1 else f"{study.name}, on {study.corpus}"
-    table = Table(f"study-{study.name}", title, columns, rows, study_notes(study))
-    same = [label for label in ("corpus", "model", "parameters", "hardware") if len(table.values(label)) == 1]
-    on = table.values("hardware") if "hardware" in same else set()
-    return table.without(*same).with_measured_notes(f"Trained on {each}." for each in on if each)
-
-
-def size(run: Evidence) -> int | None:
-    return run.at("training", "parameters")
-
-
-def variation(run: Evidence, base: Evidence, varied: Sequence[str]) -> list[str]:
-    """Return the values of the settings as text. Values equal to the base's are empty, except for the base itself."""
-    values = [run.settings.get(key) for key in varied]
-    same = [run is not base and value == base.settings.get(key) for key, value in zip(varied, values)]
-    return ["" if equal or value is None else str(value) for equal, value in zip(same, values)]
-
-
-def study_notes(study: Study) -> list[str]:
-    sizes = {size(run) for run in study.runs}
-    parameters = [f"{number:,} parameters" for number in sizes if number] if len(sizes) == 1 else []
-    models = sorted({run.model for run in study.runs})
-    about = ", ".join([f"Model {models[0]}", *parameters]) + ". " if len(models) == 1 else ""
-    base = f" An empty setting is that of {study.base.name}." if study.varied() else ""
-    note = (
-        f"{about}Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% intervals by bootstrap; "
-        f"perplexity per word-piece.{base}"
-    )
-    return [line for line in (note, study.caveat(), study.claim()) if line]
-
-
-def seeds(runs: Iterable[Evidence]) -> Table | None:
-    """Return a table of means over runs of `alike`, or None if there are no such runs."""
-    names = [name for name in MEASURES if name != "chrf"]
-    rows = []
-    for same in alike(run for run in runs if run.scores):
+    for same in alike(results.runs, results.scored):
         if len(same) > 1:
-            found = [over_seeds(same, name) for name in names]
-            means = [each and each.score for each in found]
-            rows.append([same[0].corpus, same[0].model, ", ".join(run.name for run in same), len(same), *means])
-    columns = [Column("corpus"), Column("model"), Column("runs"), Column("seeds", "count")]
-    columns += [Column(MEASURES[name], "number") for name in names]
+            found = {MEASURES[name]: over_seeds(results, same, name, *TEST) for name in MEASURES if name != "chrf"}
+            row = results.runs.loc[same[0]]
+            head = {"corpus": row["corpus"], "model": row["model"], "runs": ", ".join(same), "seeds": len(same)}
+            rows.append(head | {label: mean and mean.score for label, mean in found.items()})
     note = "Means of BLEU on the test set over runs that differ only in the seed, or in the seed and the precision."
-    return Table("seeds", "Means over seeds", columns, rows, [note]) if rows else None
+    return Table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object), [note]) if rows else None
 
 
-def flops(runs: Sequence[Evidence]) -> Table:
-    """The paper's two trainings, then ours."""
-    kinds = {"hardware": "text", "precision": "text", "GPUs": "count", "training": "duration"}
-    kinds |= {"sustained TFLOPS": "given", "FLOPs, estimated": "power"}
-    columns = [Column("run", "run"), *(Column(label, kind, measured=True) for label, kind in kinds.items())]
-    columns += [Column("MFU (%)", "number", 1, measured=True), Column("HFU (%)", "number", 1, measured=True)]
-    columns += [Column("energy (kWh)", "number", 3, measured=True)]
-    rows = [published_row(model) for model in TRAININGS] + [own_row(run) for run in runs]
-    notes = [
-        (
-            "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
-            "params.yaml: hardware). The MFU of the paper's trainings is that of this rate."
-        ),
-        (
-            "MFU and HFU are the counted operations divided by the operations of the GPUs at their peak rate in the "
-            "training time. HFU counts the masked half of the decoder's self-attention, MFU does not. A training on a "
-            "CPU has neither, and no estimate. The energy is what the GPU reports."
-        ),
-    ]
-    return Table("flops", "What the trainings cost", columns, rows, notes)
-
-
-def published_row(model: str) -> list[Any]:
-    training = TRAININGS[model]
-    (row,) = [row for row in TABLE2 if row.model == model]
-    cells = [f"{row.name}, the paper's", training.hardware, "float32", training.gpus, training.seconds]
-    rate = SUSTAINED_TFLOPS[training.hardware]
-    return [*cells, rate, row.flops_en_de, 100 * utilisation(training), None, None]
-
-
-def own_row(run: Evidence) -> list[Any]:
-    cost = run.cost
-    cells = [run.name, *(run.at("timing", key) for key in ("hardware", "precision", "gpus", "seconds"))]
-    cells += [cost.sustained_tflops, cost.flops, cost.mfu and 100 * cost.mfu, cost.hfu and 100 * cost.hfu]
-    return [*cells, cost.energy_joules and cost.energy_joules / 3.6e6]
-
-
-def operations(runs: Sequence[Evidence]) -> Table:
+def operations(results: Results) -> Table:
     """The counted operations of each training, in total and by component."""
-    columns = [Column("run", "run"), Column("total", "power"), Column("causal half", "power")]
-    columns += [Column(label, "power") for label in COMPONENTS.values()]
+    frame = results.runs[["FLOPs, counted", "causal half"]].rename(columns={"FLOPs, counted": "total"})
+    for key, label in COMPONENTS.items():
+        frame[label] = [counted.get(key) if counted else None for counted in results.runs["components"]]
     note = (
         "The counts are of the whole training: all matrix products on tokens without padding, forward and backward, as "
         "torch.utils.flop_counter counts them. The total includes the masked half of the decoder's self-attention; the "
         "next column leaves it out."
     )
-    return Table("operations", "FLOPs, counted", columns, list(map(operations_row, runs)), [note])
+    return Table("operations", "FLOPs, counted", named(frame), [note])
 
 
-def operations_row(run: Evidence) -> list[Any]:
-    totals = [run.at("flops", "analytic", key) for key in ("training_flops", "training_flops_causal_half")]
-    return [run.name, *totals, *(run.at("flops", "analytic", "components", key) for key in COMPONENTS)]
+def costs(results: Results) -> Table:
+    """The time, the hardware and the estimated operations of the paper's two trainings, then of ours."""
+    rows = [published_cost(model) for model in TRAININGS] + [own_cost(name, run) for name, run in results.runs.iterrows()]
+    notes = [
+        "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
+        "params.yaml: hardware). The MFU of the paper's trainings is that of this rate.",
+        "MFU and HFU are the counted operations divided by the operations of the GPUs at their peak rate in the training "
+        "time. HFU counts the masked half of the decoder's self-attention, MFU does not. A training on a CPU has neither, "
+        "and no estimate. The energy is what the GPU reports.",
+    ]
+    places = {"MFU (%)": 1, "HFU (%)": 1, "energy (kWh)": 3}
+    frame = pd.DataFrame(rows, dtype=object)
+    return Table("flops", "What the trainings cost", frame, notes, places, given=["sustained TFLOPS"])
+
+
+def published_cost(model: str) -> dict[str, Any]:
+    training = TRAININGS[model]
+    (row,) = [row for row in TABLE2 if row.model == model]
+    head = {"run": f"{row.name}, the paper's", "hardware": training.hardware, "precision": "float32"}
+    rate = SUSTAINED_TFLOPS[training.hardware]
+    tail = {"sustained TFLOPS": rate, "FLOPs, estimated": row.flops_en_de, "MFU (%)": 100 * utilisation(training)}
+    return head | {"GPUs": training.gpus, "training": duration(training.seconds), **tail}
+
+
+def own_cost(name: str, run: pd.Series) -> dict[str, Any]:
+    percent = {f"{key.upper()} (%)": run[f"cost {key}"] and 100 * run[f"cost {key}"] for key in ("mfu", "hfu")}
+    joules, seconds = run["cost energy_joules"], run["seconds"]
+    return {
+        "run": name,
+        "hardware": run["hardware"],
+        "precision": run["trained in"],
+        "GPUs": run["GPUs"],
+        "training": duration(seconds) if seconds else None,
+        "sustained TFLOPS": run["cost sustained_tflops"],
+        "FLOPs, estimated": run["cost flops"],
+        **percent,
+        "energy (kWh)": joules and joules / 3.6e6,
+    }
+
+
+def scored_tables(results: Results) -> Sequence[Table]:
+    """The tables of measures and costs."""
+    return [bleu_matrix(results), costs(results), operations(results)]

@@ -1,16 +1,22 @@
-"""Studies: groups of runs that are compared. The studies of selected runs come first, then those of recorded runs.
+"""Studies of studies.yaml as sections of the report: a table of the runs, a headline, and what the literature says."""
 
-The runs of a study have the same dev and test sets. They may have different training text.
-"""
-
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from statistics import fmean
 from typing import Any
 
-from pipeline.reporting.evidence import Evidence, alike, text_entry
-from pipeline.reporting.published import BASE
+import pandas as pd
+
+from pipeline.reporting.paper_tables import as_published
+from pipeline.reporting.published import BASE, SETTINGS, TOOLKITS
+from pipeline.reporting.results import Results
+from pipeline.reporting.run_tables import TEST, named
+from pipeline.reporting.seeds import alike, over_seeds, shared
+from pipeline.reporting.tables import Table, interval
+from pipeline.scoring.bleu import HEADLINE
+from pipeline.settings.addresses import DEMONSTRATION
+from pipeline.settings.studies import described
+from pipeline.workflow.times import duration
 
 # What the literature says about the settings that a study varies. The first entry that contains all of them is used.
 CLAIMS = (  # a setting that a study must vary, those that it may also vary, and the claim about them
@@ -21,47 +27,36 @@ CLAIMS = (  # a setting that a study must vary, those that it may also vary, and
         "Section 3.2.1: for large d_k the unscaled dot product is worse than additive attention; scaling corrects this.",
     ),
 )
-
-# Settings with which a training is expected to fail. Summary, means over seeds, Tables 2 and 3 and costs omit such runs.
+# Settings with which a training is expected to fail. Means over seeds, Tables 2 and 3 and costs omit such runs.
 EXPECTED_TO_FAIL = {"norm": "post", "schedule": "no_warmup"}
-# The settings that `Study.varied` compares. Other settings have no column in the table of a study.
-COMPARED = (*BASE, "seed")
+COMPARED = (*BASE, "seed")  # the settings that `Study.varied` compares
 
 
 @dataclass(frozen=True)
 class Study:
-    """Runs with the same dev and test sets. `corpus` is one of their corpora.
+    """The runs of a study that have results, in its order. The others are compared with the first.
 
-    A `recorded` study has the runs of results/, and selected runs in place of missing records.
+    `planned` has the names of all runs of the study. `rows` maps a run to the key of its row of Table 3, and `against` a
+    run to the run with which it is compared, if this is not the first.
     """
 
     name: str
-    corpus: str
-    runs: tuple[Evidence, ...]
-    recorded: bool = False
+    results: Results
+    planned: Collection[str]
+    rows: Mapping[str, str]
+    against: Mapping[str, str]
 
     @property
-    def base(self) -> Evidence:
-        """The run with the fewest settings of its own, besides the seed. The others are compared with it.
+    def runs(self) -> list[str]:
+        return list(self.results.runs.index)
 
-        Of several, it is the first one on the corpus of most runs.
-        """
-        runs_on = Counter(run.corpus for run in self.runs)
-        return min(self.runs, key=lambda run: (len(run.differences.keys() - {"seed"}), -runs_on[run.corpus]))
-
-    @property
-    def bases(self) -> list[Evidence]:
-        """The base, and the runs that differ from it in the seed only."""
-        return next((same for same in alike(self.runs) if self.base in same), [self.base])
-
-    @property
-    def corpora(self) -> list[str]:
-        return list(dict.fromkeys(run.corpus for run in self.runs))
+    def seeds(self, run: str) -> list[str]:
+        """The run, and the runs that differ from it in the seed only."""
+        return next((same for same in alike(self.results.runs) if run in same), [run])
 
     def varied(self) -> list[str]:
-        """The settings in which its runs differ."""
-        known = [run.settings for run in self.runs if run.settings]
-        return [key for key in COMPARED if len({settings.get(key) for settings in known}) > 1]
+        """The settings in which the runs differ."""
+        return [key for key in COMPARED if self.results.runs[key].nunique(dropna=False) > 1]
 
     def claim(self) -> str:
         """What the literature says about the varied settings, or an empty text."""
@@ -70,94 +65,158 @@ class Study:
 
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
-        if len(self.corpora) > 1:
+        if self.results.runs["corpus"].nunique() > 1:
             return "Perplexities can be compared only between models with equal vocabularies."
-        sums = {run.at("training", "data_sum") for run in self.runs} - {None}
-        return "Not all runs were trained on the same data, which also affects their scores." if len(sums) > 1 else ""
+        several = self.results.runs["data"].nunique() > 1
+        return "Not all runs were trained on the same data, which also affects their scores." if several else ""
 
-    def best_first(self) -> list[Evidence]:
+    def best_first(self) -> list[str]:
         """The runs by falling sacreBLEU on the test set; runs without a score come last."""
-        scores = {run.name: score.score for run in self.runs if (score := run.measure("bleu-13a"))}
-        return sorted(self.runs, key=lambda run: -scores.get(run.name, -1))
+        scores = self.results.at(HEADLINE, *TEST)["score"]
+        return sorted(self.runs, key=lambda run: -scores.get(run, -1))
 
 
-def expected_to_fail(run: Evidence) -> bool:
-    return EXPECTED_TO_FAIL.items() <= run.settings.items()
+def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
+    """The studies with results. A study whose runs with results all belong to a larger one is left out.
 
-
-def studies(params: Mapping[str, Any], known: Sequence[Evidence]) -> list[Study]:
-    """The studies of the selected runs, then those of the recorded ones."""
-    own, recorded = ([run for run in known if run.recorded == kept] for kept in (False, True))
-    found = [Study(*study) for study in grouped(params, own, together=True)]
-    taken = {study.name for study in found}
-    for name, corpus, runs in grouped(params, recorded, together=False):
-        others = catalogue(params).get(name, ())
-        names = {run.run for run in runs}
-        text = evaluated_on(params, corpus)
-        missing = [run for run in own if run.run in others and run.run not in names and run.scores]
-        lent = [run for run in missing if evaluated_on(params, run.corpus) == text]
-        found.append(Study(f"{name}-recorded" if name in taken else name, corpus, (*lent, *runs), recorded=True))
-    return found
-
-
-def catalogue(params: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The runs of each study of params.yaml."""
-    return {name: list(entries.get("runs", ())) for name, entries in params.get("studies", {}).items()}
-
-
-def evaluated_on(params: Mapping[str, Any], corpus: str) -> str:
-    """Return what identifies the dev and test sets of a corpus or back-translation. Corpora with the same sets share it."""
-    entry = text_entry(params, corpus)
-    if entry is None:
-        return corpus
-    download = entry.get("download", {})
-    sets = [listed(download.get(name, {"corpus": corpus})) for name in ("dev", "test")]
-    if any("hold_out" in part for part in chain(*sets)):  # the sets are pairs of the training text
-        sets.append(listed(download.get("train", [])))
-    archives = [download.get("archives", {}).get(part["archive"]) for part in chain(*sets) if "archive" in part]
-    return repr((entry["languages"], sets, archives))
-
-
-def listed(value: Any) -> list:
-    return value if isinstance(value, list) else [value]
-
-
-def grouped(
-    params: Mapping[str, Any], runs: Sequence[Evidence], together: bool
-) -> list[tuple[str, str, tuple[Evidence, ...]]]:
-    """Return (name, corpus, runs) of each study. A run of several studies is in the one with the most runs.
-
-    Runs that are in no study of params.yaml form the study `selection`, one for each pair of dev and test sets. With
-    `together`, it also has the other runs with these sets. A study with several dev and test sets is divided: the part of
-    its first run keeps the name, the others are `STUDY-CORPUS`. If a study has only one part, without its first run, the
-    part is named after its corpus, unless a study has this name.
+    Runs that no study has form the study `others`.
     """
-    known = catalogue(params)
-    texts: dict[Any, list[Evidence]] = {}
-    for run in runs:
-        texts.setdefault(evaluated_on(params, run.corpus), []).append(run)
-    chosen: list[tuple[str, str, list[Evidence]]] = []
-    for same in texts.values():
-        own = [run for run in same if not any(run.run in members for members in known.values())]
-        if own:
-            own = same if together else own
-            chosen.append(("selection", own[0].corpus, own))
-        left = [run for run in same if run not in own]
-        while left:
-            name = max(known, key=lambda name: (sum(run.run in known[name] for run in left), -len(known[name])))
-            members = [run for run in same if run.run in known[name]]
-            chosen.append((name, members[0].corpus, members))
-            left = [run for run in left if run.run not in known[name]]
-    of_name = Counter(name for name, *_ in chosen)
+    entries = {**params["studies"], "others": {"runs": rest(params, results)}}
+    known = {name: [run for run in study.get("runs", ()) if run in results.scored] for name, study in entries.items()}
+    sizes = {name: (-len(runs), len(entries[name].get("runs", ()))) for name, runs in known.items()}
+    kept: list[str] = []
+    for name in sorted((name for name, runs in known.items() if runs), key=lambda name: sizes[name]):
+        if not any(set(known[name]) <= set(known[other]) for other in kept):
+            kept.append(name)
+    return [
+        Study(name, results.of(known[name]), *(entries[name].get(key, {}) for key in ("runs", "rows", "against")))
+        for name in entries
+        if name in kept
+    ]
 
-    def shown(name: str, corpus: str) -> str:
-        main = next(iter(params["studies"][name]["runs"].values()))["corpus"] if name in known else None
-        if main and evaluated_on(params, corpus) == evaluated_on(params, main):
-            return name
-        if of_name[name] > 1 or (main and corpus in known):
-            return f"{name}-{corpus}"
-        return corpus if main else name
 
-    found = [(shown(name, corpus), corpus, tuple(members)) for name, corpus, members in chosen]
-    order = [run.run for run in runs]
-    return sorted(found, key=lambda study: order.index(study[2][0].run))
+def rest(params: Mapping[str, Any], results: Results) -> list[str]:
+    """The runs with results that are in no study."""
+    planned = {run for study in params["studies"].values() for run in study.get("runs", ())}
+    return [run for run in results.scored if run not in planned]
+
+
+def succeeded(results: Results) -> Results:
+    """The results without runs that are expected to fail."""
+    failing = results.runs[list(EXPECTED_TO_FAIL)].eq(pd.Series(EXPECTED_TO_FAIL)).all(axis=1)
+    return results.of(list(results.runs.index[~failing]))
+
+
+def study_table(study: Study) -> Table:
+    """The runs of a study, best first, with the settings in which they differ, and their times."""
+    runs, varied, labels = study.results.runs, study.varied(), {key: label for label, key in SETTINGS.items()}
+    frame = study.results.columns({"test sacreBLEU": (HEADLINE, *TEST)})
+    for key in varied:
+        first = runs[key].iloc[0]
+        values = ["" if place and value == first else str(value) for place, value in enumerate(runs[key])]
+        frame[labels.get(key, key)] = values
+    frame = frame.join(study.results.columns({"dev sacreBLEU, last": (HEADLINE, "dev", "last")}))
+    frame = frame.join(runs[["dev PPL, last", "corpus", "model", "parameters"]])
+    frame["training"] = [duration(seconds) if seconds else None for seconds in runs["seconds"]]
+    frame["hardware"] = runs["hardware"]
+    same = [label for label in ("corpus", "model", "parameters", "hardware") if frame[label].nunique(dropna=False) == 1]
+    shown = {label: f"{value:,}" if isinstance(value := frame[label].iloc[0], int) else value for label in same}
+    about = "; ".join(f"{label} {value}" for label, value in shown.items() if value)
+    base = f"An empty setting is that of {study.runs[0]}." if varied else ""
+    note = (
+        f"All have {about}. Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% "
+        f"intervals by bootstrap; perplexity per word-piece. {base}"
+    )
+    notes = [line.strip() for line in (note, study.caveat(), study.claim()) if line]
+    given = [labels.get(key, key) for key in varied]
+    frame = named(frame.loc[study.best_first()].drop(columns=same))
+    return Table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, given=given, drawn=True)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The text of a card. `figure` is printed large, `says` explains it, and `note` adds details."""
+
+    study: str
+    trained: int
+    runs: int
+    figure: str
+    says: str
+    note: str = ""
+
+
+def headline(params: Mapping[str, Any], study: Study) -> Headline:
+    """The headline of a study: dev perplexities for a claim about them, else BLEU of its best run, with several seeds."""
+    results, scored = study.results, [run for run in study.best_first() if run in study.results.scored]
+    found = best(results, scored)
+    corpora = results.runs["corpus"].nunique()
+    languages = results.runs["languages"].map(repr)
+    alone = "One seed per run. " if all(len(same) == 1 for same in alike(results.runs, scored)) else ""
+    if study.claim():
+        figure, says = perplexities(results)
+        found = figure, says, f"{alone}Published: {study.claim()}"
+    elif corpora > 1:  # training texts, as for back-translation, with the test set of the first run
+        compared = [run for run in scored if languages[run] == languages.iloc[0]]
+        low, high = (results.at(HEADLINE, *TEST)["score"][run] for run in (compared[-1], compared[0]))
+        says = f"BLEU on the same test set, from {compared[-1]} to {compared[0]}"
+        found = f"{low:.1f} to {high:.1f}", says, alone.strip()
+    if DEMONSTRATION in repr(params["corpora"].get(results.runs["corpus"].iloc[0])):
+        found = found[0], f"{found[1]}, whose sentences a grammar made", found[2]
+    return Headline(study.name, len(scored), len(study.planned), *found)
+
+
+def best(results: Results, scored: Sequence[str]) -> tuple[str, str, str]:
+    """The figure of the best run, what it is, and its seeds; beside a published result by the measure of that result."""
+    corpus, metric, note = results.runs.at[scored[0], "corpus"], HEADLINE, ""
+    says = f"BLEU on the test set of {corpus}"
+    if others := [other for other in TOOLKITS if scored[0] in as_published(results, other.like, other.corpus)]:
+        other = max((each for each in others if each.metric == others[-1].metric), key=lambda each: each.bleu)
+        metric, says = other.metric, f"BLEU, {other.measure}, on {other.test_set}"
+        note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
+    scores = results.at(metric, *TEST)["score"]
+    groups = alike(results.runs, [run for run in scored if run in scores.index])
+    if not groups:
+        return "–", says, note
+    seeds = max(groups, key=lambda runs: fmean(scores[runs]))
+    highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
+    if mean := over_seeds(results, seeds, metric, *TEST):
+        of = f"{highest}{shared(seeds)}, {mean}" if highest else str(mean).capitalize()
+        return f"{mean.score:.1f}", says, f"{of}.{note}"
+    found = results.at(metric, *TEST).loc[seeds[0]]
+    between = interval(found["low"], found["high"], 1)
+    bounds = f", 95% interval {between}" if between else ""
+    return f"{scores[seeds[0]]:.1f}", says, f"{highest}{seeds[0]}, one seed{bounds}.{note}"
+
+
+def perplexities(results: Results) -> tuple[str, str]:
+    """The figure and its explanation in a headline about dev perplexities. BLEU says little about some claims."""
+    known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
+    each = ", ".join(f"{run} {value:,.1f}" for run, value in known.items())
+    return f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}", f"dev perplexity of the last checkpoint: {each}"
+
+
+def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:
+    """Headlines of the largest studies of which no run, or not every run, has been trained and none is shown."""
+    runs = {name: list(study.get("runs", ())) for name, study in params["studies"].items()}
+    missing = {name: of for name, of in runs.items() if of and not set(of) & set(results.scored)}
+    whole = [name for name, of in missing.items() if not any(set(of) < set(others) for others in missing.values())]
+    return [
+        Headline(name, 0, len(runs[name]), f"0 of {len(runs[name])}", f"trainings done ({described(params, name) or name})")
+        for name in sorted(whole, key=lambda name: -len(runs[name]))
+    ]
+
+
+def headline_table(found: Sequence[Headline]) -> Table:
+    frame = pd.DataFrame(
+        [
+            {
+                "study": each.study,
+                "trained": f"{each.trained} of {each.runs}",
+                "result": each.figure if each.trained else None,
+                "what it is": f"{each.says}. {each.note}".strip(),
+            }
+            for each in found
+        ],
+        dtype=object,
+    )
+    return Table("studies", "Studies", frame)

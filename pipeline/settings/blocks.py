@@ -74,9 +74,14 @@ class Model:
 
 @dataclass(frozen=True)
 class Study:
-    """An entry of studies.yaml: its description and the blocks of params.yaml that it selects."""
+    """An entry of studies.yaml: its description and the blocks of params.yaml that it selects.
+
+    `rows` has the row of Table 3 for which a run stands, and `against` the run with which a run is compared.
+    """
 
     desc: str | None
+    rows: dict[Name, str] | None
+    against: dict[Name, Name] | None
     runs: dict[Name, Run]
     sets: dict[Name, SetConfig] | None
     ensembles: dict[Name, EnsembleConfig] | None

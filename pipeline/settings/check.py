@@ -237,7 +237,7 @@ def require_reverse(params: Mapping, run: str, corpus_of_run: str, corpus: str, 
 def require_own_name(params: Mapping, block: str, name: str) -> None:
     """Raise UserError if `name` is also the name of another kind of entry.
 
-    `make record` and the results in the terminal identify an entry by its name alone.
+    The files in results/ and the terminal identify an entry by its name alone.
     """
     for other in OWN_NAMES.get(block, ()):
         if name in params[other]:

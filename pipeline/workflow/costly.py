@@ -42,7 +42,7 @@ def seconds_of(stage: str) -> float:
     if name != "train":
         return 0
     times = read_times(TIMES / run / "training.json", Path("scores", run, "training.json"))
-    recorded = within(content(Path("results", f"{run}.json")), "timing", "seconds")
+    recorded = within(content(Path("results/times", f"{run}.json")), "training", "seconds")
     return within(times, "seconds") or recorded or 0
 
 

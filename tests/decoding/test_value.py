@@ -9,10 +9,10 @@ import torch
 from test_decoding import SOURCES, Ids, sharpened
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from pipeline import report
-from pipeline.commands import record
-from pipeline.report import Known
-from pipeline.reporting import tree_plots, values
+from pipeline.reporting import searches
+from pipeline.reporting.figures import reliability, trees
+from pipeline.reporting.figures.style import style
+from pipeline.reporting.page import Pictures, Section, page
 from pipeline.scoring.calibration import calibration
 from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
@@ -30,7 +30,6 @@ from transformer.decoders.mcts import Mcts, Search, tree_search
 from transformer.decoders.steps import Batch
 from transformer.decoders.trees import beam_of, tree_of
 from transformer.decoding import translate
-from transformer.files import write_json
 from transformer.translator import Translator
 
 CPU = torch.device("cpu")
@@ -237,66 +236,31 @@ def searched(tmp_path, settings, decoding_settings):
     generator = np.random.default_rng(5)
     score = generator.random(3000)
     measured = calibration((score + generator.random(3000)) / 2, score, generator.integers(0, 12, 3000))
-    content = {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}
-    write_json(tmp_path / "values/v.json", content)
     config = decoding_settings(beam=6, extra_length=4, precision="float32")
     translator = Translator(sharpened(settings()), Pieces(), config, {})
     own = MctsConfig("log_probability", simulations=64, c=2.0, children=16, temperature=2.0)
     tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10 11"], config)
-    write_json(tmp_path / "decodings/d/search.json", tree)
-    write_json(tmp_path / "decodings/other/search.json", {})
-    chosen = {
-        "values": {"v": {}, "not-made": {}},
-        "reverse_values": {},
-        "decodings": {"d": {}, "other": {}, "not-made": {}},
-    }
-    return Known([], values=values.selected(chosen, tmp_path), trees=tree_plots.selected(chosen, tmp_path))
+    return {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}, tree
 
 
-@pytest.mark.slow
-def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(params, searched):
-    assert [each.name for each in searched.values] == ["v"] and [each.name for each in searched.trees] == ["d"]
-    files = report.report({**params, "runs": {}}, searched)
-    drawn = browser.pictures(files["index.html"])
-    assert {"value-v", "search-d"} <= set(drawn) and "values.csv" in files
-    assert "Values and search trees" in files["index.html"] and "v,demo-tiny/average,chrf,3000," in files["values.csv"]
-    assert "·" in drawn["search-d"]
-    assert files == report.report({**params, "runs": {}}, searched)
-    assert "values.csv" not in report.report({**params, "runs": {}}, Known([]))
-
-
-def test_a_recorded_value_shows_what_it_said(searched, tmp_path):
-    results = tmp_path / "results"
-    write_json(results / "values/v.json", record.copied("values", "v", tmp_path))
-    (kept,) = values.records(results)
-    assert dataclasses.replace(kept, recorded=False) == searched.values[0]
-    assert [row[0] for row in values.table([*searched.values, kept]).rows] == ["v", "v (recorded)"]
-    assert values.calibration(kept).name == "value-v-recorded"
-    with pytest.raises(UserError, match=r"w cannot be recorded without .*values/w.json; build it first"):
-        record.copied("values", "w", tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
-def test_the_text_of_the_pictures_lies_inside_them(params, searched, tmp_path):
-    page = tmp_path / "index.html"
-    page.write_text(report.report({**params, "runs": {}}, searched)["index.html"], encoding="utf-8")
-    assert browser.faults(page, 1400, dark=False) == []
+def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(searched, tmp_path):
+    value, tree = searched
+    (row,) = searches.value_table({"v": value}).rows()
+    assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
+    with style():
+        drawn = [Pictures([reliability.value("v", value), trees.figure("d", tree)])]
+    assert "·" in drawn[0].figures[1].svg
+    if browser.browser():
+        path = tmp_path / "index.html"
+        path.write_text(
+            page("title", "", [Section("values", "Values", drawn)], ("#values", "other"), [], ""), encoding="utf-8"
+        )
+        assert browser.faults(path, 1400, dark=False) == [], "the text of the pictures lies inside them"
 
 
 def test_a_chosen_path_that_is_longer_than_the_picture_is_cut_at_its_end():
-    path = [tree_plots.Branch(place - 1, "a", -1.0, True, place, 0.5) for place in range(50)]  # visits rise with depth
-    drawn = tree_plots.most_visited(path)
-    assert drawn == path[: tree_plots.MOST]
-
-
-def test_a_damaged_file_is_refused_by_name(tmp_path, searched):
-    path = tmp_path / "decodings/d/search.json"
-    content = json.loads(path.read_text())
-    content["tree"][1]["parent"] = 7
-    write_json(path, content)
-    with pytest.raises(UserError, match=r"search.json: tree\[1\].parent: 7 is not possible"):
-        tree_plots.selected({"decodings": {"d": {}}}, tmp_path)
-    write_json(tmp_path / "values/v.json", {"model": "m", "settings": {"score": "chrf"}, "dev": {"prefixes": "many"}})
-    with pytest.raises(UserError, match=r"v.json: dev.prefixes: 'many' is of the wrong type"):
-        values.selected({"values": {"v": {}}, "reverse_values": {}}, tmp_path)
+    path = [
+        dict(parent=place - 1, piece="a", log_probability=-1.0, chosen=True, visits=place, value=0.5) for place in range(50)
+    ]
+    drawn = trees.most_visited(path)
+    assert drawn == path[: trees.MOST]

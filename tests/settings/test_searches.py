@@ -22,12 +22,10 @@ import sacrebleu
 import torch
 from ruamel.yaml import YAML
 
-from pipeline import report
 from pipeline.commands import best, plan
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.report import Known
 from pipeline.reporting import searches as reporting
-from pipeline.reporting.page import page
+from pipeline.reporting.figures.searches import figures
 from pipeline.reporting.tables import markdown
 from pipeline.search import Searcher, key_of
 from pipeline.settings.check import check
@@ -36,11 +34,9 @@ from pipeline.settings.searches import search
 from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trial, Trials, written
 from tests import forked, in_process
-from tests.browser import pictures
 from tests.imports import ROOT
 from tests.projects import first
 from tests.refusals import refusals
-from tests.spoilt import MISSING, places, spoilt
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read
 from transformer.store import step_files
@@ -508,26 +504,15 @@ def write_result(folder: Path, **changes: Any) -> None:
     (folder / "small.json").write_text(json.dumps(result(**changes)))
 
 
-@pytest.mark.slow
-def test_the_report_shows_a_search_and_only_where_there_is_one(params, tmp_path):
-    write_result(tmp_path / "scores/searches")
-    write_result(tmp_path / "results/searches")
-    (own,) = reporting.selected(params, tmp_path / "scores")
-    (recorded,) = reporting.records(tmp_path / "results")
-    assert reporting.selected({"searches": {}}, tmp_path / "scores") == [] == reporting.records(tmp_path)
-    assert recorded.recorded and not own.recorded
-    shown = reporting.table(own)
-    assert [column.label for column in shown.columns] == [
-        *("trial", "lr_scale", "dropout", "norm", "steps", "dev loss", "state", "why")
-    ]
-    assert [row[0] for row in shown.rows] == [1, 3, 0, 2], "the best first, without a value last"
-    assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in shown.notes[1]
-    files = report.report(params, Known([], tuned=[own]))
-    assert "search-small.csv" in files
-    figures = {name for name in pictures(files["index.html"]) if name.startswith("search-")}
-    assert figures == {f"search-small-{kind}" for kind in ("history", "settings", "importance")}
-    assert 'id="searches"' in files["index.html"] and files == report.report(params, Known([], tuned=[own]))
-    assert "searches" not in page(report.content_of(params, Known([]), figures=False))
+def test_the_report_shows_a_search(tmp_path):
+    table = reporting.search_table(result())
+    assert list(table.frame) == ["trial", "lr_scale", "dropout", "norm", "steps", "dev loss", "state", "why"]
+    assert list(table.frame["trial"]) == [1, 3, 0, 2], "the best first, without a value last"
+    assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in table.notes[1]
+    assert table.csv and markdown(table)
+    drawn = {figure.name: figure for figure in figures(result())}
+    assert set(drawn) == {f"search-small-{kind}" for kind in ("history", "settings", "importance")}
+    assert figures(result(trials=result()["trials"][:1])) == []
 
 
 def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
@@ -543,22 +528,6 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     assert job["time here"] == planner.seconds("search@small"), "an earlier search may have had other trials and steps"
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
     assert planner.seconds("search@small") == pytest.approx(3 * 5 * 60, abs=60)
-
-
-@pytest.mark.parametrize("new", [MISSING, None, "text", -1, [1], {"a": []}])
-def test_whatever_stands_anywhere_in_a_result_is_shown_or_refused_by_the_file_s_name(params, tmp_path, new):
-    write_result(tmp_path / "scores/searches")
-    (path,) = (tmp_path / "scores/searches").iterdir()
-    whole, refused = json.loads(path.read_text()), 0
-    for place in places(whole):
-        path.write_text(json.dumps(spoilt(whole, place, new)))
-        try:
-            for search in reporting.selected(params, tmp_path / "scores"):
-                markdown(reporting.table(search))
-        except UserError as error:
-            refused += 1
-            assert str(path) in str(error) and "\n" not in str(error)
-    assert refused > 20
 
 
 def test_equal_importances_are_in_the_order_of_their_names(params, tmp_path, monkeypatch):

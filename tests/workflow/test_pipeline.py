@@ -172,11 +172,8 @@ def test_a_named_target_is_stale_if_a_stage_before_it_is(project):
     assert project.planned("train@demo-tiny") == []
 
 
-def test_a_stale_run_is_not_recorded(project):
+def test_the_translations_of_a_stale_run_are_compared_with_a_note(project):
     project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
-    printed = project.run("python", "-m", "pipeline.commands.record", "demo-tiny", status=1)
-    assert "record: demo-tiny cannot be recorded: decode@demo-tiny is stale: " in printed
-    assert not (project.root / "results/demo-tiny.json").exists()
     printed = project.run("python", "-m", "pipeline.commands.evaluate", "demo-tiny", "--against", "dvc.yaml", status=1)
     assert "evaluate: decode@demo-tiny is stale: " in printed and "its last translations are compared" in printed
 
@@ -301,17 +298,16 @@ def test_a_set_and_decodings_run_themselves_and_the_report_alone(project):
     assert project.repro() == []
 
 
-def test_a_decoding_is_not_recorded_with_facts_of_a_stale_one(project):
-    """The facts are those of all decodings of a model and a set, such as the p-value against beam 4."""
-    lines = "".join(f"  beam-{n}: {{model: demo-tiny/average, set: demo-test, beam: {n}}}\n" for n in (1, 2))
-    project.edit("params.yaml", "\ndecodings: {}\n", f"\ndecodings:\n{lines}")
-    project.run("snakemake", "--cores", "2", "decoding@beam-1", "decoding@beam-2")
-    project.edit("params.yaml", "demo-test, beam: 2", "demo-test, beam: 3")
-    printed = project.run("python", "-m", "pipeline.commands.record", "beam-1", status=1)
-    assert "beam-1 cannot be recorded: its facts use beam-2, and decoding@beam-2 is stale: " in printed
-    shutil.rmtree(project.root / "scores/decodings/beam-2")
-    printed = project.run("python", "-m", "pipeline.commands.record", "beam-1", status=1)
-    assert "cannot be recorded" not in printed, "the facts of beam-1 do not use it"
+def test_results_stay_when_their_run_is_deselected_and_none_is_lost_by_a_failure(project):
+    """Their stage has an output that is neither cached nor removed (`persist`)."""
+    path, others = project.root / "results/demo-tiny.json", project.root / "results/decodings"
+    before = path.read_bytes()
+    (others / "earlier.json").write_text("{}")
+    project.edit("params.yaml", "  demo-tiny: {corpus: demo, model: tiny}", "  again: {corpus: demo, model: tiny, seed: 2}")
+    project.snakemake()
+    assert path.read_bytes() == before and (others / "earlier.json").exists() and (path.parent / "again.json").exists()
+    path.write_text("{}")
+    assert project.stale() == {"report"}, "an edit of any result makes the report stale"
 
 
 def test_an_output_that_is_gone_or_was_edited_comes_back(project):
@@ -443,4 +439,3 @@ def test_make_runs_what_the_readme_names(project):
     assert "paper" in project.run(*make, "study")
     project.run(*make, "study", "STUDY=paper")
     assert "train@wmt14-en-de-base" in project.planned()
-    assert "record: " in project.run(*make, "record", "RUN=demo-tiny", status=2)  # the stubs write no real scores

@@ -1,0 +1,115 @@
+"""Attention maps of a few sentences of a run, as in the paper's appendix: every layer, head and weight."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn, opacity
+from transformer.config.reading import UserError
+from transformer.files import read_json
+
+GAP = 2  # cells between two maps
+CELL = 0.155  # inches
+LONGEST = 14  # letters of a piece that are shown
+WORDY = 20  # pieces of the sentence in the README's picture, if there is one
+KINDS = {
+    "encoder": ("encoder self-attention", "source", "source"),
+    "decoder": ("decoder self-attention", "target", "target"),
+    "cross": ("encoder-decoder attention", "target", "source"),
+}
+
+
+def maps(folder: Path) -> Iterator[tuple[Mapping[str, Any], dict[str, np.ndarray]]]:
+    """Yield the sentences in attention.json, each with its weights by kind: one layer, head, query and key an axis."""
+    path, description = folder / "attention.npz", folder / "attention.json"
+    try:
+        with np.load(path) as arrays:  # refuses pickled objects
+            for number, sentence in enumerate(read_json(description)["sentences"]):
+                weights = {kind: arrays[f"{number}.{kind}"] for kind in KINDS}
+                for kind, (_, queries, keys) in KINDS.items():
+                    if weights[kind].shape[2:] != (len(sentence[queries]), len(sentence[keys])):
+                        raise ValueError(f"{number}.{kind} has no weight for each piece in {description.name}")
+                yield sentence, weights
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+        raise UserError(f"{path} is damaged: {error}; decode again") from None
+
+
+def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
+    """Join all maps into one array, with a row per layer, a column per head, and zeros between the maps."""
+    layers, heads, queries, keys = weights_LHQK.shape
+    padded = np.pad(weights_LHQK.astype(float), [(0, 0), (0, 0), (0, GAP), (0, GAP)])
+    joined = padded.transpose(0, 2, 1, 3).reshape(layers * (queries + GAP), heads * (keys + GAP))
+    return joined[:-GAP, :-GAP]
+
+
+def attention_map(name: str, run: str, sentence: Mapping[str, Any], kind: str, weights_LHQK: np.ndarray) -> Figure:
+    """The maps of every layer and head, with the keys above them and the queries to their left."""
+    what, rows, columns = KINDS[kind]
+    queries, keys = sentence[rows], sentence[columns]
+    layers, heads = weights_LHQK.shape[:2]
+    pixels = opacity(mosaic(weights_LHQK), COLOURS[0])
+    high, wide = pixels.shape[:2]
+    canvas, plot = axes(CELL * wide + 1.6, CELL * high + 1.6)
+    plot.imshow(pixels, aspect="equal", interpolation="none")
+    across = [(head * (len(keys) + GAP), f"head {head + 1}") for head in range(heads)]
+    down = [(layer * (len(queries) + GAP), f"layer {layer + 1}") for layer in range(layers)]
+    plot.set_xticks([x + place for x, _ in across for place in range(len(keys))], shown(keys) * heads, rotation=90)
+    plot.set_yticks([y + place for y, _ in down for place in range(len(queries))], shown(queries) * layers)
+    plot.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=7, length=0, pad=2)
+    plot.grid(False)
+    plot.spines[:].set_visible(False)
+    for x, text in across:
+        plot.text(x + len(keys) / 2 - 0.5, high + 0.6, text, ha="center", va="top", fontsize=8, weight="bold")
+    for y, text in down:
+        plot.text(wide + 0.2, y + len(queries) / 2 - 0.5, text, va="center", rotation=270, fontsize=8, weight="bold")
+        for x, _ in across:
+            frame = [x - 0.5, x + len(keys) - 0.5, y - 0.5, y + len(queries) - 0.5]
+            plot.plot(
+                [frame[place] for place in (0, 1, 1, 0, 0)], [frame[place] for place in (2, 2, 3, 3, 2)], "#8a919c", lw=0.5
+            )
+    caption = f"{what.capitalize()}: a row is a piece of the {rows}, a column the piece of the {columns} it attends to."
+    alt = f"{what.capitalize()} of {run} in {layers} layers of {heads} heads, for “{plain(sentence['source'])}”."
+    return drawn(name, canvas, caption, alt)
+
+
+def shown(pieces: Sequence[str]) -> list[str]:
+    cut = [piece if len(piece) <= LONGEST else piece[: LONGEST - 1] + "…" for piece in pieces]
+    return [piece.replace("$", r"\$").replace("▁", "_") for piece in cut]
+
+
+def plain(pieces: Sequence[str]) -> str:
+    """The sentence that consists of these pieces."""
+    return "".join(pieces).removesuffix("</s>").replace("▁", " ").strip()
+
+
+def of_run(run: str, folder: Path) -> dict[str, list[Figure]]:
+    """The attention maps of a run by sentence, one of each kind. Empty without weights."""
+    if not (folder / "attention.npz").exists():
+        return {}
+    return {
+        plain(sentence["source"]): [
+            attention_map(f"attention-{run}-{number}-{kind}", run, sentence, kind, weights[kind]) for kind in KINDS
+        ]
+        for number, (sentence, weights) in enumerate(maps(folder), 1)
+    }
+
+
+def example(run: str, folder: Path) -> Figure | None:
+    """One map for the repository's README: encoder-decoder attention of the last layer, the mean of its heads."""
+    if not (folder / "attention.npz").exists():
+        return None
+    fitting = sorted(maps(folder), key=lambda each: abs(len(each[0]["source"]) - WORDY))
+    sentence, weights = fitting[0]
+    keys, queries = (shown(sentence[side]) for side in ("source", "target"))
+    canvas, plot = axes(1.4 + 0.21 * len(keys), 1.2 + 0.21 * len(queries))
+    plot.imshow(opacity(weights["cross"][-1].astype(float).mean(axis=0), COLOURS[0]), aspect="equal", interpolation="none")
+    plot.set_xticks(range(len(keys)), keys, rotation=90)
+    plot.set_yticks(range(len(queries)), queries)
+    plot.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=9, length=0)
+    plot.grid(False)
+    text = f"Attention of the decoder to the source in {run}, for “{plain(sentence['source'])}”"
+    caption = f"{text}: the last layer, mean of its heads. A row is a piece of the translation, a column one of the source."
+    return drawn("attention", canvas, caption, f"{text}: dark cells near the diagonal and where the word order differs.")

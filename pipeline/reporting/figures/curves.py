@@ -1,0 +1,127 @@
+"""Curves against training steps: losses of a run with its seeds, dev losses of a study, and learning rates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn
+from pipeline.reporting.results import Results
+from pipeline.reporting.seeds import alike, shared
+from pipeline.reporting.studies import Study
+
+DASHES = ("-", "--", ":", "-.")
+APART = 0.2  # inches between two labels
+LOGARITHMIC = 3.0  # the axis is logarithmic if the ratio of the largest to the smallest loss is above this
+SCHEDULE = ("schedule", "warmup", "lr_scale", "d_model", "steps")  # what the learning rates depend on
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str  # its label; without a name it has none
+    points: Sequence[tuple[float, float]]  # steps and values
+    colour: str = COLOURS[0]
+    dashes: str = "-"
+
+
+def points(results: Results, run: str, key: str) -> list[tuple[float, float]]:
+    """The steps and the values of a curve of a run."""
+    curve = results.curves.get(run)
+    return (
+        [] if curve is None or key not in curve else list(curve[["step", key]].dropna().itertuples(index=False, name=None))
+    )
+
+
+def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
+    """Draw the lines and label them beside the plot. A label is as near to the line's end as other labels permit."""
+    lines = [line for line in lines if line.points]
+    for line in lines:
+        plot.plot(*zip(*line.points), color=line.colour, linestyle=line.dashes)
+    every = [value for line in lines for _, value in line.points]
+    if every and logarithmic and min(every) > 0 and max(every) / min(every) > LOGARITHMIC:
+        plot.set_yscale("log")
+        ticks = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 3, 5, 7)]
+        plot.set_yticks([tick for tick in ticks if min(every) * 0.9 <= tick <= max(every) * 1.1])
+        plot.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plot.yaxis.set_minor_locator(NullLocator())
+        plot.yaxis.set_minor_formatter(NullFormatter())
+    plot.set_ylim(plot.get_ylim())  # fixed, so that labels do not change it
+    named = [line for line in lines if line.name]
+    scale = plot.transData + plot.transAxes.inverted()
+    ends = [float(scale.transform(line.points[-1])[1]) for line in named]
+    for line, place in zip(named, spread(ends, APART / plot.figure.figure.get_figheight())):
+        arrow = {"arrowstyle": "-", "color": line.colour, "linewidth": 0.6, "alpha": 0.6, "shrinkA": 1, "shrinkB": 0}
+        look: dict[str, Any] = {"color": line.colour, "fontsize": 9, "va": "center", "arrowprops": arrow}
+        plot.annotate(line.name, line.points[-1], (1.03, place), textcoords="axes fraction", **look)
+
+
+def spread(places: Sequence[float], apart: float) -> list[float]:
+    """Move places to a distance of at least `apart`. They keep their order, and if possible stay between 0 and 1."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    moved = list(places)
+    for before, place in pairwise(order):
+        moved[place] = max(moved[place], moved[before] + apart)
+    if order and moved[order[-1]] > 1:
+        moved[order[-1]] = 1.0
+        for place, after in zip(order[-2::-1], order[::-1]):
+            moved[place] = min(moved[place], moved[after] - apart)
+    return moved
+
+
+def loss(results: Results, seeds: Sequence[str]) -> Figure:
+    """Training and dev losses of runs that differ only in the seed. Each seed has its own dashes."""
+    canvas, plot = axes()
+    lines = []
+    for run, dashes in zip(seeds, cycle(DASHES)):
+        for key, label, colour in (("loss", "training", COLOURS[0]), ("dev_loss", "dev", COLOURS[1])):
+            lines.append(Line(label if run == seeds[-1] else "", points(results, run, key), colour, dashes))
+    draw(plot, lines)
+    plot.set(xlabel="step", ylabel="loss per piece (nats)")
+    names = ", ".join(seeds)
+    terms = {"label_smoothing": "label smoothing", "r_drop": "the divergence of R-Drop"}
+    parts = " and ".join(term for key, term in terms.items() if results.runs.at[seeds[0], key])
+    ends = ", ".join(f"{line.points[-1][1]:.3f}" for line in lines[1::2] if line.points)
+    alt = f"Loss of {names} against steps" + (f"; the dev loss ends at {ends}" if ends else "")
+    caption = f"{names}: loss on the training set{parts and f' (with {parts})'} and on the dev set."
+    return drawn(f"loss-{seeds[0]}", canvas, caption, f"{alt}.")
+
+
+def dev_losses(study: Study) -> Figure:
+    """The dev losses of a study's runs. Runs of `alike` share a label and a look."""
+    runs = [run for run in study.runs if run in study.results.curves]
+    groups = alike(study.results.runs, runs)
+    canvas, plot = axes(height=3.3 + 0.1 * len(groups))
+    names = [shared(seeds) for seeds in groups]
+    first = len(shared(names)) + 1 if len(names) > 1 and all(name.startswith(shared(names)) for name in names) else 0
+    lines = []
+    for number, (seeds, name) in enumerate(zip(groups, names)):
+        look = COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
+        label = (name[first:] or "base") + (f", {len(seeds)} seeds" if len(seeds) > 1 else "")
+        for run in seeds:
+            lines.append(Line(label if run == seeds[-1] else "", points(study.results, run, "dev_loss"), *look))
+    draw(plot, lines)
+    plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
+    alt = f"Dev loss against steps of {len(runs)} runs: {', '.join(runs)}."
+    return drawn(f"study-{study.name}", canvas, f"{study.name}: dev loss. {study.claim() or study.caveat()}".strip(), alt)
+
+
+def learning_rates(results: Results) -> Figure:
+    """The learning rates that the runs logged. Runs with equal schedules share a line."""
+    runs = results.runs.loc[[run for run in results.runs.index if points(results, run, "learning_rate")]]
+    canvas, plot = axes()
+    lines = []
+    for number, (_, same) in enumerate(runs.groupby(list(SCHEDULE), sort=False)):
+        name = same.index[0] + (f" and {len(same) - 1} more" if len(same) > 1 else "")
+        rates = [(step, 1000 * rate) for step, rate in points(results, same.index[0], "learning_rate")]
+        lines.append(Line(name, rates, COLOURS[number % len(COLOURS)]))
+    draw(plot, lines, logarithmic=False)
+    plot.set(xlabel="step", ylabel="learning rate, in thousandths")
+    caption = (
+        "Learning rates. The paper's (5.3) has a linear warm-up and then falls as the inverse square root of the step."
+    )
+    return drawn(
+        "learning-rate", canvas, caption, f"Learning rates against steps of {len(runs)} runs: {', '.join(runs.index)}."
+    )

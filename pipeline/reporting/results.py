@@ -1,0 +1,202 @@
+"""The results in results/ as data frames: `runs` has a row for each run, `scores` for each run, set, weights and measure.
+
+The stages `result` and `collect` write the files (pipeline/result.py, pipeline/collect.py). A run whose file is missing,
+or is of other settings than params.yaml now gives it, has a row with its settings only. A value that is not known is None.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.costs.training_cost import Cost, cost, timing_of
+from pipeline.result import bpe_dropout
+from pipeline.settings.score_files import within
+from pipeline.settings.selection import run_settings
+from transformer.config.model import ModelConfig
+from transformer.config.reading import UserError, keys, read_saved
+from transformer.config.training import TrainingConfig
+from transformer.files import digest, read_json
+
+# Columns of `runs`, each with the keys of its value in the file of a run.
+FACTS = {
+    "parameters": ("training", "parameters"),
+    "trained steps": ("training", "steps"),
+    "dev PPL, last": ("translations", "dev", "last", "perplexity"),
+    "dev PPL, average": ("translations", "dev", "average", "perplexity"),
+    "accuracy": ("translations", "dev", "last", "accuracy"),
+    "calibration": ("translations", "calibration"),
+    "FLOPs, counted": ("flops", "analytic", "training_flops"),
+    "causal half": ("flops", "analytic", "training_flops_causal_half"),
+    "components": ("flops", "analytic", "components"),
+    "data": ("training", "data_sum"),
+    "settings": ("training", "settings_sha256"),
+}
+# Columns of `runs` with times and hardware, which only the pages show.
+TIMES = {"seconds": "seconds", "tokens/s": "tokens_per_second", "hardware": "hardware", "GPUs": "gpus"}
+TIMES |= {"trained in": "precision", "commit": "commit"}
+
+
+class Score(NamedTuple):
+    """A score or a difference, with its 95% interval if it has one."""
+
+    score: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that is known. `curves` are by run, `statistics` by run and measure, the last three by name."""
+
+    runs: pd.DataFrame
+    scores: pd.DataFrame
+    curves: Mapping[str, pd.DataFrame]
+    statistics: Mapping[str, Mapping[str, np.ndarray]]
+    decodings: Mapping[str, dict]
+    values: Mapping[str, dict]
+    searches: Mapping[str, dict]
+
+    def of(self, names: Sequence[str]) -> "Results":
+        """The results of these runs, in this order, with all decodings, values and searches."""
+        scores = self.scores[self.scores["run"].isin(names)]
+        return dataclasses.replace(self, runs=self.runs.loc[list(names)], scores=scores)
+
+    @property
+    def selected(self) -> list[str]:
+        return list(self.runs.index[self.runs["selected"].astype(bool)])
+
+    @property
+    def scored(self) -> list[str]:
+        """The runs with scores."""
+        return [run for run in self.runs.index if run in set(self.scores["run"])]
+
+    def at(self, measure: str, chosen: str, weights: str) -> pd.DataFrame:
+        """The scores of all runs by one measure on one set with these weights, by run."""
+        return self.by_place.get((measure, chosen, weights), self.scores[:0].set_index("run"))
+
+    @cached_property
+    def by_place(self) -> dict[Any, pd.DataFrame]:
+        groups = self.scores.groupby(["measure", "set", "weights"])
+        return {place: here.set_index("run") for place, here in groups}
+
+    def score(self, run: str, *place: str) -> Score | None:
+        """The score of a run. `place` has the arguments of `at`."""
+        found = self.at(*place)
+        return score_of(found.loc[run]) if run in found.index else None
+
+    def columns(self, cells: Mapping[str, tuple[str, str, str]]) -> pd.DataFrame:
+        """A column for each score and for the ends of its interval, `LABEL low` and `LABEL high`, by run.
+
+        `cells` maps each label to the arguments of `at`.
+        """
+        found: dict[str, pd.Series] = {}
+        for label, place in cells.items():
+            here = self.at(*place)
+            found |= {label: here["score"], f"{label} low": here["low"], f"{label} high": here["high"]}
+        return pd.DataFrame(found, dtype=object).reindex(self.runs.index)
+
+
+def score_of(found: Mapping[str, Any]) -> Score:
+    return Score(*(found[key] for key in ("score", "low", "high")))
+
+
+SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature", "pairs")
+SAME = ["corpus", *keys(ModelConfig), *keys(TrainingConfig)]  # what is equal in two results of one run
+HEAD = ["run", "selected", "model", "differences", "languages"]
+COLUMNS = [*HEAD, *SAME, "bpe_dropout", *FACTS, *TIMES, *(f"cost {key}" for key in keys(Cost))]
+
+
+def load_results(params: Mapping, results: Path) -> Results:
+    """Read results/. The runs of params.yaml come first, in its order, then the others by name."""
+    files = {path.stem: path for path in sorted(results.glob("*.json"), key=lambda path: path.stem)}
+    rows, scores, curves, statistics = [], list[dict](), dict[str, pd.DataFrame](), dict[str, dict[str, np.ndarray]]()
+    for name in dict.fromkeys([*params["runs"], *files]):
+        row = selected_row(params, name) if name in params["runs"] else {}
+        if name in files:
+            with naming(files[name]):
+                known = read_json(files[name])
+                found = row_of(params, name, known, results)
+                if all(found[key] == row[key] for key in SAME if row):
+                    row = found | {"selected": name in params["runs"]}
+                    scores += score_rows(name, known["score"])
+                    curves[name] = pd.DataFrame(known["curve"])
+                    statistics[name] = {measure: counts(of) for measure, of in known.get("statistics", {}).items()}
+        rows.append({"run": name, **row})
+    others = ({path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in OTHERS)
+    return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), curves, statistics, *others)
+
+
+OTHERS = ("decodings", "values", "searches")
+
+
+def frame(rows: Sequence[Mapping], columns: Sequence[str]) -> pd.DataFrame:
+    """A frame of objects: whole numbers stay whole numbers, and None stays None."""
+    made = pd.DataFrame(list(rows), columns=columns, dtype=object)
+    return made.where(made.notna(), None)
+
+
+def counts(columns: Sequence[str]) -> np.ndarray:
+    """The statistics of pipeline/result.py, with a row for each sentence."""
+    return np.array([column.split() for column in columns], dtype=float).T
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Turn an error about an entry that is missing or wrong into a UserError that names the file."""
+    try:
+        yield
+    except UserError as error:
+        raise error if str(path) in str(error) else UserError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{path}: {error!r}; a file of the stage `result` is expected; make it again") from None
+
+
+def row_of(params: Mapping, name: str, known: Mapping, results: Path) -> dict[str, Any]:
+    """The row of a run in `runs`, from its file and its times."""
+    training = known["training"]
+    if known["run"] != name:
+        raise UserError(f"the run {name!r} is expected, not {known['run']!r}")
+    if digest(training["settings"]) != training["settings_sha256"]:
+        raise UserError("settings_sha256 is not that of the settings; the file was edited or is damaged")
+    settings = vars(read_saved(ModelConfig, training["settings"]["model"], "settings.model"))
+    settings |= vars(read_saved(TrainingConfig, training["settings"]["training"], "settings.training"))
+    head = {key: known[key] for key in ("corpus", "model", "differences", "languages")}
+    facts = {label: within(known, *keys) for label, keys in FACTS.items()}
+    head |= {"selected": False}
+    return {**head, **settings, "bpe_dropout": known["bpe_dropout"], **facts, **times_row(params, name, known, results)}
+
+
+def times_row(params: Mapping, name: str, known: Mapping, results: Path) -> dict[str, Any]:
+    """The times and the costs of a training. They are left out if they are those of another training of this name."""
+    path = results / "times" / f"{name}.json"
+    times = read_json(path) if path.is_file() else {}
+    timing = times.get("training") if times.get("training_sha256") == digest(known["training"]) else None
+    costs = vars(cost(timing_of(timing, str(path)) if timing else None, known["flops"], params))
+    found = {label: within(timing, key) for label, key in TIMES.items()}
+    return {**found, **{f"cost {key}": value for key, value in costs.items()}}
+
+
+def selected_row(params: Mapping, name: str) -> dict[str, Any]:
+    """The row of a run of params.yaml that has no results: its settings."""
+    corpus, model, training = run_settings(params, name)
+    entry = dict(params["runs"][name])
+    head = {"corpus": corpus, "model": entry.pop("model"), "differences": entry}
+    entry.pop("corpus")
+    return {**head, "selected": True, **vars(model), **vars(training), "bpe_dropout": bpe_dropout(params, corpus)}
+
+
+def score_rows(run: str, score: Mapping) -> list[dict[str, Any]]:
+    """The rows of a run in `scores`."""
+    return [
+        {"run": run, "set": chosen, "weights": weights, "measure": measure, "pairs": found["pairs"], **value}
+        for chosen, by_weights in score.items()
+        for weights, found in by_weights.items()
+        for measure, value in found["metrics"].items()
+    ]

@@ -1,0 +1,98 @@
+"""Collect what the report shows of a run into one small file, which git tracks.
+
+    python -m pipeline.result RUN --scores scores/RUN --corpus scores/corpora/CORPUS/binarise.json \\
+        --dev data/sets/CORPUS-dev --times work/times/RUN --out results/RUN.json
+
+Reads training.json, its curve in training.jsonl, the translations, score.json and flops.json of the run in --scores,
+the languages in --corpus, and the dev set.
+
+Writes the contents of these files, the curve with fewer points, and the statistics of each dev sentence from which tests
+between trainings compute BLEU. The file holds no text of the corpus, so it can be published whatever the licence of the
+corpus. It holds no time, hardware or commit, so equal results have equal files: these are in the folder `times` beside
+it, which is no output.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.bleu import PUBLISHED, measures
+from pipeline.scoring.of_sets import aligned
+from pipeline.settings.params import load, text_corpus
+from pipeline.workflow import stage
+from pipeline.workflow.times import read_times
+from transformer.files import digest, read_json, write_json
+
+PARTS = {
+    "training": "training.json",
+    "translations": "translations/translations.json",
+    "score": "score.json",
+    "flops": "flops.json",
+}
+DEV_TRANSLATION = "translations/dev.last.txt"
+# The measures of the statistics, by preference. Results from before a measure existed lack it, so a comparison with one of
+# these uses the next measure.
+MEASURES = {
+    PUBLISHED: "BLEU as the paper computes it",
+    "bleu-raw-reference": "BLEU as the paper computes it, but with the typographic quotes of the reference",
+}
+POINTS = 100  # at most this many records of each of the two curves
+
+
+def thinned(curve: list[dict]) -> list[dict]:
+    """Return both loss curves, each with at most POINTS evenly spread records, in the order of their steps."""
+    kept = []
+    for key in ("loss", "dev_loss"):
+        records = [record for record in curve if key in record]
+        every = max(1, (len(records) - 1) / (POINTS - 1))
+        places = {round(number * every) for number in range(min(POINTS, len(records)))}
+        kept += [record for place, record in enumerate(records) if place in places]
+    return sorted(kept, key=lambda record: record["step"])
+
+
+def statistics(translation: Path, dev: EvaluationSet) -> dict[str, list[str]]:
+    """What BLEU is computed from, by measure: one text per statistic, which holds its value for each sentence in order.
+
+    The statistics are the lengths of hypothesis and reference, the number of matching n-grams of each order, and the
+    number of all n-grams of each order.
+    """
+    hypotheses, references = aligned(translation, dev.path("raw", "target"))
+    counts = {name: measures(dev.languages[1])[name].statistics(hypotheses, references) for name in MEASURES}
+    return {name: [" ".join(f"{number:.0f}" for number in column) for column in of.T] for name, of in counts.items()}
+
+
+def bpe_dropout(params: Mapping, corpus: str) -> float:
+    """The BPE-dropout of a corpus. It is no parameter of this stage: a change makes new data, and so a new training."""
+    own = params["corpora"][text_corpus(params, corpus)].get("vocabulary", {})
+    return {**params["base"]["vocabulary"], **own}["bpe_dropout"]
+
+
+def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dict[str, Any]:
+    """The content of results/RUN.json."""
+    differences = dict(params["runs"][run])
+    head = {"run": run, "corpus": differences.pop("corpus"), "model": differences.pop("model"), "differences": differences}
+    head |= {"languages": read_json(corpus)["languages"], "bpe_dropout": bpe_dropout(params, head["corpus"])}
+    parts = {part: read_json(scores / file) for part, file in PARTS.items()}
+    curve = [json.loads(line) for line in (scores / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+    counts = statistics(scores / DEV_TRANSLATION, EvaluationSet.open(dev))
+    return {**head, **parts, "curve": thinned(curve), "statistics": counts}
+
+
+def times_of(scores: Path, times: Path) -> dict[str, Any]:
+    """The content of results/times/RUN.json, with the digest of the training to which the times belong."""
+    files = {"training": PARTS["training"], "decoding": PARTS["translations"]}
+    known = {part: read_times(times / f"{part}.json", scores / file) for part, file in files.items()}
+    return {"training_sha256": digest(read_json(scores / PARTS["training"])), **known}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    found = result(load(), arguments.run, arguments.scores, arguments.corpus, arguments.dev)
+    write_json(arguments.out, found)
+    write_json(arguments.out.parent / "times" / arguments.out.name, times_of(arguments.scores, arguments.times))
+
+
+if __name__ == "__main__":
+    stage.script(main, "result", __doc__, "scores corpus dev times out", run="a run of params.yaml")
