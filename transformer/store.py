@@ -102,7 +102,9 @@ class Store:
         files: dict[str, Any] = {"records": 0, "checkpoints": []}
         if self.state.exists():
             tensors, description = read_tensors(self.state)
-            saved, files = description.get("identity", {}), description.get("files", files)
+            if not {"identity", "numbers", "files"} <= description.keys():
+                raise UserError(f"{self.state} is not the state of a training; restore it, or remove it to train again")
+            saved, files = description["identity"], description["files"]
             for key, now in self.identity.items():
                 if (before := saved.get(key)) != now:
                     raise UserError(

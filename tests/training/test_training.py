@@ -16,11 +16,12 @@ import torch
 
 from tests.imports import ROOT
 from tests.pairs import Pairs
+from tests.refusals import refused
 from tests.torch_twin import summed_loss
-from tests.trainers import CPU, Killed, build, files, run
+from tests.trainers import CPU, build, files, run
 from transformer import perplexity, store
 from transformer import step as one_step
-from transformer.checkpoint import average, load_weights, read_tensors, write_tensors
+from transformer.checkpoint import average, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.device import precision_of
@@ -56,42 +57,6 @@ def test_a_training_in_bfloat16_has_few_widths(tmp_path, settings, training_sett
 def saved(folder):
     """The state and the weights in a folder, without the log."""
     return {path: content for path, content in files(folder).items() if path.suffix == ".safetensors"}
-
-
-def weights(trainer):
-    return {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
-
-
-def weights_in(folder):
-    return files(folder / "checkpoints")
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_kill_at_any_write_of_a_state_or_of_weights_loses_none_of_the_last_weights(
-    tmp_path, monkeypatch, settings, training_settings, after
-):
-    config = training_settings(steps=6, checkpoint_every=2, keep=2, patience=100)
-    run(build(tmp_path / "whole", config, settings(N=1)))
-    expected = weights_in(tmp_path / "whole")
-    for place in range(5):  # weights, state, weights, weights, state
-        left, folder = place, tmp_path / str(place)
-
-        def write(*content):
-            nonlocal left
-            if left == 0 and not after:
-                raise Killed
-            write_tensors(*content)
-            if left == 0:
-                raise Killed
-            left -= 1
-
-        with monkeypatch.context() as patch:
-            patch.setattr(store, "write_tensors", write)
-            run(build(folder, config, settings(N=1)), states=[3])
-        assert left == 0
-        run(build(folder, config, settings(N=1)))
-        last = sorted(weights_in(folder))[-config.keep :]  # a kill before the removal of an older file leaves it
-        assert {path: weights_in(folder)[path] for path in last} == expected, place
 
 
 @pytest.mark.parametrize(
@@ -224,36 +189,18 @@ def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(
     assert 20 <= short.state.micro_batch_tokens <= 100
 
 
-def test_the_tensors_of_a_failed_share_are_freed_before_the_step_is_repeated(
+def test_a_step_is_repeated_when_every_share_has_ended_and_its_tensors_are_freed(
     tmp_path, monkeypatch, settings, training_settings
 ):
-    config, failed, alive, whole = training_settings(threads=2), [], [], one_step.batch_loss
-
-    def batch_loss(model, batch, *options):
-        if not failed:
-            kept = torch.zeros(1000)
-            failed.append(weakref.ref(kept))
-            raise torch.OutOfMemoryError
-        return whole(model, batch, *options)
-
-    monkeypatch.setattr(one_step, "batch_loss", batch_loss)
-    trainer = build(tmp_path, config, settings())
-    trainer.step.warn = print
-    divide = trainer.step.divide
-    _, parts = trainer.prepare(0)
-    trainer.step.divide = lambda *given: alive.append(failed[0]() is not None) or divide(*given)
-    trainer.gradients(parts, 150)
-    assert alive == [False]
-
-
-def test_a_step_is_not_repeated_before_every_share_has_ended(tmp_path, monkeypatch, settings, training_settings):
     """A share that still ran would draw from the generator that the repeated step seeds."""
     trainer = build(tmp_path, training_settings(threads=2), settings())
-    first, ended, seen = trainer.step.generators[0], threading.Event(), []
+    first, ended, kept, seen = trainer.step.generators[0], threading.Event(), [], []
     whole, divide = one_step.batch_loss, trainer.step.divide
 
     def batch_loss(model, batch, *options):
         if not seen and SOURCE.generator is first:
+            tensor = torch.zeros(1000)
+            kept.append(weakref.ref(tensor))
             raise torch.OutOfMemoryError
         if not seen:
             time.sleep(0.5)
@@ -263,9 +210,28 @@ def test_a_step_is_not_repeated_before_every_share_has_ended(tmp_path, monkeypat
     monkeypatch.setattr(one_step, "batch_loss", batch_loss)
     trainer.step.warn = print
     _, parts = trainer.prepare(0)
-    trainer.step.divide = lambda *given: seen.append(ended.is_set()) or divide(*given)
+    trainer.step.divide = lambda *given: seen.append((ended.is_set(), kept[0]())) or divide(*given)
     trainer.gradients(parts, 150)
-    assert seen == [True]
+    assert seen == [(True, None)]
+
+
+def no_memory(*_, **__):
+    raise torch.OutOfMemoryError
+
+
+@pytest.mark.parametrize(
+    "place, name, said",
+    [
+        (perplexity, "batch_loss", ["in the dev loss, one pair at a time"]),
+        (one_step, "batch_loss", ["one pair of ", " source and ", " target pieces: lower training.max_length"]),
+        (torch.optim.AdamW, "step", ["for Adam's moments: lower training"]),
+        (Batches, "lay_out", ["for the next batches: lower training"]),
+    ],
+)
+def test_memory_that_does_not_suffice_is_one_line(tmp_path, monkeypatch, settings, training_settings, place, name, said):
+    monkeypatch.setattr(place, name, no_memory)
+    with refused("out of memory ", *said):
+        run(build(tmp_path, training_settings(), settings()))
 
 
 @pytest.mark.parametrize("module", [one_step, perplexity])
@@ -316,32 +282,6 @@ def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, mo
     run(short)
     assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
     assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
-
-
-def test_memory_that_does_not_suffice_for_any_dev_loss_is_one_line(tmp_path, monkeypatch, settings, training_settings):
-    trainer = build(tmp_path, training_settings(), settings())
-    short_of_memory(monkeypatch, 0, torch.OutOfMemoryError, perplexity)
-    with pytest.raises(UserError, match=r"^out of memory in the dev loss, one pair at a time"):
-        run(trainer)
-
-
-def test_memory_that_adam_or_the_batches_lack_is_one_line(tmp_path, monkeypatch, settings, training_settings):
-    def none_left(*_, **__):
-        raise torch.OutOfMemoryError
-
-    places = {"Adam's moments": (torch.optim.AdamW, "step"), "the next batches": (Batches, "lay_out")}
-    for number, (what, place) in enumerate(places.items()):
-        with monkeypatch.context() as patch:
-            patch.setattr(*place, none_left)
-            with pytest.raises(UserError, match=f"^out of memory for {what}: lower training"):
-                run(build(tmp_path / str(number), training_settings(), settings()))
-
-
-def test_a_pair_too_long_for_the_memory_is_named(tmp_path, monkeypatch, settings, training_settings):
-    trainer = build(tmp_path, training_settings(), settings())
-    short_of_memory(monkeypatch, 0)
-    with pytest.raises(UserError, match=r"one pair of \d+ source and \d+ target pieces: lower training\.max_length"):
-        run(trainer)
 
 
 @pytest.mark.slow
@@ -568,24 +508,3 @@ def test_checkpoints_have_the_same_bytes_each_time(tmp_path):
         description = {"step": 1, "b": 2, "a": 3}
         write_tensors(tmp_path / name, tensors, description if name == "1" else dict(reversed(description.items())))
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-
-
-def test_damaged_checkpoints_are_named(tmp_path, settings):
-    path, model = tmp_path / "w.safetensors", Transformer(settings(), 90)
-    write_tensors(path, model.state_dict(), {"step": 1})
-    good = path.read_bytes()
-    for content in (good[: len(good) // 2], b"", b"\x80\x04cos\nsystem\n", good[8:]):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=r"w\.safetensors"):
-            read_tensors(path)
-    with pytest.raises(UserError, match="missing"):
-        read_tensors(tmp_path / "absent")
-    path.write_bytes(good)
-    tensors, _ = read_tensors(path)
-    with pytest.raises(UserError, match="shape"):
-        load_weights(Transformer(settings(d_ff=128), 90), tensors, path)
-    with pytest.raises(UserError, match="other settings"):
-        load_weights(Transformer(settings(N=1), 90), tensors, path)
-    tensors["embedding"][0, 0] = float("inf")
-    with pytest.raises(UserError, match="not finite"):
-        load_weights(model, tensors, path)
