@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from pipeline.scoring.branches import Branch, beam_of, tree_of
 from transformer.config.decoding import DecodingConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.mcts import Mcts, Search
 from transformer.decoders.steps import Batch, Decoder
-from transformer.decoders.trees import Branch, beam_of, tree_of
 from transformer.translator import Translator
 
 LENGTHS = range(5, 21)  # pieces of a source; a smaller tree shows too little, a larger one is illegible

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from pipeline.serving.tracing import Step, Trace
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.files import read_json
-from transformer.tracing import Step, Trace
 from transformer.translator import Translator
 
 EXAMPLES = 3

@@ -13,6 +13,7 @@ from pipeline.reporting import searches
 from pipeline.reporting.figures import reliability, trees
 from pipeline.reporting.figures.style import style
 from pipeline.reporting.page import Pictures, Section, page
+from pipeline.scoring.branches import beam_of, tree_of
 from pipeline.scoring.calibration import calibration
 from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
@@ -28,7 +29,6 @@ from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, tree_search
 from transformer.decoders.steps import Batch
-from transformer.decoders.trees import beam_of, tree_of
 from transformer.decoding import translate
 from transformer.translator import Translator
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.serving.tracing import Trace
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoding import translate
 from transformer.layout import pad
 from transformer.model import Transformer
-from transformer.tracing import Trace
 
 PIECES = 60
 

@@ -144,9 +144,9 @@ def test_all_errors_are_reported_at_once_each_in_a_line(params):
 
 def test_settings_that_do_not_fit_each_other_are_all_reported(params):
     params = spoilt(params, "runs.second", {"corpus": "demo", "model": "tiny", "keep": 2})
-    for place, value in {"runs.demo-tiny.h": 3, "corpora_in_use": ["multi30k"], "decodings.second": LINE}.items():
+    for place, value in {"runs.demo-tiny.d_model": 3, "corpora_in_use": ["multi30k"], "decodings.second": LINE}.items():
         params = spoilt(params, place, value)
-    starts = ["second", "demo-tiny.d_model: 128", ": 'second' is also", ": add 'demo'", ": remove 'multi30k'"]
+    starts = ["second", "demo-tiny.d_model: 3", ": 'second' is also", ": add 'demo'", ": remove 'multi30k'"]
     said = refusals(params)
     assert len(said) == 5 and all(any(start in line for line in said) for start in starts)
 

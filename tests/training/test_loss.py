@@ -1,11 +1,18 @@
 """The loss against torch's: in float32, and in bfloat16 on inputs whose logits bfloat16 holds exactly."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.pairs import Pairs
+from tests.torch_twin import tables
 from transformer.device import autocast
 from transformer.fast import loss
+from transformer.layout import padded
+from transformer.model import Transformer
+from transformer.model import loss as model_loss
+from transformer.perplexity import batch_loss
 
 
 def by_torch(logits, labels, smoothing, alpha):
@@ -17,6 +24,26 @@ def by_torch(logits, labels, smoothing, alpha):
     pairs = ((first, second), (second, first))
     divergence = sum(F.kl_div(other, one, reduction="sum", log_target=True) for one, other in pairs) / 2
     return (nll + alpha * divergence) / 2
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_what_training_uses_equals_the_loss_of_the_essay(settings, smoothing):
+    torch.manual_seed(0)
+    model, pairs = Transformer(settings(), 90), Pairs(30, 12)
+    batch, (_, _, labels) = padded(pairs, np.arange(30)), tables(pairs, np.arange(30))
+    ours = batch_loss(model, batch, smoothing)
+    expected = model_loss(model(batch.source.ids_BS, batch.target.ids_BS), labels, smoothing)
+    assert ours.item() == pytest.approx(expected.item(), rel=1e-6)
+    gradients = [torch.autograd.grad(each / labels.numel(), list(model.parameters())) for each in (ours, expected)]
+    torch.testing.assert_close(*gradients, atol=1e-6, rtol=1e-5)
+
+
+def test_second_derivatives_of_the_loss_are_an_error():
+    hidden, embedding = (torch.randn(5, 8).requires_grad_() for _ in range(2))
+    result = loss.cross_entropy(hidden, embedding, torch.arange(5))
+    (first,) = torch.autograd.grad(result**2, hidden, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
 
 
 @pytest.mark.parametrize("r_drop, smoothing", [(0.0, 0.0), (0.0, 0.1), (5.0, 0.1)])

@@ -26,7 +26,7 @@ LAYERS = [
     {"fast/graphs", "perplexity", "decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
-    {"decoders/registry", "decoders/trees", "decoders/forced", "tracing", "translator"},
+    {"decoders/registry", "decoders/forced", "translator"},
     {"step"},
     {"training"},
 ]

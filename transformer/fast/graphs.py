@@ -10,7 +10,6 @@ Shapes: B rows, T positions of the target in a row, D d_model.
 import gc
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from weakref import WeakSet
 
 import torch
@@ -46,42 +45,18 @@ class CudaCapture:
         gc.disable()  # a collection may free an older graph, which is an error during a capture
         try:
             with torch.cuda.stream(self.stream):
+                # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
+                graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                 try:
-                    # The prefetch thread allocates pinned memory at the same time, which is an error in the default mode.
-                    graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                     function()
                 finally:
-                    end(graph, pool)
+                    graph.capture_end()
         finally:
             if collects:
                 gc.enable()
         torch.cuda.current_stream().wait_stream(self.stream)
         self.graphs.add(graph)
         return graph.replay
-
-
-def end(graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> None:
-    """End a capture. Also after an error, torch can then be used without graphs."""
-    try:
-        graph.capture_end()
-    except RuntimeError:
-        try:
-            graph.pool()  # an error if the capture has not ended; else only the graph could not be made
-        except RuntimeError:
-            leave(pool)
-        raise
-
-
-def leave(pool: tuple[int, int]) -> None:
-    """Take torch out of the state of a capture, in which torch 2.11 leaves its generator and its allocator."""
-    device = torch.cuda.current_device()
-    generator = torch.cuda.default_generators[device]
-    with suppress(RuntimeError):
-        generator.graphsafe_set_state(generator.clone_state())
-    # The first name is that of torch 2.6.
-    for name in ("_cuda_endAllocateCurrentStreamToPool", "_cuda_endAllocateToPool", "_cuda_releasePool"):
-        with suppress(AttributeError, RuntimeError):
-            getattr(torch._C, name)(device, pool)
 
 
 class Graphs:
