@@ -5,8 +5,9 @@
         --times work/times/RUN/decoding.json
 
 Translates dev with the last checkpoint (Table 3) and with the average, and test with the average (Table 2). Writes
-SET.WEIGHTS.txt with one translation per line; translations.json with the perplexities; samples.json with a few test
-sentences and translations; attention.npz with attention weights of a few test sentences; attention.json with their pieces.
+SET.WEIGHTS.txt with one translation per line; translations.json with the perplexities, the accuracy and the calibration of
+the probabilities; samples.json with a few test sentences and translations; attention.npz with attention weights of a few
+test sentences; attention.json with their pieces.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.calibration import calibration_error, reliability
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load, section
 from pipeline.workflow import hardware, stage
@@ -28,7 +30,7 @@ from transformer.binarised import BinarisedSet
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
-from transformer.perplexity import mean_loss
+from transformer.perplexity import confidences, mean_loss
 from transformer.store import step_files
 from transformer.translator import Translator
 
@@ -36,13 +38,24 @@ SAMPLES = 8
 LONGEST_ATTENTION = 24  # pieces; a larger picture is illegible
 
 
-def perplexity(translator: Translator, source: list[str], target: list[str]) -> dict[str, float]:
-    """The loss per piece of the references, without label smoothing, and its perplexity. Both are always in float32."""
+def of_references(translator: Translator, source: list[str], target: list[str]) -> tuple[dict[str, float], list[dict]]:
+    """How well the model predicts the pieces of the references: the measures, and the bins of a reliability diagram.
+
+    The loss is without label smoothing. `accuracy` is the share of pieces that are the model's most probable one, and
+    `calibration_error` the mean distance between this share and the probability. All are in float32.
+    """
     arrays = list[Any]()
     for ids in map(translator.encode, (source, target)):
         arrays += [np.array([*chain(*ids)], np.int64), np.cumsum([0, *map(len, ids)])]
-    loss = mean_loss(translator.model, BinarisedSet(*arrays), translator.config.batch_tokens, translator.device)
-    return {"loss": round(loss, 6), "perplexity": round(math.exp(loss), 6)}
+    on = translator.model, BinarisedSet(*arrays), translator.config.batch_tokens, translator.device
+    loss, (confidence_N, right_N) = mean_loss(*on), confidences(*on)
+    bins = [
+        {"probability": each["value"], "accuracy": each["score"], "tokens": each["prefixes"]}
+        for each in reliability(confidence_N, right_N)
+    ]
+    error = calibration_error(confidence_N, right_N)
+    values = {"loss": loss, "perplexity": math.exp(loss), "accuracy": float(right_N.mean()), "calibration_error": error}
+    return {key: round(value, 6) for key, value in values.items()}, bins
 
 
 def write_attention(translator: Translator, lines: list[str], translations: list[Translation], out: Path) -> None:
@@ -77,7 +90,7 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
     """Write all outputs into `out`. Returns the seconds and the speed (pieces per second) of each translation."""
     texts = {name: chosen.lines("normalised") for name, chosen in sets.items()}
     perplexities: dict[str, dict[str, dict[str, float]]] = {"dev": {}}
-    seconds, speeds, sentences, pieces = {}, {}, {}, {}
+    seconds, speeds, sentences, pieces, bins = {}, {}, {}, {}, {}
     for translator, weights, name in [(last, "last", "dev"), (average, "average", "dev"), (average, "average", "test")]:
         started, key = time.monotonic(), f"{name}.{weights}"
         translations = translated(translator, texts[name][0], f"{name} {weights}")
@@ -88,9 +101,9 @@ def work(last: Translator, average: Translator, sets: dict[str, EvaluationSet], 
         lines = translator.text(translations)
         write_lines(out / f"{key}.txt", lines)
         if name == "dev":
-            perplexities["dev"][weights] = perplexity(translator, *texts[name])
+            perplexities["dev"][weights], bins[key] = of_references(translator, *texts[name])
     settings = {"averaging": average.description, "decoding": vars(average.config)}
-    description = {**perplexities, "sentences": sentences, "pieces": pieces, "settings": settings}
+    description = {**perplexities, "reliability": bins, "sentences": sentences, "pieces": pieces, "settings": settings}
     write_json(out / "translations.json", description)
     samples = [dict(zip(("source", "reference", "translation"), row)) for row in zip(*texts["test"], lines)]
     write_json(out / "samples.json", samples[:SAMPLES])

@@ -62,7 +62,13 @@ def twin_of(config):
 
 
 def summed_loss(config, weights, pairs, part, smoothing):
-    """The loss of these pairs in training, summed over their labels, a scalar in float64.
+    """The loss of these pairs in training, summed over their labels, a scalar in float64."""
+    logits, labels = logits_of(config, weights, pairs, part)
+    return F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
+
+
+def logits_of(config, weights, pairs, part):
+    """The logits of all labels of these pairs in training, in float64, and the labels.
 
     `weights` are a model's, by our names, in float64. `part` has the numbers of the pairs, and a rate and a mask for each
     dropout. Each dropout takes the next mask and must have its rate. No mask may be left.
@@ -93,7 +99,5 @@ def summed_loss(config, weights, pairs, part, smoothing):
         causal = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
         hidden = stack("decoder", embedded(target), memory, tgt_mask=causal, memory_key_padding_mask=source == PAD)
     assert not left
-    logits = hidden @ weights["embedding"].T
-    return F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), label_smoothing=smoothing, ignore_index=PAD, reduction="sum"
-    )
+    real = labels != PAD
+    return (hidden @ weights["embedding"].T)[real], labels[real]

@@ -13,6 +13,7 @@ from transformer.layout import Batch, Pairs
 from transformer.model import Transformer
 
 Hidden = Callable[[Batch], Tensor]
+ROWS = 512  # target tokens whose probabilities are in memory at once
 
 
 def batch_loss(
@@ -52,3 +53,25 @@ def mean_loss(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch
     """The mean unsmoothed loss of a target token, in nats."""
     total, tokens = summed_loss(model, pairs, in_order(pairs, batch_tokens), device)
     return total / tokens
+
+
+def confidences(model: Transformer, pairs: Pairs, batch_tokens: int, device: torch.device) -> tuple[np.ndarray, np.ndarray]:
+    """For each target token (EOS included): the probability of the model's most probable token, and whether it is right.
+
+    The model sees the reference's tokens before this one, as for the perplexity.
+    """
+    was_training, found = model.training, list[Tensor]()
+    model.eval()
+    layout = fused.layout_on(device, "float32", model)
+    try:
+        with torch.inference_mode():
+            for numbers in in_order(pairs, batch_tokens):
+                batch = layout(pairs, numbers).to(device)
+                hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
+                for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
+                    most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
+                    found.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
+    finally:
+        model.train(was_training)
+    confidence_N, right_N = torch.cat(found, 1).numpy()
+    return confidence_N, right_N

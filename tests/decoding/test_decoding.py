@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.decode import perplexity
+from pipeline.decode import of_references
 from transformer import decoding
 from transformer.attention import Keys
 from transformer.config.decoding import BeamConfig
@@ -307,7 +307,7 @@ def test_perplexities_do_not_depend_on_the_precision_of_decoding(model, decoding
     )
     lines = [" ".join(map(str, source)) for source in SOURCES]
     assert [t.score for t in one.translate(lines, "x")] != [t.score for t in other.translate(lines, "x")]
-    assert perplexity(one, lines, lines[::-1]) == perplexity(other, lines, lines[::-1])
+    assert of_references(one, lines, lines[::-1]) == of_references(other, lines, lines[::-1])
 
 
 def test_no_sentences_have_no_translations(model, decoding_settings):

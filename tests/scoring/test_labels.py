@@ -8,6 +8,7 @@ import pytest
 import sacrebleu
 import sentencepiece
 import torch
+import torch.nn.functional as F
 
 from pipeline.corpora.evaluation import read_lines
 from tests import in_process
@@ -15,7 +16,7 @@ from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.pairs import Listed
 from tests.small_run import write_yaml
-from tests.torch_twin import summed_loss
+from tests.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
 
 DATA = ROOT / "tests/data/compound-bleu"
@@ -69,13 +70,26 @@ def test_each_translation_and_perplexity_is_of_its_weights_and_set(place):
     last = [exchanged(line, "Katze", "Vogel") for line in TRANSLATIONS]
     assert written == {"dev.last": last, "dev.average": TRANSLATIONS, "test.average": TRANSLATIONS[::-1]}
     pairs = Listed(pieces.encode(LINES), pieces.encode(answers))
-    described = json.loads((place / "translations/translations.json").read_text())["dev"]
+    written = json.loads((place / "translations/translations.json").read_text())
+    described = written["dev"]
     for name in ("last", "average"):
         in_float64 = {key: tensor.double() for key, tensor in weights[name].items()}
-        mean = summed_loss(config, in_float64, pairs, (range(3), []), 0.0).item() / sum(
-            len(ids) + 1 for ids in pairs.sides[1]
-        )
-        assert described[name] == pytest.approx({"loss": mean, "perplexity": math.exp(mean)}, rel=1e-5)
+        logits, labels = logits_of(config, in_float64, pairs, (range(3), []))
+        mean = F.cross_entropy(logits, labels).item()
+        probability, token = logits.softmax(1).max(1)
+        right, number = (token == labels).double(), (probability * 10).int()
+        bins = [(number == n) for n in range(10) if (number == n).any()]
+        points = [
+            {"probability": probability[of].mean().item(), "accuracy": right[of].mean().item(), "tokens": int(of.sum())}
+            for of in bins
+        ]
+        found = written["reliability"][f"dev.{name}"]
+        assert len(found) == len(points)
+        for one, expected in zip(found, points):
+            assert one == pytest.approx(expected, abs=1e-5)
+        error = sum(abs(each["probability"] - each["accuracy"]) * each["tokens"] for each in points) / len(labels)
+        values = {"loss": mean, "perplexity": math.exp(mean), "accuracy": right.mean().item()}
+        assert described[name] == pytest.approx(values | {"calibration_error": error}, rel=1e-5, abs=1e-5)
     assert described["last"]["loss"] > 1.01 * described["average"]["loss"]
 
 
