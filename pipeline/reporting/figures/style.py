@@ -43,8 +43,9 @@ STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
 }
 WIDE = 500  # points
-SCHEME = (
-    f'<style>@media (prefers-color-scheme:dark){{[style*="fill: {INK}"]{{fill:{INK_ON_DARK}!important}}'
+SCHEME = (  # cells of a matrix keep their edges; ink is light on dark pages
+    f"<style>image{{image-rendering:pixelated}}"
+    f'@media (prefers-color-scheme:dark){{[style*="fill: {INK}"]{{fill:{INK_ON_DARK}!important}}'
     f'[style*="stroke: {INK}"]{{stroke:{INK_ON_DARK}!important}}}}</style>'
 )
 
