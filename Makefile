@@ -133,7 +133,8 @@ sbom: $(INSTALLED)  ## write sbom.json, a list of the packages in the environmen
 
 ui: $(INSTALLED)  ## serve MLflow's web pages about the trainings
 	@test "$(MLFLOW_TRACKING_URI)" != off || { echo "make: MLFLOW_TRACKING_URI is off, so there is no store to show" >&2; exit 1; }
-	mlflow ui --backend-store-uri "$(MLFLOW_STORE)"
+	@case "$(MLFLOW_STORE)" in http://*|https://*) echo "The store is a server with web pages of its own: $(MLFLOW_STORE)";; \
+	*) mlflow ui --backend-store-uri "$(MLFLOW_STORE)";; esac
 
 clean:  ## remove the environment, the caches of tools, build/ and sbom.json; keep data, models and results
 	rm -rf $(VENV) .sbom sbom.json build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info

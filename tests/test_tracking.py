@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.tracking import client as tracking
 from pipeline.tracking import follower, store
-from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, read_curve
+from pipeline.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.workflow.times import write_times
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
@@ -26,23 +26,6 @@ runs:
 models:
   tiny: {{model: {{}}, training: {{}}, averaging: {{}}, decoding: {{}}}}
 studies: {{}}
-"""
-LOCK = """
-schema: '2.0'
-stages:
-  binarise@demo:
-    outs:
-    - {{path: data/demo/binarised, hash: md5, md5: 99ff.dir}}
-  train@{name}:
-    deps:
-    - {{path: data/demo/binarised, hash: md5, md5: 99ff.dir}}
-    params:
-      params.yaml:
-        runs.{name}:
-          corpus: demo
-          model: tiny
-    outs:
-    - {{path: models/{name}/checkpoints, hash: md5, md5: 88ff.dir}}
 """
 pytestmark = pytest.mark.slow
 
@@ -117,7 +100,6 @@ def project(tmp_path: Path, first: tuple, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.chdir(tmp_path)
     use_store(shutil.copy(first[0] / "mlflow.db", tmp_path), monkeypatch)
     (tmp_path / "params.yaml").write_text(PARAMS.format(name="tiny"))
-    (tmp_path / "dvc.lock").write_text(LOCK.format(name="tiny"))
     return tmp_path
 
 
@@ -156,13 +138,13 @@ def points_of(log: list[dict]) -> list[tuple]:
 
 
 def live(log: Path, last: bool = False) -> None:
-    with store.opened() as opened:
-        mirror_live(opened, "tiny", DESCRIPTION, log, last)
+    with store.opened():
+        mirror_live("tiny", DESCRIPTION, log, last)
 
 
 def mirror(folder: Path) -> None:
-    with store.opened() as opened:
-        mirror_run(opened, "tiny", folder, Sources.read())
+    with store.opened():
+        mirror_run("tiny", folder)
 
 
 def test_a_run_shows_its_files(project: Path) -> None:
@@ -172,7 +154,7 @@ def test_a_run_shows_its_files(project: Path) -> None:
     assert training["name"] == "tiny" and training["status"] == "FINISHED"
     assert training["params"]["model.dropout"] == "0.1" and training["params"]["training.steps"] == "40"
     expected = {"run": "tiny", "corpus": "demo", "model": "tiny", "data_sum": "0a1b", "settings_sha256": "ffee"}
-    expected |= {"data_dvc": "99ff.dir", "hardware": "abacus", "commit": "c0ffee", "mlflow.source.git.commit": "c0ffee"}
+    expected |= {"hardware": "abacus", "commit": "c0ffee", "mlflow.source.git.commit": "c0ffee"}
     assert expected.items() <= training["tags"].items()
     once = {("training/dev_loss", 0, 0.025), ("timing/tokens_per_second", 0, 5000.5), ("flops/estimate", 0, 3.3e18)}
     assert set(training["points"]) == {*points_of(records(40)), *once, ("training/steps", 0, 40)}
@@ -184,44 +166,19 @@ def test_a_run_shows_its_files(project: Path) -> None:
     assert decoding["tags"]["score/test.average.bleu-13a"] == "nrefs:1|case:mixed|tok:13a"
 
 
-def test_mirroring_again_changes_nothing(project: Path) -> None:
+def test_mirroring_again_changes_nothing_but_a_changed_score(project: Path) -> None:
     write_scores(project / "scores/tiny")
     mirror(project / "scores/tiny")
     before = content()
     mirror(project / "scores/tiny")
     assert content() == before
-
-
-def test_a_changed_score_becomes_the_latest(project: Path) -> None:
-    write_scores(project / "scores/tiny")
-    mirror(project / "scores/tiny")
     path = project / "scores/tiny/score.json"
     path.write_text(path.read_text().replace("61.5", "60.5"))
     mirror(project / "scores/tiny")
     from mlflow import MlflowClient
 
-    client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
-    (decoding,) = client.search_runs(["1"], "params.`decoding.beam` = '4'")
+    (decoding,) = MlflowClient(os.environ["MLFLOW_TRACKING_URI"]).search_runs(["1"], "params.`decoding.beam` = '4'")
     assert decoding.data.metrics["score/test.average.bleu-13a"] == 60.5
-
-
-@pytest.mark.parametrize(
-    ("losses", "every", "status"),  # of 40 steps, with an evaluation every 5; checkpoints are counted back from the end
-    [
-        ((3.0, 2.0, 2.0, 2.5), 10, "FINISHED"),
-        ((3.0, 2.0, 2.0, 2.5), 20, "FINISHED"),
-        ((3.0, 2.0, 2.0, 2.5), 15, "KILLED"),
-        ((3.0, 2.0, 2.5), 15, "KILLED"),
-        ((3.0, 2.0, 2.0, 2.1, 2.5), 15, "FINISHED"),
-        ((3.0, 2.5, 2.5, 2.0), 10, "KILLED"),
-    ],
-)
-def test_a_training_that_patience_ended_is_finished(project: Path, losses: tuple, every: int, status: str) -> None:
-    write_log(project / "training.jsonl", [{"step": 5 * n, "dev_loss": loss} for n, loss in enumerate(losses, 1)])
-    patient = {**SETTINGS, "training": {**SETTINGS["training"], "patience": 2, "checkpoint_every": every}}
-    with store.opened() as opened:
-        mirror_live(opened, "tiny", {**DESCRIPTION, "settings": patient}, project / "training.jsonl", True)
-    assert content()[0]["status"] == status
 
 
 def test_a_resumed_training_continues_its_run_without_repeated_points(project: Path) -> None:
@@ -266,7 +223,7 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     write_scores(project / "scores/tiny")
     ended = threading.Event()
     ended.set()
-    follower.follow("tiny", project / "scores/tiny/training.jsonl", DESCRIPTION, ended)
+    follower.until(ended, mirror_live, "tiny", DESCRIPTION, project / "scores/tiny/training.jsonl")
     mirror(project / "scores/tiny")
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
@@ -313,7 +270,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(
     holder = sqlite3.connect(project / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
     threading.Timer(1, ended.set).start()
-    follower.follow("tiny", log, DESCRIPTION, ended)
+    follower.until(ended, mirror_live, "tiny", DESCRIPTION, log)
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.commands.track" in said
     holder.rollback()
@@ -340,7 +297,7 @@ def test_a_store_that_recovers_gets_all_points(project: Path, monkeypatch: pytes
     holder.execute("BEGIN EXCLUSIVE")
     threading.Timer(0.3, holder.rollback).start()
     threading.Timer(0.8, ended.set).start()
-    follower.follow("tiny", log, DESCRIPTION, ended)
+    follower.until(ended, mirror_live, "tiny", DESCRIPTION, log)
     assert content()[0]["points"] == points_of(records(40))
 
 
@@ -360,7 +317,7 @@ def test_a_store_that_cannot_be_written_is_named_with_the_reason(
     (project / "file").write_text("no database, but long enough to look like one")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", place.format(folder=project))
     write_scores(project / "scores/tiny")
-    error = follower.attempt(mirror_run, "tiny", project / "scores/tiny", Sources.read())
+    error = follower.attempt(mirror_run, "tiny", project / "scores/tiny")
     assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
 
 
@@ -406,25 +363,6 @@ def test_no_process_is_started_if_tracking_is_off(
     with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
         tracking.mirror_scores("tiny", project / "scores/tiny")
     assert capfd.readouterr().err == ""
-
-
-def test_the_names_of_a_training_are_those_of_its_time(project: Path) -> None:
-    text = (project / "params.yaml").read_text()
-    (project / "params.yaml").write_text(text.replace("{corpus: demo, model: tiny}", "{corpus: other, model: large}"))
-    write_scores(project / "scores/tiny")
-    mirror(project / "scores/tiny")
-    for entry in content():
-        assert (entry["tags"]["corpus"], entry["tags"]["model"]) == ("demo", "tiny")
-    assert content()[0]["tags"]["data_dvc"] == "99ff.dir"
-
-
-def test_a_half_written_dvc_lock_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").write_text(PARAMS.format(name="tiny"))
-    whole = LOCK.format(name="tiny")
-    for length in range(len(whole)):
-        (tmp_path / "dvc.lock").write_text(whole[:length])
-        assert {"corpus": "demo", "model": "tiny"}.items() <= Sources.read().trained("tiny").items()
 
 
 def test_a_half_written_line_and_nan_are_skipped(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from pipeline.serving.viewing import examples
 from pipeline.tracking.client import ROOT
 from pipeline.tracking.follower import reason
-from pipeline.tracking.store import opened, require_store, shown_uri, uri
+from pipeline.tracking.store import opened, require_store, shown_uri
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, folder_of, label_of, settings_of
 from transformer.config.reading import UserError
@@ -47,9 +47,7 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
 
     logging.getLogger("mlflow").setLevel(logging.ERROR)
     outputs = Schema([ColSpec("string", "translation"), ColSpec("double", "score")])
-    with opened() as store:
-        mlflow.set_tracking_uri(uri())
-        mlflow.set_experiment(experiment_id=store.experiment)
+    with opened():
         info = mlflow.pyfunc.log_model(
             name=name,
             python_model=str(ROOT / "pipeline/serving/registered.py"),

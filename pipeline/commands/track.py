@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.tracking.follower import attempt
 from pipeline.tracking.store import require_store, shown_uri
-from pipeline.tracking.trainings import Sources, mirror_run, mirror_search
+from pipeline.tracking.trainings import mirror_run, mirror_search
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 
@@ -19,9 +19,9 @@ def main(arguments: argparse.Namespace) -> None:
     require_store()
     logging.disable()  # MLflow and Alembic log to standard error
     warnings.simplefilter("ignore")
-    folders, sources = sorted(path.parent for path in arguments.scores.glob("*/training.json")), Sources.read()
+    folders = sorted(path.parent for path in arguments.scores.glob("*/training.json"))
     for folder in folders:
-        if error := attempt(mirror_run, folder.name, folder, sources):
+        if error := attempt(mirror_run, folder.name, folder):
             raise UserError(f"{folder}: {error}")
     searches = sorted(arguments.scores.glob("searches/*.json"))
     for path in searches:

@@ -26,9 +26,8 @@ ROOT = Path(__file__).parent.parent.parent
 def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
     """Mirror the lines appended to `log`, the training.jsonl of `run`, while the block runs. Never raises.
 
-    `description` holds `settings` and `data_sum`, which identify the training. Its other strings become tags, its other
-    numbers metrics. The log must exist until the block ends. A resumed training continues the MLflow run of its first
-    start.
+    `description` holds `settings` and `data_sum`, which identify the training. The log must exist until the block ends. A
+    resumed training continues the MLflow run of its first start.
     """
     return follower("follow", run, str(log), json.dumps(description, default=str))
 
@@ -49,14 +48,10 @@ def follower(*arguments: str) -> Iterator[None]:
     """Run the follower while the block runs. It ends once its standard input closes, also if this process is killed."""
     process = None
     if os.environ.get("MLFLOW_TRACKING_URI") != "off" and importlib.util.find_spec("mlflow"):
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments],
-                env=environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,  # a signal to the process group of the training does not reach the follower
-            )
+        command = [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments]
+        streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+        try:  # in a session of its own, which a signal to the process group of the training does not reach
+            process = subprocess.Popen(command, env=environment(), **streams, start_new_session=True)
         except OSError as error:
             warn(str(error))
     try:
@@ -85,7 +80,5 @@ def environment() -> dict[str, str]:
 
 
 def warn(reason: str) -> None:
-    message = (
-        f"tracking: {reason}; the stage continues; run `python -m pipeline.commands.track` later to mirror its results"
-    )
-    print(message, file=sys.stderr, flush=True)
+    remedy = "the stage continues; run `python -m pipeline.commands.track` later to mirror its results"
+    print(f"tracking: {reason}; {remedy}", file=sys.stderr, flush=True)

@@ -11,46 +11,38 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pipeline.tracking.client import PATIENCE, warn
 from pipeline.tracking.store import opened, shown_uri
-from pipeline.tracking.trainings import Sources, mirror_live, mirror_run, mirror_search
+from pipeline.tracking.trainings import mirror_live, mirror_run, mirror_search
 from transformer.config.reading import UserError
 
 INTERVAL = 15  # seconds between two reads of the log or of search.json
 
 
-def follow(run: str, log: Path, description: Mapping[str, Any], ended: threading.Event) -> None:
-    """Mirror a training until `ended` is set."""
-    training = {**Sources.read().names(run), **description}
-    until(ended, mirror_live, run, training, log)
-
-
 def until(ended: threading.Event, action: Callable[..., None], *arguments: Any) -> None:
-    """Call `action(store, *arguments, last)` every INTERVAL seconds. `last` is True in the last call, once `ended` is set.
+    """Call `action(*arguments, last)` every INTERVAL seconds. `last` is True in the last call, once `ended` is set.
 
     An error ends only the call in which it occurs. Only the first error is printed.
     """
-    last, warned = ended.is_set(), False
+    errors, last = 0, ended.is_set()
     while True:
-        error = attempt(action, *arguments, last)
-        if error and not warned:
-            warn(error)
-            warned = True
+        if error := attempt(action, *arguments, last):
+            errors += 1
+            warn(error) if errors == 1 else None
         if last:
             return
         last = ended.wait(INTERVAL)
 
 
 def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
-    """Call `action` with the open store and `arguments`. Returns None, or one line that says what failed."""
+    """Call `action` with the store open. Returns None, or one line that says what failed."""
     try:
-        with opened() as store:
-            action(store, *arguments)
+        with opened():
+            action(*arguments)
     except UserError as error:  # the fault of a file that is mirrored
         return str(error)
     except Exception as error:  # stores and their drivers raise errors of many libraries
@@ -67,24 +59,25 @@ def reason(error: BaseException) -> str:
     return " ".join(str(said).split())[:200] or type(said).__name__
 
 
-def wait_for_end(ended: threading.Event) -> None:
-    """Wait for the end of standard input, then set `ended`. SIGALRM ends the process PATIENCE + 1 seconds later."""
-    sys.stdin.read()
-    signal.alarm(PATIENCE + 1)
-    ended.set()
-
-
 def main(action: str, run: str, path: str, description: str = "") -> None:
     logging.disable()  # MLflow and Alembic log to standard error
-    if action in ("follow", "search"):
-        ended = threading.Event()
-        threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
-        if action == "follow":
-            return follow(run, Path(path), json.loads(description), ended)
-        return until(ended, partial(mirror_search, place=Path(path).parent.name), Path(path), set())
-    signal.alarm(PATIENCE + 1)
-    if error := attempt(mirror_run, run, Path(path), Sources.read()):
-        warn(error)
+    ended = threading.Event()
+
+    def wait_for_end() -> None:  # then SIGALRM ends the process, should the store hang
+        sys.stdin.read()
+        signal.alarm(PATIENCE + 1)
+        ended.set()
+
+    if action == "run":
+        signal.alarm(PATIENCE + 1)
+        if error := attempt(mirror_run, run, Path(path)):
+            warn(error)
+        return
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    if action == "follow":
+        until(ended, mirror_live, run, json.loads(description), Path(path))
+    else:
+        until(ended, mirror_search, Path(path), set())
 
 
 if __name__ == "__main__":
