@@ -5,7 +5,6 @@ import dataclasses
 import http.client
 import json
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -15,17 +14,18 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 
 from pipeline.serving.application import Limits, application
 from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
-from pipeline.serving.running import BoundedConnection, address, configured, listening
+from pipeline.serving.running import TimedConnection, address, configured, listening, names
 from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
@@ -94,7 +94,7 @@ class Served:
 @contextmanager
 def served(engine, viewer=None, limits=ROOMY):
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(configured(application(engine, viewer, limits), limits, "critical"))
+    server = uvicorn.Server(configured(application(engine, viewer, limits, names(listener)), limits, "critical"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
@@ -360,26 +360,42 @@ def was_closed(connection):
             return True
 
 
-def test_connections_without_headers_are_closed_and_the_number_of_connections_is_bounded():
-    begun = b"POST /translate HTTP/1.1\r\nHost: x\r\n"
+def test_connections_without_headers_are_closed_and_requests_beyond_the_limit_are_503():
+    begun = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
     with served(Slow(), limits=Limits(2**16, 40, 50, 30, 4, seconds=3.0, connections=5)) as server:
-        first = [connect(server, begun) for _ in range(4)]
+        first = [connect(server, begun) for _ in range(5)]
         second = http.client.HTTPConnection(server.url[7:-1], timeout=60)
         second.request("GET", "/health")
-        assert second.getresponse().read()
-        second.sock.sendall(begun)
-        assert was_closed(connect(server)) and all(map(was_closed, [*first, second.sock]))
-        assert urllib.request.urlopen(f"{server.url}health").status == 200
+        assert second.getresponse().status == 503
+        assert all(map(was_closed, first))
+        wait_for(lambda: urllib.request.urlopen(f"{server.url}health").status == 200)
 
 
-def test_connections_take_at_most_half_of_the_files_that_the_process_may_open(monkeypatch):
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (8, 8))
-    with served(Slow()) as server, ExitStack() as stack:
-        for _ in range(4):
-            stack.enter_context(connect(server))
-        fifth = connect(server)
-        fifth.settimeout(10)  # seconds; the limit for headers is 60
-        assert was_closed(fifth)
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "", "localhost.evil.example", "127.0.0.1.evil.example"]
+)
+def test_a_name_that_another_site_controls_is_refused(server, host):
+    """DNS rebinding: the site points its own name at this machine, and its page asks this server."""
+    for method, path in (("GET", "/"), ("POST", "/translate"), ("GET", "/model")):
+        connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
+        connection.request(method, path, headers={"Host": host})
+        assert connection.getresponse().status == 400
+        connection.close()
+
+
+def test_head_is_answered_as_get_without_a_body(server):
+    for path in ("", "health", "page.js"):
+        answers = [urllib.request.urlopen(urllib.request.Request(server.url + path, method=way)) for way in ("GET", "HEAD")]
+        assert [answer.status for answer in answers] == [200, 200] and answers[1].read() == b""
+        assert {key: answers[0].headers[key] for key in ("content-type", "content-length")} == {
+            key: answers[1].headers[key] for key in ("content-type", "content-length")
+        }
+
+
+def test_the_hosts_of_a_server_for_other_machines_are_its_own_names_and_those_that_are_stated():
+    with listening("0.0.0.0", 0) as listener:
+        found = names(listener, "mt.example")
+    assert {"localhost", "127.0.0.1", "[::1]", socket.gethostname(), "mt.example"} <= {*found} and "*" not in found
 
 
 LONG = "x" * 2**26  # more than the buffers of the system hold
@@ -408,9 +424,10 @@ def test_a_client_that_reads_on_in_time_keeps_its_connection():
     aborted = []
 
     async def paused(seconds):
-        connection = object.__new__(BoundedConnection)
-        connection.loop, connection.seconds, connection.due = asyncio.get_running_loop(), 0.2, {}
-        connection.transport, connection.flow = SimpleNamespace(abort=lambda: aborted.append(seconds)), Mock()
+        connection = object.__new__(TimedConnection)
+        connection.loop, connection.seconds, connection.due = asyncio.get_running_loop(), 0.2, None
+        connection.cycle, connection.flow = SimpleNamespace(response_complete=False), FlowControl(Mock())
+        connection.transport = SimpleNamespace(abort=lambda: aborted.append(seconds), is_closing=lambda: False)
         connection.pause_writing()
         await asyncio.sleep(seconds)
         connection.resume_writing()
@@ -442,7 +459,14 @@ def test_a_client_that_reads_slowly_frees_its_search(translator):
 
 def posted(path, body=b'{"text": "one"}'):
     """A request, as it is sent."""
-    lines = [f"POST /{path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}", "", ""]
+    lines = [
+        f"POST /{path} HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "",
+        "",
+    ]
     return "\r\n".join(lines).encode() + body
 
 

@@ -10,7 +10,7 @@ import argparse
 
 from pipeline.serving.application import LIMITS, application
 from pipeline.serving.batching import TranslatorEngine
-from pipeline.serving.running import address, listening, serve
+from pipeline.serving.running import address, listening, names, serve
 from pipeline.serving.viewing import Viewer, examples
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, label_of, translator_of
@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     listener = listening(arguments.host, arguments.port)
     name = label_of(arguments.run)
     viewer = Viewer(translator, name, examples(name))
-    app = application(TranslatorEngine(translator), viewer, LIMITS)
+    app = application(TranslatorEngine(translator), viewer, LIMITS, names(listener, arguments.host, *arguments.name))
     print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
     serve(app, listener, LIMITS)
 
@@ -30,5 +30,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="page", description=__doc__.split("\n\n")[0])
     parser.add_argument("run", help=NAMED)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine only)")
+    parser.add_argument("--name", action="append", default=[], help="a further host name of the server, as of a proxy")
     parser.add_argument("--port", type=int, default=8000, help="0: any free port (default: 8000)")
     stage.run(main, parser, checked=False)

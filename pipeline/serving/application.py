@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
 from pipeline.serving.viewing import Viewer
@@ -46,7 +47,7 @@ class Limits:
     waiting: int  # texts in the queue
     traces: int  # searches of POST /trace at the same time
     seconds: float  # the limit of each: receive the headers, receive the body, compute the answer, send the answer
-    connections: int = 512  # open at the same time; at most half of the files that the process may open
+    connections: int = 512  # beyond which requests are 503; at most half of the files that the process may open
 
 
 CHARACTERS = 10  # for each piece that a text may have; cleaning a longer text could take minutes
@@ -79,8 +80,8 @@ class Search(BaseModel):
     prefix: list[int] = []
 
 
-def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits) -> FastAPI:
-    """The server. Without a `viewer`, it has no page, no /model and no /trace."""
+def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits, hosts: Sequence[str]) -> FastAPI:
+    """The server, for requests to one of `hosts`. Without a `viewer`, it has no page, no /model and no /trace."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -90,6 +91,7 @@ def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits)
 
     app = FastAPI(title="Translation", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(BoundedBody, most=limits.body, seconds=limits.seconds)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(AnyHTTPException, refused)
     add_translation(app, engine, limits)
@@ -157,7 +159,7 @@ async def refused(_: Request, error: Any) -> Response:
 
 
 def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> None:
-    @app.get("/health")
+    @app.api_route("/health", methods=["GET", "HEAD"])
     async def health() -> dict[str, Any]:
         return {"status": "ok", "waiting": app.state.batcher.waiting()}
 
@@ -222,7 +224,7 @@ def add_page(app: FastAPI) -> None:
     """Add a route for each file of the page. The files are read once, and no other file is ever opened."""
 
     def serve(path: str, content: bytes, kind: str) -> None:
-        @app.get(path, include_in_schema=False)
+        @app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)
         async def file() -> Response:
             return Response(content, media_type=kind, headers=HEADERS)
 

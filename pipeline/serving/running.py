@@ -1,6 +1,7 @@
 """Runs the server until SIGINT or SIGTERM; requests that have begun are answered first."""
 
 import asyncio
+import contextlib
 import resource
 import signal
 import socket
@@ -25,72 +26,77 @@ def listening(host: str, port: int) -> socket.socket:
         raise UserError(f"{host}, port {port}: {reason}; choose another address with --host or --port") from None
 
 
+def names(listener: socket.socket, *others: str) -> list[str]:
+    """Return the hosts by which clients may address the server: this machine's own, and `others`.
+
+    A page of another site, whose name that site points at this machine, is then refused (DNS rebinding).
+    """
+    own = {"localhost", "127.0.0.1", "[::1]", listener.getsockname()[0]}
+    if listener.getsockname()[0] not in ("127.0.0.1", "::1"):  # it listens to other machines as well
+        own |= {socket.gethostname(), socket.getfqdn()}
+        with contextlib.suppress(OSError):  # the name of the machine has no address
+            own |= {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None)}
+    return sorted({f"[{name}]" if ":" in name and name[0] != "[" else name for name in {*own, *others}})
+
+
 def address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-class BoundedConnection(H11Protocol):
-    """Closes a connection if the headers of a request do not arrive, or an answer cannot be sent, within `seconds`.
+class TimedConnection(H11Protocol):
+    """Closes a connection whose client takes longer than `seconds` to send the headers of a request or to read an answer.
 
-    A new connection is closed at once if there are `most` others. Otherwise clients could hold all files that the process
-    may open.
+    uvicorn limits neither, so clients that do nothing could hold all files that the process may open.
     """
 
-    def __init__(self, most: int, seconds: float, **options: Any) -> None:
+    def __init__(self, seconds: float, **options: Any) -> None:
         super().__init__(**options)
-        self.most, self.seconds = most, seconds
-        self.due: dict[str, asyncio.TimerHandle] = {}
+        self.seconds = seconds
+        self.due: asyncio.TimerHandle | None = None
 
-    def expect(self, what: str) -> None:
-        """Close the connection after `seconds`, unless `arrived(what)` is called before."""
-        if what not in self.due:
-            self.due[what] = self.loop.call_later(self.seconds, self.transport.abort)
-
-    def arrived(self, what: str) -> None:
-        if timer := self.due.pop(what, None):
-            timer.cancel()
+    def watch(self) -> None:
+        """Start the timer if the client is to act, and stop it otherwise."""
+        answering = self.cycle and not self.cycle.response_complete and not self.flow.write_paused
+        if self.due and (answering or self.transport.is_closing()):
+            self.due.cancel()
+            self.due = None
+        elif not self.due and not answering:
+            self.due = self.loop.call_later(self.seconds, self.transport.abort)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.limit_headers()
-        if len(self.connections) > self.most:
-            transport.abort()
+        self.watch()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self.limit_headers()
+        self.watch()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()  # may begin a request that has already arrived
-        self.limit_headers()
-
-    def limit_headers(self) -> None:
-        if self.cycle and not self.cycle.response_complete:
-            self.arrived("headers")
-        else:
-            self.expect("headers")
+        self.watch()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.expect("room")  # for the rest of the answer
+        self.watch()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.arrived("room")
+        self.watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        for what in list(self.due):
-            self.arrived(what)
+        if self.due:
+            self.due.cancel()
 
 
 def configured(app: FastAPI, limits: Limits, log_level: str) -> uvicorn.Config:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    bounded: Any = partial(BoundedConnection, min(limits.connections, files // 2), limits.seconds)
+    timed: Any = partial(TimedConnection, limits.seconds)
     return uvicorn.Config(
         app,
-        http=bounded,
+        http=timed,
+        limit_concurrency=min(limits.connections, files // 2) + 1,  # the connection that asks counts, too
         log_level=log_level,
         access_log=False,
         timeout_graceful_shutdown=round(limits.seconds),
