@@ -1,6 +1,7 @@
 """Atomic writing: a process killed at any moment leaves the old file or the new one, never a part of one."""
 
 import contextlib
+import errno
 import glob
 import hashlib
 import json
@@ -13,6 +14,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from transformer.config.reading import UserError
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # the system's numbers for what cannot be written any more
+
+
+@contextlib.contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Give an error of a full disk or quota, or of a file that is too large, the name of what is written: `path`.
+
+    Python names a file only if opening it fails.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextlib.contextmanager
@@ -27,7 +44,7 @@ def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
     temporary = temporary_for(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
-        with open(temporary, mode, encoding=encoding, newline=newline) as file:
+        with naming(path), open(temporary, mode, encoding=encoding, newline=newline) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -95,10 +112,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     temporary = temporary_for(path)
     temporary.mkdir()
     try:
-        yield temporary
-        for path_within in temporary.rglob("*"):
-            sync_folder(path_within)
-        sync_folder(temporary)
+        with naming(path):
+            yield temporary
+            for path_within in temporary.rglob("*"):
+                sync_folder(path_within)
+            sync_folder(temporary)
         replace_folder(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)

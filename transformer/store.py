@@ -18,7 +18,7 @@ from torch import Tensor
 
 from transformer.checkpoint import load_weights, read_tensors, write_tensors
 from transformer.config.reading import UserError
-from transformer.files import atomic
+from transformer.files import atomic, naming
 from transformer.model import Transformer
 
 
@@ -160,7 +160,7 @@ class Store:
                 yield from (line for line in file if line.endswith(b"\n"))
 
     def record(self, entry: dict[str, Any]) -> None:
-        with open(self.log, "ab") as file:
+        with naming(self.log), open(self.log, "ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
 
     def save_weights(self, state: TrainingState) -> None:

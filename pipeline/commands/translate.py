@@ -25,6 +25,7 @@ from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, translator_of
 from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
+from transformer.files import naming
 from transformer.translator import Hypothesis, Translator
 
 BLOCK = 1024  # lines on a CPU; on a GPU, whose batches are larger, 16 times as many
@@ -170,7 +171,8 @@ def main(arguments: argparse.Namespace) -> int | None:
     if translator.text_config is None:
         print("translate: the folder has no text.json: the input is not normalised", file=sys.stderr)
     try:
-        work(translator, arguments)
+        with naming("standard output"):
+            work(translator, arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
     return None

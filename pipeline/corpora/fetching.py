@@ -192,6 +192,7 @@ def read_sums(path: Path) -> dict[str, str]:
 def locked(path: Path) -> Iterator[None]:
     """Lock `path` against other processes until the block ends. If the process is killed, the kernel releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()  # raises where filelock would wait for ever
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)

@@ -17,7 +17,7 @@ from urllib3.util.retry import Retry
 
 from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
-from transformer.files import read_json, write_json
+from transformer.files import naming, read_json, write_json
 
 CHUNK = 1 << 14  # bytes; a lost connection loses at most this many
 NUMBER = "[0-9]{1,19}"  # a number of bytes in a header
@@ -133,7 +133,7 @@ def receive(response: Any, url: str, partial: Path, start: int, size: int | None
     if size is not None and size - start > free:
         raise UserError(f"{url}: {size - start:,} bytes remain to download, but {partial.parent} has {free:,} bytes free")
     bar = Progress(total=size, initial=start, unit="B", unit_scale=True, desc=partial.stem)
-    with open(partial, "ab") as file, bar:
+    with naming(partial), open(partial, "ab") as file, bar:
         for chunk in response.raw.stream(CHUNK, decode_content=False):
             file.write(chunk)
             bar.update(len(chunk))
