@@ -58,14 +58,15 @@ def chosen_decoder(translator: Translator, chosen: EvaluationSet, decoding: Deco
     if (folder / value.VALUE).exists():
         head, said = value.load(folder / value.VALUE, translator.model.config.d_model, translator.device)
         model = entry(said, "model", str, str(folder / value.VALUE))
-    decoder = decoder_of(decoding.choice, partial(utility, texts=texts), head, partial(oracle, chosen, texts))
+    similarity = partial(utility, texts=texts, language=chosen.languages[1])
+    decoder = decoder_of(decoding.choice, similarity, head, partial(oracle, chosen, texts))
     name = decoding.model.partition("/")[2] if decoding.choice.needs_value else None
     return Chosen(decoder, model, name)
 
 
 def oracle(chosen: EvaluationSet, texts: Texts, metric: Literal["bleu", "chrf"]) -> Metric:
     """A function that scores a translation, given as ids, against the reference of its sentence."""
-    (_, references), score = chosen.lines("raw"), sentence_score(metric)
+    (_, references), score = chosen.lines("raw"), sentence_score(metric, chosen.languages[1])
     return lambda number, ids: score(texts([ids])[0], references[number])
 
 
@@ -139,7 +140,8 @@ def main(arguments: argparse.Namespace) -> None:
     write_json(arguments.out / "metrics.json", of_test_set(table["set"]))
     times |= {"precision": translator.config.precision, **hardware.hardware(device)}
     write_times(arguments.times, arguments.out / "decoding.json", times)
-    print(f"{arguments.out}: {table['set']['metrics']['bleu-13a']['score']:.2f} sacreBLEU on {decoding.set}")
+    measure, cell = next(iter(table["set"]["metrics"].items()))
+    print(f"{arguments.out}: {cell['score']:.2f} {measure} (sacreBLEU) on {decoding.set}")
 
 
 if __name__ == "__main__":

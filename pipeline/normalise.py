@@ -9,21 +9,34 @@ evaluation sets CORPUS-dev and CORPUS-test (pipeline/corpora/evaluation.py) to t
 and the normalisation of the text, which a translator needs, to `text` (transformer/config/text.py).
 
 A training pair is dropped if a side is empty, if a limit is exceeded, or if de-duplication is on and the pair occurred
-before (params.yaml: base.normalise, changed by the corpus). Pairs of other sets are never dropped, so line numbers
+before (params.yaml: base.normalise, changed by the corpus). Training pairs of which a side stands in dev or test are
+counted, and dropped on request. Pairs of other sets are never dropped, so line numbers
 agree with the references. The report counts pairs (read, kept, dropped by reason) and lines (changed, empty, invalid).
 """
 
 import argparse
 import itertools
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
 
+from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.lines import progress
-from pipeline.corpora.normalising import normalise_set, write_set
+from pipeline.corpora.normalising import Filter, normalise_set, write_set
 from pipeline.corpora.sets import find_sets
+from pipeline.corpora.transfer import say
 from pipeline.settings import params
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.workflow import stage
 from transformer.config.text import TextConfig
 from transformer.files import atomic_folder, write_json
+
+
+def sentences(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
+    """The sentences of evaluation sets on each side, without empty lines."""
+    sides = [EvaluationSet.open(folder).lines("normalised") for folder in folders]
+    sources, targets = ({line for side in some for line in side if line} for some in zip(*sides))
+    return sources, targets
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -33,16 +46,21 @@ def main(arguments: argparse.Namespace) -> None:
     sets = find_sets(arguments.raw, languages, ("train", "dev"))
     tests = find_sets(arguments.test, languages, ("test",))
     evaluated = {"dev": sets["dev"], "test": tests["test"]}
-    with progress(itertools.chain(*sets.values(), *evaluated.values())) as bar:
-        with atomic_folder(arguments.out) as out:
-            report = {
-                name: normalise_set(paths, [out / path.name for path in paths], languages, config, bar, name == "train")
-                for name, paths in sets.items()
-            }
+    report: dict[str, dict] = {"train": {}, "dev": {}, "test": {}}
+    with progress(itertools.chain(*sets.values(), *evaluated.values())) as bar, ExitStack() as stack:
+        folders = []
         for name, paths in evaluated.items():
-            with atomic_folder(arguments.sets / f"{corpus}-{name}") as folder:
-                filtered = tests.get(f"{name}_filtered", [])
-                report[name] = write_set(folder, corpus, languages, paths, config, bar, filtered)
+            folders.append(stack.enter_context(atomic_folder(arguments.sets / f"{corpus}-{name}")))
+            filtered = tests.get(f"{name}_filtered", [])
+            report[name] = write_set(folders[-1], corpus, languages, paths, config, bar, filtered)
+        select = Filter(config, sentences(folders))
+        out = stack.enter_context(atomic_folder(arguments.out))
+        for name, paths in sets.items():
+            chosen = select if name == "train" else None
+            report[name] = normalise_set(paths, [out / path.name for path in paths], languages, config, bar, chosen)
+    if select.in_evaluation:
+        done = "were dropped" if config.decontaminate else "are kept; normalise: {decontaminate: true} drops them"
+        say(f"{corpus}: {select.in_evaluation:,} training pairs with a sentence of dev or test {done}")
     text = TextConfig(languages, config.entities, config.nfc, config.punctuation)
     write_json(arguments.text, vars(text))
     write_json(arguments.report, {"languages": languages, "sets": report})

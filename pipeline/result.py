@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import PUBLISHED, measures
+from pipeline.scoring.bleu import PUBLISHED, measure
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.params import load, text_corpus
 from pipeline.workflow import stage
@@ -60,7 +60,7 @@ def statistics(translation: Path, dev: EvaluationSet) -> dict[str, list[str]]:
     number of all n-grams of each order.
     """
     hypotheses, references = aligned(translation, dev.path("raw", "target"))
-    counts = {name: measures(dev.languages[1])[name].statistics(hypotheses, references) for name in MEASURES}
+    counts = {name: measure(dev.languages[1], name).statistics(hypotheses, references) for name in MEASURES}
     return {name: [" ".join(f"{number:.0f}" for number in column) for column in of.T] for name, of in counts.items()}
 
 

@@ -21,7 +21,7 @@ import torch
 
 from pipeline import code, train
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.bleu import headline, measures
 from pipeline.settings.machine import MachineConfig, machine
 from pipeline.settings.params import load, section
 from pipeline.settings.searches import Search, search, trial_settings
@@ -139,7 +139,7 @@ class Searcher:
         translator = Translator.open(weights, self.arguments.vocabulary, settings, training.device)
         dev = EvaluationSet.open(self.arguments.dev)
         hypotheses = translator.text(translator.translate(dev.lines("normalised")[0], "dev"))
-        measure = measures(dev.languages[1])[HEADLINE]
+        measure = measures(dev.languages[1])[headline(dev.languages[1])]
         return round(measure.score(measure.statistics(hypotheses, dev.lines("raw")[1]).sum(axis=0)), 4)
 
     def write(self) -> None:

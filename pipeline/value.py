@@ -13,7 +13,7 @@ import argparse
 from pipeline.scoring import values
 from pipeline.scoring.sentences import sentence_score
 from pipeline.settings.machine import machine
-from pipeline.settings.params import load
+from pipeline.settings.params import languages, load
 from pipeline.settings.values import value_run
 from pipeline.workflow import hardware, stage
 
@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     params = load()
     run = value_run(params, arguments.name)
     device = hardware.torch_device(machine(params), run.samples.config.threads)
-    score = sentence_score(run.settings.score)
+    score = sentence_score(run.settings.score, languages(params, run.corpus)[1])
     values.train(arguments, params, run, lambda texts, _, references: list(map(score, texts, references)), device)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet, read_aligned
-from pipeline.scoring.bleu import HEADLINE, interval, measures
+from pipeline.scoring.bleu import headline, interval, measures
 from pipeline.scoring.intervals import Difference, resampled, within
 from pipeline.scoring.of_sets import aligned, scores
 from pipeline.settings.decodings import decoding_run
@@ -147,6 +147,7 @@ def compare(arguments: argparse.Namespace) -> None:
         if not path.exists():
             raise UserError(f"{path} is missing; `make reproduce` writes it")
     test = EvaluationSet.open(Path("data/sets") / name)
+    metric = metric or headline(test.languages[1])
     require_named(metric, list(measures(test.languages[1])), "a measure of BLEU or chrF")
     measure, drawn = measures(test.languages[1])[metric], dict[str, np.ndarray]()
     for system in systems:
@@ -183,9 +184,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("reference", type=Path, nargs="?", help="reference translations, one segment per line")
     options.add_argument("--output", type=Path, help="a file for the translations")
     options.add_argument("--against", metavar="SYSTEM", help="the other system: a run, a decoding, or a file")
-    options.add_argument(
-        "--metric", default=HEADLINE, help=f"for --against: a measure of BLEU or chrF (default: {HEADLINE})"
-    )
+    options.add_argument("--metric", help="for --against: a measure of BLEU or chrF (default: bleu-13a for most languages)")
     return options
 
 

@@ -7,7 +7,7 @@ import itertools
 import operator
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -54,8 +54,8 @@ class Side:
             line, byte = before.count(b"\n"), error.start - before.rfind(b"\n")
             if not self.replace:
                 raise UserError(
-                    f"{self.path}: line {self.read + line + 1}, byte {byte} (0x{data[error.start]:02x}) is not UTF-8; "
-                    "set normalise.invalid_utf8 to replace, which puts U+FFFD in its place"
+                    f"{self.path}: line {self.read + line + 1}, byte {byte} (0x{data[error.start]:02x}) is not UTF-8; mend "
+                    "it in the file that download names, or set normalise.invalid_utf8 to replace, which puts U+FFFD there"
                 ) from None
         text = data.decode(errors="replace")
         kept = zip(data[:-1].split(b"\n"), text[:-1].split("\n"), strict=True)
@@ -64,10 +64,14 @@ class Side:
 
 
 class Filter:
-    """Selects the training pairs to keep, and counts the dropped pairs by reason."""
+    """Selects the training pairs to keep, and counts the dropped pairs by reason.
 
-    def __init__(self, config: NormaliseConfig) -> None:
+    `evaluated` are the sentences of dev and test on each side. Pairs that have one of them are counted as well.
+    """
+
+    def __init__(self, config: NormaliseConfig, evaluated: tuple[Set[str], Set[str]] = (frozenset(), frozenset())) -> None:
         self.max_words, self.max_ratio = config.max_words, config.max_ratio
+        self.evaluated, self.decontaminate, self.in_evaluation = evaluated, config.decontaminate, 0
         self.dropped = Counter({"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0})
         self.seen = None
         if config.deduplicate:
@@ -80,6 +84,12 @@ class Filter:
             reasons = [self.reason(*pair) for pair in zip(sources, targets, strict=True)]
             self.dropped.update(filter(None, reasons))
             sources, targets = selected(sources, targets, [not reason for reason in reasons])
+        if not (self.evaluated[0].isdisjoint(sources) and self.evaluated[1].isdisjoint(targets)):
+            other = [s not in self.evaluated[0] and t not in self.evaluated[1] for s, t in zip(sources, targets)]
+            self.in_evaluation += other.count(False)
+            if self.decontaminate:
+                self.dropped["decontaminate"] += other.count(False)
+                sources, targets = selected(sources, targets, other)
         if self.seen is not None:
             new = self.seen.new(sources, targets)
             self.dropped["deduplicate"] += len(new) - int(new.sum())
@@ -122,14 +132,13 @@ def normalise_set(
     languages: tuple[str, str],
     config: NormaliseConfig,
     bar: tqdm,
-    training: bool = False,
+    select: Filter | None = None,
 ) -> dict:
     """Write the cleaned lines of the two files of a set to the two files `out`. Returns the counts for the report.
 
-    Pairs are dropped only if `training`. In other sets, each line must keep the line number of its reference.
+    Only training pairs are dropped, by `select`. In other sets, each line must keep the line number of its reference.
     """
     sides = [Side(path, language, config) for path, language in zip(paths, languages)]
-    select = Filter(config) if training else None
     kept = 0
     with ExitStack() as stack:
         outputs = [stack.enter_context(open(path, "wb")) for path in out]
@@ -143,7 +152,8 @@ def normalise_set(
     if not kept:
         raise UserError(f"{paths[0]} and {paths[1]}: no pair is left; the files are empty, or `normalise` drops every pair")
     counts = {key: {la: getattr(side, key) for la, side in zip(languages, sides)} for key in COUNTS}
-    return {"read": sides[0].read, "kept": kept, **({"dropped": dict(select.dropped)} if select else {}), **counts}
+    chosen = {"dropped": dict(select.dropped), "in_evaluation": select.in_evaluation} if select else {}
+    return {"read": sides[0].read, "kept": kept, **chosen, **counts}
 
 
 def write_set(

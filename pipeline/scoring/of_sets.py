@@ -74,6 +74,7 @@ def metrics(table: Mapping[str, Any], translations: Path) -> dict[str, float]:
 
 
 def of_test_set(scored: Mapping[str, Any]) -> dict[str, float]:
-    """The scores of one translation of a set for metrics.json."""
-    names = {"sacrebleu": "bleu-13a", "bleu_published": "bleu-published", "chrf": "chrf"}
-    return {f"test_{short}": scored["metrics"][measure]["score"] for short, measure in names.items()}
+    """The scores of one translation of a set for metrics.json: the first measure, BLEU as published, and chrF."""
+    cells = scored["metrics"]
+    names = {"sacrebleu": next(iter(cells)), "bleu_published": "bleu-published", "chrf": "chrf"}
+    return {f"test_{short}": cells[measure]["score"] for short, measure in names.items() if measure in cells}

@@ -2,19 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from fastchrf import aggregate_chrf, pairwise_chrf
 from sacrebleu.metrics import BLEU
 
+from pipeline.scoring.bleu import tokeniser
 from transformer.decoders.mbr import Utility
 
 Texts = Callable[[Sequence[Sequence[int]]], list[str]]
 """Detokenises the ids of several sentences."""
 
 
-def bleu(candidates: list[str], references: list[str]) -> list[float]:
-    """The mean sentence BLEU of each candidate, by sacreBLEU: tokeniser 13a, effective order, exponential smoothing."""
-    metric, counts = BLEU(effective_order=True), Counter(references)
+def bleu(candidates: list[str], references: list[str], language: str) -> list[float]:
+    """The mean sentence BLEU of each candidate, by sacreBLEU: `language`'s tokeniser, effective order, smoothing `exp`."""
+    metric, counts = BLEU(effective_order=True, tokenize=tokeniser(language)), Counter(references)
 
     def mean(candidate: str) -> float:
         scores = [count * metric.sentence_score(candidate, [text]).score for text, count in counts.items()]
@@ -40,9 +42,10 @@ def spaced(texts: list[str]) -> list[str]:
     return [" ".join(text.split()) for text in texts]
 
 
-UTILITIES = {"bleu": bleu, "chrf": chrf, "chrf_aggregate": chrf_aggregate}
+UTILITIES: dict[str, Callable] = {"bleu": bleu, "chrf": chrf, "chrf_aggregate": chrf_aggregate}
 
 
-def utility(name: str, texts: Texts) -> Utility:
-    """The utility `name` of UTILITIES on the ids of sentences."""
-    return lambda candidates, references: UTILITIES[name](texts(candidates), texts(references))
+def utility(name: str, texts: Texts, language: str = "") -> Utility:
+    """The utility `name` of UTILITIES on the ids of sentences in `language`."""
+    similarity = partial(bleu, language=language) if name == "bleu" else UTILITIES[name]
+    return lambda candidates, references: similarity(texts(candidates), texts(references))

@@ -18,6 +18,7 @@ class NormaliseConfig:
     max_words: Whole
     max_ratio: NotNegative
     deduplicate: bool
+    decontaminate: bool
 
     def __post_init__(self) -> None:
         possible = self.max_ratio == 0 or self.max_ratio >= 1

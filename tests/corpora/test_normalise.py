@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from pipeline import normalise
 from pipeline.corpora.duplicates import Seen
-from pipeline.corpora.normalising import normalise_set
+from pipeline.corpora.normalising import Filter, normalise_set
 from pipeline.corpora.sets import find_sets
 from pipeline.settings.normalise import NormaliseConfig
 from tests.imports import ROOT
@@ -29,7 +29,7 @@ SETS = {"train": "raw", "dev": "raw", "test": "test", "test_filtered": "test"}  
 PAIRS = [("A house.", "Ein Haus."), ("Two houses.", "Zwei Häuser.")]
 NBSP = "\u00a0"
 SETTINGS = {"nfc": True, "punctuation": False, "entities": True, "invalid_utf8": "refuse", "max_words": 0}
-SETTINGS |= {"max_ratio": 0.0, "deduplicate": False}
+SETTINGS |= {"max_ratio": 0.0, "deduplicate": False, "decontaminate": False}
 
 
 def clean(text: str, **options) -> str:
@@ -150,8 +150,24 @@ def test_lines_end_at_line_feeds_only(corpus):
     assert report["train"]["changed"] == {"en": 2, "de": 0}
     assert report["train"] | {"changed": 0} == {
         "read": 3, "kept": 3, "changed": 0, "empty": {"en": 0, "de": 0}, "invalid": {"en": 0, "de": 0},
-        "dropped": {"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0},
+        "dropped": {"empty": 0, "max_words": 0, "max_ratio": 0, "deduplicate": 0}, "in_evaluation": 0,
     }  # fmt: skip
+
+
+def test_training_pairs_with_a_sentence_of_dev_or_test_are_counted_and_dropped_on_request(corpus, capsys):
+    """A pair counts once, if either side equals one of them after cleaning. An empty line is no sentence."""
+    train = [("a", "b"), ("A  house.", "x"), ("y", "Zwei Häuser."), ("A house.", "Ein Haus."), ("new", "neu"), ("c", "neu")]
+    sets = {"train": zip(*train), "test": zip(("new", "neues"), ("", "")), "dev": zip(*PAIRS)}
+    report, texts = corpus(**sets)
+    assert report["train"]["in_evaluation"] == 4 and len(texts["train.en"]) == 6
+    assert "c: 4 training pairs with a sentence of dev or test are kept; " in capsys.readouterr().err
+    sets |= {"train": zip(*train), "test": zip(("new", "neues"), ("", "")), "dev": zip(*PAIRS)}
+    report, texts = corpus({"decontaminate": True}, **sets)
+    assert (texts["train.en"], texts["train.de"]) == (["a", "c"], ["b", "neu"])
+    assert report["train"]["dropped"]["decontaminate"] == 4
+    assert "4 training pairs with a sentence of dev or test were dropped" in capsys.readouterr().err
+    corpus(train=zip(*[("a", "b")]), test=zip(*PAIRS), dev=zip(*PAIRS))
+    assert capsys.readouterr().err == ""
 
 
 def test_training_pairs_are_dropped_by_each_limit_and_counted(corpus):
@@ -270,7 +286,7 @@ def test_a_refused_run_keeps_the_last_output_and_the_next_one_cleans_up_after_a_
     left.mkdir()
     before = {path: path.read_bytes() for path in Path("out").iterdir()}
     with pytest.raises(UserError):
-        corpus(dev=(["one"], ["eins", "zwei"]))
+        corpus(train=(["one"], ["eins", "zwei"]))
     assert before == {path: path.read_bytes() for path in Path("out").iterdir()}
     assert not left.exists()
     other = Path(f".out.{HOST}.{os.getppid()}.partial")  # of a process that is running
@@ -290,7 +306,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
             path.write_bytes(b"one line like any other, &quot;quoted&quot;\n" * pairs)
         (out := tmp_path / str(pairs)).mkdir()
         tracemalloc.start()
-        normalise_set(paths, [out / path.name for path in paths], ("en", "de"), config, tqdm(disable=True), True)
+        normalise_set(paths, [out / path.name for path in paths], ("en", "de"), config, tqdm(disable=True), Filter(config))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -318,8 +334,9 @@ def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     for name, language in itertools.product(("train", "dev", "test"), ("en", "de")):
         (tmp_path / f"{name}.{language}").write_bytes(b"a line\n" * 1000)
-    before = sorted(tmp_path.iterdir())
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     result = run_command(tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
     assert result.returncode == 1
-    assert "File too large" in result.stderr.split("\n")[-2] and "Traceback" not in result.stderr
-    assert sorted(tmp_path.iterdir()) == before
+    said = result.stderr.split("\n")[-2]
+    assert "File too large: '" in said and "/" in said and "Traceback" not in result.stderr
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before

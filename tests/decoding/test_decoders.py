@@ -139,10 +139,27 @@ def test_the_regulariser_prefers_even_surprisals(decoding_settings, strength):
         return -sum(surprisals) - strength * sum(u * u for u in surprisals)
 
     every = [ids for length in range(limit) for ids in itertools.product(WORDS, repeat=length)]
-    results = beam_search(Table(logits), [limit] * 8, config, CPU, 1, BeamConfig(strength, "beam"))
+    results = beam_search(Table(logits), [limit] * 8, config, CPU, 1, BeamConfig(strength, "beam", 0))
     for (found,), each in zip(results, logits):
         best = max(every, key=lambda ids: objective(each, ids))
         assert found.ids == list(best) and found.score == pytest.approx(objective(each, best), abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_ngram_occurs_twice_and_the_best_of_the_others_is_found(decoding_settings, size):
+    """The score stays the model's log-probability of the translation."""
+    logits, limit = table(8, seed=5), 5
+    logits[..., WORDS[0]] += 3  # it repeats itself without the setting
+    every = [ids for length in range(limit) for ids in itertools.product(WORDS, repeat=length)]
+    grams = {ids: [ids[at : at + size] for at in range(len(ids) - size + 1)] for ids in every}
+    possible = [ids for ids in every if len(set(grams[ids])) == len(grams[ids])]
+    config, own = decoding_settings(beam=1000, alpha=0.0), BeamConfig(0.0, "beam", size)
+    for (found,), (free,), each in zip(
+        *(beam_search(Table(logits), [limit] * 8, config, CPU, 1, o) for o in (own, BeamConfig(0.0, "beam", 0))), logits
+    ):
+        best = max(possible, key=lambda ids: log_prob(each, ids))
+        assert found.ids == list(best) and found.score == pytest.approx(log_prob(each, best), abs=1e-4)
+        assert free.score >= found.score
 
 
 def test_without_regulariser_it_is_beam_search(decoder, decoding_settings):
@@ -482,7 +499,7 @@ def test_aggregated_references_rank_a_clear_winner_first():
 
 LINES = {
     "greedy": {},
-    "beam": {"regulariser": 0.1, "ends": "all"},
+    "beam": {"regulariser": 0.1, "ends": "all", "no_repeat_ngram": 2},
     "sampling": {"top_k": 20, "top_p": 0.95},
     "diverse": {"groups": 2},
     "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},
@@ -541,7 +558,10 @@ def test_each_decoder_takes_no_sentences_and_bfloat16(settings, decoder, name):
             {"decoder": "sampling", "beam": 4},
             "a line.beam: unknown key; valid keys are decoder, seed, temperature",
         ),
-        ({"top_p": 0.9}, r"a line.top_p: unknown key; valid keys are decoder, regulariser, ends, beam, penalty, alpha"),
+        (
+            {"top_p": 0.9},
+            r"a line.top_p: unknown key; valid keys are decoder, regulariser, ends, no_repeat_ngram, beam, penalty, alpha",
+        ),
         ({"decoder": "sampling", "top_p": 0}, "a line.top_p: 0 is not possible; a number above 0 up to 1"),
         ({"decoder": "exact", "alpha": 0.6}, r"a line.alpha: unknown key; valid keys are decoder, max_steps, beam"),
         ({"decoder": "mbr", "candidates": 5}, "a line.candidates: 5 is not a mapping; its keys are decoder, number, "),

@@ -128,7 +128,7 @@ def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings)
     logits[0, 1:, 5, 4:6] = math.log(0.5)
     config = decoding_settings(beam=1, alpha=0.6)
     (ours,), (theirs,) = (
-        beam.beam_search(Table(logits), [9], config, CPU, own=BeamConfig(0.0, ends))[0] for ends in ("beam", "all")
+        beam.beam_search(Table(logits), [9], config, CPU, own=BeamConfig(0.0, ends, 0))[0] for ends in ("beam", "all")
     )
     assert theirs.ids == [] and theirs.score == pytest.approx(math.log(0.4)) == pytest.approx(-0.92, abs=0.005)
     assert len(ours.ids) == 9 and ours.score == pytest.approx((math.log(0.6) + 8 * math.log(0.5)) / (14 / 6) ** 0.6)

@@ -33,5 +33,6 @@ class DecoderConfig:
 class BeamConfig(DecoderConfig):
     regulariser: NotNegative
     ends: Literal["beam", "all"]  # the candidates among which an end counts: the best `beam`, or all 2 x `beam`
+    no_repeat_ngram: Whole
 
     USES = BEAM_SETTINGS

@@ -18,7 +18,7 @@ from transformer.decoders.steps import Batch, Step, Translation, next_logits
 DECIDED = 1 / 8  # the fraction of the sentences that must be decided before any is dropped
 CACHED = 2**18  # logits that fit into a CPU's cache
 WIDEST = 25  # tokens of a group, at most; keeps both top-k short: over all groups, and over the tokens of a few groups
-PLAIN = BeamConfig(regulariser=0.0, ends="beam")
+PLAIN = BeamConfig(regulariser=0.0, ends="beam", no_repeat_ngram=0)
 STEPS_BETWEEN_CHECKS = 4  # on a GPU; a check for decided sentences synchronises
 
 
@@ -74,7 +74,8 @@ def beam_search(
     hypothesis takes its best live one.
 
     The score of a hypothesis y is (log p(y) - regulariser * sum of the squares of log p of its tokens) / penalty. The
-    regulariser prefers uniform information density (Meister et al. 2020); the paper has none.
+    regulariser prefers uniform information density (Meister et al. 2020); the paper has none. With `no_repeat_ngram`, a
+    token that would repeat an n-gram of its hypothesis is left out; the others keep their probability.
 
     The paper does not say when a hypothesis ends. With `ends: beam`, an end counts if it is among the best `beam`
     candidates, as in fairseq, Hugging Face and CTranslate2. With `all`, it counts among all 2 x `beam` candidates, as in
@@ -86,7 +87,8 @@ def beam_search(
     while len(state.sentence_B):
         logits_BKV = step(state.tokens_BKT[:, :, -1], state.origin_BK)
         # Each hypothesis has one EOS continuation, so of the best 2K at most K end and at least K can go on.
-        found = continuations(state.log_prob_BK, logits_BKV, count, own.regulariser)
+        repeated_BKV = repeated(state.tokens_BKT[:, :, 1:], logits_BKV, own.no_repeat_ngram)
+        found = continuations(state.log_prob_BK, logits_BKV, count, own.regulariser, repeated_BKV)
         extend(state, found, config, ends)
         release(state, results, config)
     return [results[number] for number in range(len(limits))]
@@ -138,13 +140,23 @@ def histories(state: BeamState, parent_BK: Tensor) -> Tensor:
     return state.tokens_BKT.gather(1, parent_BK[:, :, None].expand(-1, -1, state.tokens_BKT.shape[2]))
 
 
+def repeated(tokens_BKT: Tensor, logits_BKV: Tensor, size: int) -> Tensor | None:
+    """Which tokens would end an n-gram of this `size` that is in the hypothesis already, [B, K, V]. None if none is."""
+    if not size or tokens_BKT.shape[2] < size:
+        return None
+    grams_BKTN = tokens_BKT.unfold(2, size, 1)
+    last_BK1N = tokens_BKT[:, :, None, tokens_BKT.shape[2] - size + 1 :]
+    token_BKT = torch.where((grams_BKTN[..., :-1] == last_BK1N).all(-1), grams_BKTN[..., -1], PAD)
+    return torch.zeros_like(logits_BKV, dtype=torch.bool).scatter(2, token_BKT, True)
+
+
 def continuations(
-    log_prob_BK: Tensor, logits_BKV: Tensor, count: int, regulariser: float = 0.0
+    log_prob_BK: Tensor, logits_BKV: Tensor, count: int, regulariser: float = 0.0, without_BKV: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best continuations of each sentence: token, parent (0 to K - 1) and log-probability, each [B, C].
 
-    C is `count`, or the number of all continuations where that is smaller. PAD and BOS are never chosen. `logits_BKV` is
-    overwritten where it is float32.
+    C is `count`, or the number of all continuations where that is smaller. PAD and BOS are never chosen. The tokens of
+    `without_BKV` have no log-probability above -inf. `logits_BKV` is overwritten where it is float32.
 
     A top-k over the whole vocabulary is slow and a maximum is fast. So the vocabulary is divided into N = V / W groups
     of W tokens, and the maximum of each group is taken. The C best tokens are in the C groups with the largest maxima,
@@ -158,6 +170,8 @@ def continuations(
     best_BKN = logits_BKWN.amax(2)
     groups, most_BK1 = best_BKN.shape[2], best_BKN.amax(2, keepdim=True)
     offset_BK1 = log_prob_BK[..., None] - most_BK1 - sum_of_exp(logits_BKV, most_BK1).log()
+    if without_BKV is not None:  # after the sum, so that the other tokens keep their probabilities
+        best_BKN = logits_BKV.masked_fill_(without_BKV, float("-inf")).unflatten(2, (width, -1)).amax(2)
     best_BN = regularised(best_BKN + offset_BK1, log_prob_BK[..., None], regulariser).flatten(1)
     group_BC = best_BN.topk(min(count, best_BN.shape[1]))[1]
     parent_BC, group_BC = group_BC // groups, group_BC % groups

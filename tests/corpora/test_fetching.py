@@ -15,12 +15,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from local_site import Fault, serving
 
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import PATIENT
 from pipeline.settings.addresses import is_url
 from pipeline.settings.download import Sum
+from tests.local_site import Fault, serving
 from transformer.config.reading import UserError
 from transformer.files import write_json
 

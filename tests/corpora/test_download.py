@@ -21,7 +21,6 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_site import Fault, serving
 from ruamel.yaml import YAML
 from tqdm import tqdm
 
@@ -29,18 +28,19 @@ from pipeline import download, fetch_monolingual, fetch_set
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.holding_out import hold_out, order
-from pipeline.corpora.normalising import normalise_set
+from pipeline.corpora.normalising import Filter, normalise_set
 from pipeline.corpora.transfer import PATIENT
 from pipeline.download import work
 from pipeline.settings.addresses import shards
 from pipeline.settings.download import DownloadConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load
+from tests.local_site import Fault, serving
 from tests.packed import build, snapshot
 from tests.projects import python
 from transformer.config.reading import UserError, read
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -245,8 +245,8 @@ def test_the_hub_s_bytes_that_are_no_utf_8_are_left_to_normalise(collect, tmp_pa
     settings = load(ROOT / "params.yaml")["base"]["normalise"]
     refuse, replace = (read(NormaliseConfig, settings | {"invalid_utf8": w}, "x") for w in ("refuse", "replace"))
     with pytest.raises(UserError, match=r"train\.de: line 2, byte 2 \(0xfc\) is not UTF-8"):
-        normalise_set(paths, out, ("en", "de"), refuse, bar, True)
-    normalise_set(paths, out, ("en", "de"), replace, bar, True)
+        normalise_set(paths, out, ("en", "de"), refuse, bar, Filter(refuse))
+    normalise_set(paths, out, ("en", "de"), replace, bar, Filter(replace))
     assert (tmp_path / "train.de").read_text(encoding="utf-8") == "a\nf\ufffdr\n"
 
 

@@ -1,0 +1,45 @@
+"""BLEU of languages whose words no spaces separate, against sacreBLEU."""
+
+import pytest
+import sacrebleu
+
+from pipeline.scoring import bleu
+from pipeline.scoring.bleu import headline, matrix, measures, tokeniser
+from pipeline.scoring.of_sets import of_test_set
+from pipeline.scoring.sentences import sentence_score
+from pipeline.scoring.utilities import utility
+
+REFERENCES = [f"红的船在第{n}号桥附近。" for n in range(30)]
+HYPOTHESES = [text.replace("船", "灯") for text in REFERENCES]  # one word changed
+
+
+@pytest.mark.parametrize("language", ["zh", "zh-TW", "ZH_cn", "th", "my", "ja", "ko"])
+def test_the_headline_is_sacrebleu_s_with_a_tokeniser_of_the_language(language):
+    name = tokeniser(language)
+    assert name == {"zh": "zh", "ja": name, "ko": name}.get(language[:2].lower(), "char") != "13a"
+    table = matrix(HYPOTHESES, REFERENCES, language, 0, 1)
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=name).score
+    assert next(iter(table)) == headline(language) == f"bleu-{name}" and 50 < expected < 100
+    assert table[headline(language)]["score"] == pytest.approx(expected, abs=1e-4)
+    assert f"tok:{name}" in table[headline(language)]["signature"]
+    assert min(cell["score"] for cell in table.values()) > 50, "no cell of a tokeniser for words with spaces"
+    assert of_test_set({"metrics": table})["test_sacrebleu"] == table[headline(language)]["score"]
+
+
+def test_without_its_packages_a_language_is_split_into_characters(monkeypatch):
+    for found, name in ((None, "char"), (object(), "ja-mecab")):
+        monkeypatch.setattr(bleu.importlib.util, "find_spec", lambda package, found=found: found)
+        assert tokeniser.__wrapped__("ja") == name and tokeniser.__wrapped__("de") == "13a"
+
+
+def test_sentence_bleu_of_mbr_and_oracles_has_the_same_tokeniser():
+    expected = sacrebleu.sentence_bleu(HYPOTHESES[0], [REFERENCES[0]], tokenize="zh").score
+    assert sentence_score("bleu", "zh")(HYPOTHESES[0], REFERENCES[0]) == pytest.approx(expected / 100)
+    texts = [HYPOTHESES[0], REFERENCES[0]]
+    (mean,) = utility("bleu", lambda many: [texts[ids[0]] for ids in many], "zh")([[0]], [[1]])
+    assert mean == pytest.approx(expected)
+
+
+def test_languages_with_spaces_keep_their_measures():
+    for language in ("de", "fr", "en", "tr", "vi", "sw"):
+        assert next(iter(measures(language))) == headline(language) == "bleu-13a"
