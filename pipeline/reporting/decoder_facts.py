@@ -17,7 +17,7 @@ from pipeline.settings.scoring import scoring
 from pipeline.workflow.text import content
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
-PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends")
+PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends", "no_repeat_ngram")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def significance(
 
 def is_base(params: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     """Whether these are the settings of `base`: beam search with the paper's values."""
-    base = {"regulariser": 0.0, "ends": "beam", **params["base"]["decoding"]}
+    base = {"regulariser": 0.0, "ends": "beam", "no_repeat_ngram": 0, **params["base"]["decoding"]}
     of_earlier = {"ends": "beam"} | dict(settings)  # a decoding that was made before this setting existed
     return settings.get("decoder") == "beam" and all(of_earlier.get(key) == base[key] for key in PAPERS)
 
