@@ -132,7 +132,8 @@ class Measure:
 def measures(language: str) -> dict[str, Measure]:
     """The cells of the matrix by name, for translations into `language`, the headline first."""
     if (own := tokeniser(language)) != "13a":
-        metrics = {headline(language): BLEU(tokenize=own), "bleu-char": BLEU(tokenize="char"), "chrf": CHRF()}
+        metrics: dict[str, BLEU | CHRF] = {headline(language): BLEU(tokenize=own)}
+        metrics |= {"bleu-char": BLEU(tokenize="char"), "chrf": CHRF()}
         return {name: Measure(metric, unchanged, unchanged, {}) for name, metric in metrics.items()}
     plain: dict[str, BLEU | CHRF] = {
         "bleu-13a": BLEU(tokenize="13a"),
