@@ -174,8 +174,8 @@ def total(values: Iterable[float | None]) -> float | None:
 
 
 def selected(params: Mapping[str, Any]) -> set[str]:
-    """The names of all stages of a selection, as in dvc.yaml."""
-    stages = definitions()
+    """The names of all stages of a selection, as in dvc.yaml, without `code`, which the commands keep up to date."""
+    stages = {kind: stage for kind, stage in definitions().items() if kind != "code"}
     blocks = {kind: stage["foreach"].strip("${}") for kind, stage in stages.items() if "foreach" in stage}
     return {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]} | (stages.keys() - blocks.keys())
 
