@@ -171,6 +171,7 @@ def options() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    load()  # refuses an missing params.yaml before the processes start
     print(f"{processor()}, {arguments.threads} threads, torch {torch.__version__}\n")
     rows = [row for shape in arguments.shape for row in compare(shape, arguments)]
     print(shown({"columns": COLUMNS, "rows": rows}))
