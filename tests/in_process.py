@@ -5,6 +5,7 @@ import io
 import runpy
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,3 +69,9 @@ def inside(folder: Path) -> Iterator[None]:
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
+
+
+def command(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in `folder`, as `python -m MODULE ARGUMENTS` would."""
+    with inside(folder):
+        return subprocess.CompletedProcess([module, *arguments], *started([module, *arguments]))

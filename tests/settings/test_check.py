@@ -18,6 +18,7 @@ from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
 from tests.imports import ROOT
+from tests.in_process import command
 from tests.projects import python
 from tests.refusals import refusals, spoilt
 from transformer.config.reading import UserError
@@ -270,7 +271,7 @@ def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
-    done = python(tmp_path, "-m", "pipeline.commands.check")
+    done = command(tmp_path, "pipeline.commands.check")
     assert done.returncode == 1
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
@@ -309,7 +310,7 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
         "score": ("--translations", "t", "--dev", "d", "--test", "e", "--out", "o", "--metrics", "m"),
         "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s", "--times", "t"),
     }
-    done = python(tmp_path, "-m", f"pipeline.{stage}", "demo-tiny", *options[stage])
+    done = command(tmp_path, f"pipeline.{stage}", "demo-tiny", *options[stage])
     assert done.returncode == 1
     assert done.stderr == f"{stage}: params.yaml: base.normalise.nfd: unknown key; did you mean 'nfc'?\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "params.yaml"]
@@ -409,10 +410,10 @@ def test_wrong_studies_are_named_by_the_check_of_the_user_and_not_by_that_of_a_s
     (tmp_path / "studies.yaml").write_text(of_studies)
     shutil.copy(ROOT / "dvc.yaml", tmp_path)
     monkeypatch.delenv("DVC_STAGE", raising=False)
-    done = python(tmp_path, "-m", "pipeline.commands.check")
+    done = command(tmp_path, "pipeline.commands.check")
     assert done.returncode == 1 and f"check: {said}" in done.stderr and done.stderr.count("\n") == 1
     monkeypatch.setenv("DVC_STAGE", "train@demo-tiny")
-    assert python(tmp_path, "-m", "pipeline.commands.check").returncode == 0
+    assert command(tmp_path, "pipeline.commands.check").returncode == 0
 
 
 @pytest.mark.slow
@@ -444,15 +445,15 @@ def test_blocks_written_otherwise_are_found(text, runs, corpora):
 def test_the_command_lists_and_selects(tmp_path, text):
     for name in ("params.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, tmp_path)
-    listed = python(tmp_path, "-m", "pipeline.commands.study").stdout
+    listed = command(tmp_path, "pipeline.commands.study").stdout
     lines = [re.split("  +", line) for line in listed.splitlines()]
     assert ["demo", "1", "selected", "the demonstration: pairs from a grammar"] in lines
     assert ["paper", "22", "Tables 2 and 3 of the paper, on WMT14"] in lines
-    refused = python(tmp_path, "-m", "pipeline.commands.study", "papr")
+    refused = command(tmp_path, "pipeline.commands.study", "papr")
     assert refused.returncode == 1
     assert "did you mean 'paper'?" in refused.stderr
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == text
-    assert python(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
+    assert command(tmp_path, "pipeline.commands.study", "table2").returncode == 0
     assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
 
 
@@ -460,7 +461,7 @@ def test_the_command_lists_and_selects(tmp_path, text):
 def test_a_wrong_setting_of_a_study_is_named_by_its_file(tmp_path, text, module):
     (tmp_path / "params.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "studies.yaml").write_text("mine: {runs: {new: {corpus: demo, model: tiny, dk: 8}}}\n")
-    refused = python(tmp_path, "-m", f"pipeline.commands.{module}", "mine")
+    refused = command(tmp_path, f"pipeline.commands.{module}", "mine")
     assert refused.returncode == 1
     assert f"{module}: studies.yaml: mine.runs.new.dk: unknown key; did you mean 'd_k'?" in refused.stderr
 
@@ -470,11 +471,11 @@ def test_a_linked_params_yaml_stays_a_link_and_one_in_another_encoding_is_refuse
     shared = Path(shutil.copy(ROOT / "params.yaml", tmp_path / "shared"))
     shutil.copy(ROOT / "studies.yaml", tmp_path)
     (tmp_path / "params.yaml").symlink_to(shared)
-    assert python(tmp_path, "-m", "pipeline.commands.study", "table2").returncode == 0
+    assert command(tmp_path, "pipeline.commands.study", "table2").returncode == 0
     assert (tmp_path / "params.yaml").is_symlink()
     assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
     shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
-    refused = python(tmp_path, "-m", "pipeline.commands.study", "demo")
+    refused = command(tmp_path, "pipeline.commands.study", "demo")
     assert refused.returncode == 1
     assert "params.yaml cannot be read" in refused.stderr and refused.stderr.count("\n") == 1
 
