@@ -226,8 +226,8 @@ def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_b
         (project.root / "work" / path).write_text(text)
     (line,) = [line for line in status(project) if line.startswith("stale")]
     assert line == (
-        f"stale    {STAGE}: transformer/optimisation.py is modified; stopped at step 420 of 1,200, work/demo-tiny/0 holds "
-        "its state"
+        f"stale    {STAGE}: code (transformer/optimisation.py) is modified; stopped at step 420 of 1,200, work/demo-tiny/0 "
+        "holds its state"
     )
     score = {"test": {"average": {"metrics": {"bleu-13a": {"score": 23.456, "low": 22.0, "high": 24.0}}}}}
     (project.root / "scores/demo-tiny/score.json").write_text(json.dumps(score))
@@ -290,7 +290,7 @@ def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatc
     base, big = rows["train@wmt14-en-de-base"], rows["train@wmt14-en-de-big"]
     assert base["on 8 P100"] == "11 h 6 min" and big["on 8 P100"] == "3 d 11 h"
     assert base["energy"] == "-" and rows["data of wmt14-en-fr"]["disk"] != "-"
-    assert rows[""].startswith("All 119 stages of the study are counted")
+    assert rows[""].startswith("All 143 stages of the study are counted")
     sizes = {row["memory"] for name, row in rows.items() if name.startswith("train@")}
     assert rows["all"]["memory"] == max(sizes, key=lambda size: float(size.split()[0])), "trainings run one at a time"
     disk = sum(

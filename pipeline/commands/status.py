@@ -106,14 +106,17 @@ def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str
 def why_stale(one: "PipelineStage") -> str:
     """Return the dependencies, settings and outputs that differ from dvc.lock.
 
-    The differences are those of `dvc status`, but DVC's locks are not needed.
+    The differences are those of `dvc status`, with the changed modules of the code. DVC's locks are not needed.
     """
+    from pipeline.workflow.costly import code_of, why
+
     if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
         return "never run"
     changed = {"its command": "changed"} if one.changed_stage() else {}
     for entry in (*one.deps, *one.outs):
         for path, change in entry.status().items():
-            changed |= change if isinstance(change, Mapping) else {path: change}
+            name = why(one).removeprefix("of ") if path == code_of(one) else path
+            changed |= change if isinstance(change, Mapping) else {name: change}
     return ", ".join(f"{path} is {change}" for path, change in changed.items())
 
 
