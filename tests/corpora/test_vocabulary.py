@@ -95,17 +95,11 @@ def test_learning_from_word_counts_equals_learning_from_lines():
     assert scored_pieces(learn([TEXT], CONFIG)) == scored_pieces(expected)
 
 
-def test_a_text_too_small_for_the_size_is_refused_with_the_largest_possible_size():
-    with pytest.raises(UserError, match=r"^pieces: 30000 is not possible with this text; at most \d+ pieces") as error:
-        learn([TEXT], dataclasses.replace(CONFIG, pieces=30000))
-    size = int(re.search(r"at most (\d+)", str(error.value))[1])
-    assert vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
-
-
-def test_a_size_too_small_for_the_characters_is_refused_with_the_smallest_possible_size():
-    with pytest.raises(UserError, match=r"^pieces: 100 is not possible with this text; at least \d+ pieces") as error:
-        learn([TEXT], dataclasses.replace(CONFIG, pieces=100))
-    size = int(re.search(r"at least (\d+)", str(error.value))[1])
+@pytest.mark.parametrize("pieces, limit", [(30000, "at most"), (100, "at least")])
+def test_a_size_that_the_text_does_not_allow_is_refused_with_the_nearest_one(pieces, limit):
+    with pytest.raises(UserError, match=rf"^pieces: {pieces} is not possible with this text; {limit} \d+ pieces") as error:
+        learn([TEXT], dataclasses.replace(CONFIG, pieces=pieces))
+    size = int(re.search(rf"{limit} (\d+)", str(error.value))[1])
     assert vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, pieces=size))).size == size
 
 
