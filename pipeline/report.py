@@ -167,6 +167,8 @@ def own_sections(report: Report) -> Iterator[Section]:
     ]
     drawn = [*together, *losses, *([curves.learning_rates(results)] if losses else [])]
     yield Section("curves", "Training curves", [Pictures(drawn)] if drawn else [])
+    believed = reliability.tokens(results)
+    yield Section("reliability", "Reliability", [Pictures(believed)] if believed else [])
     yield Section("costs", "Measures and costs", costs(results))
     yield Section("positions", "Positions", [Pictures([positional_encoding()])])
     yield Section("samples", "Translations", list(samples(report, results)))
@@ -187,14 +189,14 @@ def recorded_sections(report: Report) -> Iterator[Section]:
     """The sections of the page about all runs, by study."""
     yield Section("summary", "Studies at a glance", [Cards(report.headlines)])
     if compared := report.compared:
-        items = [Pictures([changes_plot.figure(compared)]), claims.table(compared)]
+        items = [Pictures([changes_plot.figure(compared)]), claims.table(compared), *claims.of_smoothing(compared)]
         yield Section("changes", "Ours beside the paper", items)
     for study in report.studies:
         known = study.name in report.params["studies"]
         about = [described(report.params, study.name)] if known else []
         groups = alike(study.results.runs)
         losses = Pictures([curves.loss(study.results, seeds) for seeds in groups])
-        items = [*about, study_table(study), Pictures([curves.dev_losses(study)])]
+        items = [*about, study_table(study), Pictures([curves.dev_losses(study), *reliability.tokens(study.results)])]
         yield Section(f"of-{study.name}", study.name, [*items, Fold("Each run by itself, with all of its seeds", [losses])])
     yield from of_kinds(report, selected=False)
     shown, others = succeeded(report.results), paper_tables.toolkits(report.results)

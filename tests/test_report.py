@@ -108,8 +108,10 @@ class Project:
             self.collect(run, entry)
 
     def write_translations(self, folder: Path, loss: float, layers: int, heads: int) -> None:
-        perplexities = {"last": {"perplexity": loss}, "average": {"perplexity": loss - 0.25}}
-        write_json(folder / "translations.json", {"dev": perplexities, "settings": {"averaging": {"averaged_steps": [1]}}})
+        last = {"perplexity": loss, "accuracy": 1 / loss, "calibration_error": 0.01}
+        description = {"dev": {"last": last, "average": {"perplexity": loss - 0.25}}, "settings": {"averaging": {}}}
+        bins = [{"probability": 0.25, "accuracy": 0.2, "tokens": 9}, {"probability": 0.75, "accuracy": 0.8, "tokens": 3}]
+        write_json(folder / "translations.json", description | {"reliability": {"dev.last": bins}})
         write_json(folder / "samples.json", [dict(zip(("source", "reference", "translation"), (*SENTENCE, "Stern")))])
         sentence = {"line": 1, "source": ["▁A", "▁<s", "&", "$x", "</s>"], "target": ["<s>", "▁Ein", "\"'"]}
         write_json(folder / "attention.json", {"sentences": [sentence]})
@@ -391,6 +393,20 @@ def test_a_failed_training_decides_only_claims_about_training(project):
     assert rows["unscaled"]["p, Holm"] is not None, "scaling is about whether a training succeeds"
 
 
+def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
+    runs = {name: {"corpus": "demo", "model": "tiny", "seed": seed} for seed, name in enumerate(("a", "b", "c"), 1)}
+    runs |= {f"{name}-off": {**entry, "label_smoothing": 0.0} for name, entry in runs.items()}
+    project.study("claims", runs, rows={"a-off": "smoothing0"})
+    for place, (run, entry) in enumerate(runs.items()):
+        project.write({run: entry}, every=2 if "off" in run else 30, loss=(4.0 if "off" in run else 5.0) + place % 3 / 50)
+    (table,) = claims.of_smoothing(project.compared())
+    found = {row["claim"]: row["found"] for row in table.rows()}
+    assert found == {"raises the loss (nats)": "holds", "raises the accuracy": "contradicted", "raises BLEU": "holds"}
+    loss = table.rows()[0]
+    assert loss["difference"] == pytest.approx(np.log([5.0, 5.02, 5.04]).mean() - np.log([4.0, 4.02, 4.04]).mean())
+    assert loss["difference low"] < loss["difference"] < loss["difference high"]
+
+
 @pytest.mark.parametrize(
     ("setting", "old", "new", "sign"),
     [
@@ -517,7 +533,7 @@ def test_each_page_shows_what_belongs_to_it(invented):
     for fact in (*SENTENCE, COMMIT, "d0" * 32, "tok:bleu-13a|v:9", "P100-SXM2", "1 h 23 min"):
         assert fact in own.text, fact
     shown = set(browser.pictures(invented[1][report.PAGE]))
-    assert {"loss-base", "learning-rate", "positions", "attention-heads-1-cross"} <= shown
+    assert {"loss-base", "learning-rate", "positions", "attention-heads-1-cross", "reliability"} <= shown
     assert {"changes", "study-claims"} <= set(browser.pictures(invented[1][report.RECORDED]))
     assert len(re.findall(r"^!\[", invented[1]["README.md"], re.MULTILINE)) == 3
 

@@ -116,7 +116,8 @@ def study_table(study: Study) -> Table:
         values = ["" if place and value == first else str(value) for place, value in enumerate(runs[key])]
         frame[labels.get(key, key)] = values
     frame = frame.join(study.results.columns({"dev sacreBLEU, last": (HEADLINE, "dev", "last")}))
-    frame = frame.join(runs[["dev PPL, last", "corpus", "model", "parameters"]])
+    measured = [label for label in ("accuracy", "calibration error") if runs[label].notna().any()]
+    frame = frame.join(runs[["dev PPL, last", *measured, "corpus", "model", "parameters"]])
     frame["training"] = [duration(seconds) if seconds else None for seconds in runs["seconds"]]
     frame["hardware"] = runs["hardware"]
     same = [label for label in ("corpus", "model", "parameters", "hardware") if frame[label].nunique(dropna=False) == 1]
@@ -130,7 +131,8 @@ def study_table(study: Study) -> Table:
     notes = [line.strip() for line in (note, study.caveat(), study.claim()) if line]
     given = [labels.get(key, key) for key in varied]
     frame = named(frame.loc[study.best_first()].drop(columns=same))
-    return Table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, given=given, drawn=True)
+    places = {"accuracy": 3, "calibration error": 3}
+    return Table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, places, given, drawn=True)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pipeline.reporting.figures.style import COLOURS, INK, Figure, drawn
+from pipeline.reporting.figures.style import COLOURS, INK, Figure, axes, drawn
+from pipeline.reporting.results import Results
+from pipeline.reporting.seeds import alike
 
 
 def diagonal(plot: Axes) -> None:
@@ -19,6 +21,28 @@ def curve(plot: Axes, points: Sequence[tuple[float, float, int]], colour: str, l
     plot.plot(believed, right, color=colour, label=label)
     areas = [12 + 150 * number / sum(numbers) for number in numbers]
     plot.scatter(believed, right, s=areas, color=colour, alpha=0.5, linewidths=0)
+
+
+def tokens(results: Results) -> list[Figure]:
+    """How often the most probable token is right, by its probability, for each training. Seeds are shown by the first."""
+    known = [name for name in results.runs.index if results.runs.at[name, "reliability"]]
+    if not known:
+        return []
+    canvas, plot = axes(5.2, 4.2)
+    diagonal(plot)
+    shown = []
+    for number, (name, *_) in enumerate(alike(results.runs, known)):
+        run = results.runs.loc[name]
+        bins = [(each["probability"], each["accuracy"], each["tokens"]) for each in run["reliability"]]
+        curve(plot, bins, COLOURS[number % len(COLOURS)], name)
+        shown.append(f"{name} {run['calibration error']:.3f}")
+    plot.set(xlabel="probability of the most probable token", ylabel="share in which it is right", xlim=(0, 1), ylim=(0, 1))
+    canvas.legend(loc="outside lower center", ncols=2)
+    caption = (
+        "Token probabilities on dev, last checkpoint: below the dotted line the model is over-confident, which label "
+        f"smoothing is meant to prevent (5.4). Calibration errors: {', '.join(shown)}."
+    )
+    return [drawn("reliability", canvas, caption, f"Reliability curves of {len(shown)} trainings beside the diagonal.")]
 
 
 def value(name: str, content: Mapping[str, Any]) -> Figure:
