@@ -240,7 +240,7 @@ def test_two_processes_resume_exactly_after_memory_ran_out_in_one(tmp_path, sett
     "error, raised",
     [
         (torch.OutOfMemoryError("CUDA out of memory"), UserError),
-        (RuntimeError(REFUSED), UserError),
+        (REFUSED(), UserError),
         (MemoryError(), UserError),
         (RuntimeError("Invalid scalar type"), RuntimeError),
         (torch.distributed.DistBackendError("NCCL error: remote process exited"), parallel.WorkerLost),
