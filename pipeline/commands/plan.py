@@ -34,7 +34,7 @@ from pipeline.workflow.text import content, in_columns
 from pipeline.workflow.times import DURATIONS, duration, read_times
 from transformer.config.decoding import DecodingConfig
 
-DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops")
+DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops", "result")
 AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
 START = 3.0  # seconds that a stage takes to start: DVC and imports
 OTHER = 10.0  # seconds of a stage whose time hardly depends on the text, such as `score` and `report`, on two cores
