@@ -288,19 +288,6 @@ def test_a_store_removed_during_a_training_is_created_again(project: Path) -> No
     assert content()[0]["points"] == points_of(records(40))
 
 
-def test_a_store_that_recovers_gets_all_points(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
-    monkeypatch.setattr(follower, "INTERVAL", 0.1)
-    log, ended = project / "training.jsonl", threading.Event()
-    write_log(log, records(40))
-    holder = sqlite3.connect(project / "mlflow.db", check_same_thread=False)
-    holder.execute("BEGIN EXCLUSIVE")
-    threading.Timer(0.3, holder.rollback).start()
-    threading.Timer(0.8, ended.set).start()
-    follower.until(ended, mirror_live, "tiny", DESCRIPTION, log)
-    assert content()[0]["points"] == points_of(records(40))
-
-
 @pytest.mark.parametrize(
     ("place", "reason"),
     [

@@ -134,60 +134,6 @@ def themselves(published):
     return site, settings, languages, expected
 
 
-FAULTS = {
-    "cut half-way": lambda data: [Fault(after=len(data) // 2)],
-    "cut twice": lambda data: [Fault(after=len(data) // 2), Fault(after=1)],
-    "503, then success": lambda data: [Fault(status=503), Fault(status=503)],
-    "slow": lambda data: [Fault(pause=0.01)],
-    "without ranges": lambda data: [Fault(after=len(data) // 2)],
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_wmt14_comes_whole_from_a_site_with_this_fault(themselves, collect, fault):
-    site, settings, languages, expected = themselves
-    site.ranges = fault != "without ranges"
-    site.faults = {path: FAULTS[fault](data) for path, data in site.files.items()}
-    assert collect(settings, languages) == expected
-    again = [(path, wanted) for path, wanted in site.requests if wanted]
-    assert {path for path, _ in again} == (set(site.files) if fault.startswith(("cut", "without")) else set())
-    assert len(site.requests) == sum(1 + len(FAULTS[fault](b"x")) * (fault != "slow") for _ in site.files)
-
-
-DAMAGES = {
-    "flipped byte": (lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:], "europarl-v7.tgz: its sha256 is"),
-    "truncated": (lambda data: data[: len(data) // 2], "europarl-v7.tgz: its sha256 is"),
-    "gone": (None, "europarl-v7.tgz: status 404"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_wmt14_is_refused_from_a_site_with_this_damage_and_nothing_is_written(themselves, collect, tmp_path, damage):
-    site, settings, languages, expected = themselves
-    (path,) = [path for path in site.files if "europarl" in path]
-    spoil, said = DAMAGES[damage]
-    whole = site.files.pop(path)
-    if spoil:
-        site.files[path] = spoil(whole)
-    with pytest.raises(UserError, match=said):
-        collect(settings, languages)
-    assert not list((tmp_path / "data").iterdir())
-    site.files[path] = whole
-    assert collect(settings, languages) == expected
-
-
-def test_what_was_recorded_is_held_to(themselves, collect, tmp_path):
-    site, settings, languages, _ = themselves
-    settings["archives"]["europarl"]["sha256"] = None
-    collect(settings, languages)
-    (path,) = [path for path in site.files if "europarl" in path]
-    site.files[path] = site.files[path][:-1]
-    for file in (tmp_path / "downloads").rglob("*europarl*.tgz"):
-        file.unlink()
-    with pytest.raises(UserError, match=r"europarl-v7.tgz: its sha256 is .*, but .*checksums.json has"):
-        collect(settings, languages)
-
-
 def test_a_damaged_archive_leaves_the_corpus_as_it_was(themselves, collect, tmp_path):
     site, settings, languages, expected = themselves
     collect(settings, languages)

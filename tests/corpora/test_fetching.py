@@ -63,12 +63,6 @@ def test_a_file_is_downloaded_once_and_then_needs_no_network(site, fetcher):
     assert sorted(file.name for file in path.parent.iterdir()) == [path.name, path.name + ".lock"]
 
 
-def test_md5_holds_as_well(site, fetcher):
-    assert fetcher().fetch(site.url(NAME), Sum("md5", hashlib.md5(BODY).hexdigest(), "params.yaml"))
-    with pytest.raises(UserError, match="its md5 is"):
-        fetcher(clone="other").fetch(site.url(NAME), Sum("md5", "0" * 32, "params.yaml"))
-
-
 def test_a_cut_connection_is_resumed_by_range(site, fetcher, slept):
     site.faults[NAME] = [Fault(after=150_000)]
     path = fetcher().fetch(site.url(NAME), SUM)
@@ -216,12 +210,6 @@ def test_retry_after_is_a_number_or_a_date_and_bounded(stated, waits):
     assert PATIENT.parse_retry_after(stated) == waits
 
 
-def test_a_slow_server_works(site, fetcher, slept):
-    site.faults[NAME] = [Fault(pause=0.15)]  # 1.2 s in all, more than the timeout
-    assert fetcher(timeout=1.0).fetch(site.url(NAME), SUM).read_bytes() == BODY
-    assert slept == []
-
-
 def test_a_stalled_server_is_left_and_asked_again(site, fetcher, slept):
     site.faults[NAME] = [Fault(after=150_000, stall=True)]
     assert fetcher(timeout=0.5).fetch(site.url(NAME), SUM).read_bytes() == BODY
@@ -332,14 +320,6 @@ def test_a_file_of_a_mirror_with_a_wrong_sum_is_skipped_and_left_where_it_is(sit
     assert path.read_bytes() == BODY and path.parent.parent == fetcher().downloads
     assert re.search(f"{file}: its sha256 is .* but params.yaml has {SUM.value}; skipped", capsys.readouterr().err)
     assert file.read_bytes() == BODY[1:]
-
-
-def test_a_file_of_a_mirror_site_with_a_wrong_sum_is_skipped(site, fetcher, capsys):
-    site.files["/copies" + NAME] = BODY[1:]
-    site.files["/copies/training-parallel-nc-v9.tgz"] = BODY
-    path = fetcher(mirror=site.url("/copies")).fetch(site.url(NAME), SUM)
-    assert path.read_bytes() == BODY and "; skipped" in capsys.readouterr().err
-    assert NAME not in [path for path, _ in site.requests]
 
 
 @pytest.mark.parametrize("pack", [lambda data: gzip.compress(data, 1), lambda data: gzip.compress(data, 9)])
