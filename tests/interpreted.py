@@ -4,14 +4,23 @@ Needs Triton and, for its interpreter, numpy before 2.4.
 """
 
 import os
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.pairs import Pairs
+from transformer.config.model import ModelConfig
 from transformer.fast import kernels
+from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
 from transformer.fast.spans import Spans
-from transformer.layout import Rows
+from transformer.layers import REFERENCE, Layers
+from transformer.layout import Rows, tabled
+from transformer.model import Transformer
+from transformer.perplexity import batch_loss
 
 DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
 NEAR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}  # the largest accepted difference, relative to the norm
@@ -127,8 +136,35 @@ def check_loss(vocabulary: int, smoothing: float) -> None:
     near("loss: logits", gradient, logits.grad)
 
 
+def check_layers() -> None:
+    """A model of fast layers gives the loss and the gradients of the reference, in training and in a dev loss."""
+    options: dict[str, Any] = {"kernels": True, "backend": None}
+    fast = Layers(partial(FastEncoderLayer, **options), partial(FastDecoderLayer, **options))
+    sizes: dict[str, Any] = {"N": 1, "d_model": 64, "d_ff": 96, "h": 2, "d_k": 32, "d_v": 16, "max_positions": 64}
+    rest: dict[str, Any] = {"positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
+    rates = {"dropout": 0.0, "attention_dropout": 0.0, "relu_dropout": 0.0}
+    for norm in ("post", "pre"):
+        config, found = ModelConfig(norm=norm, **sizes, **rest, **rates), []  # type: ignore[arg-type]
+        for layers in (REFERENCE, fast):
+            torch.manual_seed(2)
+            model = Transformer(config, 90, layers).to(DEVICE)
+            for parameter in model.parameters():
+                torch.nn.init.normal_(parameter, std=0.2)
+            batch = tabled(Pairs(12, 15), np.arange(12), 3, 64).to(torch.device(DEVICE))
+            assert takes_spans(model) == (layers is fast)
+            with torch.no_grad():
+                dev = batch_loss(model.eval(), batch, 0.0)
+            loss = batch_loss(model.train(), batch, 0.1)
+            found.append([dev, loss.detach(), *torch.autograd.grad(loss, list(model.parameters()))])
+        near(f"{norm}: losses", torch.stack(found[1][:2]), torch.stack(found[0][:2]))
+        gradients = [torch.cat([each.flatten() for each in of[2:]]) for of in found]
+        near(f"{norm}: gradients", gradients[1], gradients[0])
+
+
 def main() -> None:
     torch.manual_seed(1)
+    if DEVICE == "cpu":
+        kernels.PROGRAMS = 16  # each program of a kernel takes the interpreter milliseconds
     for dtype in NEAR if DEVICE == "cuda" else [torch.float32]:  # the interpreter has no matrix products in bfloat16
         for own, causal in ((True, False), (True, True), (False, False)):
             check_attention(own, causal, 2, 32, 64, dtype)
@@ -136,6 +172,7 @@ def main() -> None:
         for p in (0.0, 0.3):
             check_norm(p, dtype)
     check_strides()
+    check_layers()
     check_relu()
     check_loss(5003, 0.1)
     check_loss(20000, 0.0)

@@ -50,11 +50,12 @@ class Masks:
     @classmethod
     def of(cls, source_BS: Tensor, target_BT: Tensor, neighbourhood: int) -> "Masks":
         """The masks of a batch with one sentence in each row, padded at its end."""
-        (length, positions), device = (source_BS.shape[1], target_BT.shape[1]), source_BS.device
+        device = source_BS.device
+        decoder = position_mask(target_BT.shape[1], True, neighbourhood, device)
         cross = encoder = padding_mask(source_BS)
         if neighbourhood:
-            encoder = cross & position_mask(length, False, neighbourhood, device)
-        return cls(position_mask(positions, True, neighbourhood, device), cross, encoder)
+            encoder = cross & position_mask(source_BS.shape[1], False, neighbourhood, device)
+        return cls(decoder, cross, encoder)
 
 
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, scale: float) -> Tensor:
@@ -84,8 +85,8 @@ def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
 class Keys:
     """The keys and values of one attention, which incremental decoding keeps from step to step, each [B, H, K, E].
 
-    Each step appends those of all hypotheses of a sentence. No keys are moved or copied when a hypothesis continues another
-    one: a mask selects the keys of each hypothesis and its ancestors.
+    The newest tokens of all hypotheses of a sentence are the queries of a step, and their keys are appended. No keys are
+    moved or copied when a hypothesis continues another one: a mask selects those of each hypothesis and its ancestors.
     """
 
     CAPACITY = 64  # keys, initially; doubled when it is exhausted
@@ -133,8 +134,9 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x_BQD: Tensor, memory_BKD: Tensor | None, mask: Tensor | None, cache: Keys | None = None) -> Tensor:
         """Concat(head_1, ..., head_h) W^O, [B, Q, D]: each position of `x_BQD` attends to the memory.
 
-        In self-attention, the memory is `x_BQD` itself. A `cache` adds its keys before those of the memory, and keeps the
-        latter. If the memory is None, all keys are in the cache.
+        In self-attention, the memory is `x_BQD` itself. In incremental decoding, the `cache` holds the keys and values of
+        earlier positions, and those of the memory are appended to it. If the memory is None, the cache holds all of them:
+        those of the encoder's output, which no step changes.
         """
         if memory_BKD is None:
             assert cache is not None
@@ -143,7 +145,7 @@ class MultiHeadAttention(nn.Module):
             q_BHQE, k_BHKE, v_BHKE = self.projections(x_BQD, memory_BKD)
             if cache is not None:
                 k_BHKE, v_BHKE = cache.append(k_BHKE, v_BHKE)
-        if self.steps_are_better(q_BHQE):
+        if self.step_by_step(q_BHQE):
             heads_BHQE = self.dropout(self.weights(q_BHQE, k_BHKE, mask)) @ v_BHKE
         else:
             heads_BHQE = F.scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, mask, scale=self.scale)
@@ -155,7 +157,7 @@ class MultiHeadAttention(nn.Module):
             return additive_weights(q_BHQE, k_BHKE, mask, self.v_HE)
         return attention_weights(q_BHQE, k_BHKE, mask, self.scale)
 
-    def steps_are_better(self, q_BHQE: Tensor) -> bool:
+    def step_by_step(self, q_BHQE: Tensor) -> bool:
         """Whether equation 1 is computed step by step, and not by torch's function, which has no additive scores.
 
         Dropout of the weights would draw from torch's random generator, which threads share. In training in bfloat16 on a

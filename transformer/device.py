@@ -85,7 +85,7 @@ def precision_of(config_precision: str, device: torch.device) -> str:
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The context of mixed precision: weights and sums in float32, and matrix products in `precision`.
 
-    Exception: with bfloat16, loss.py adds the parts of the output embedding's gradient in bfloat16.
+    Exception: with bfloat16 on a CPU, fast/loss.py adds the parts of the output embedding's gradient in bfloat16.
 
     Cast weights are not cached. The threads that share a batch on a CPU would also share the cache, and a CUDA graph must
     not use tensors that were made outside of it. In a training step, each weight is cast once.

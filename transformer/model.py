@@ -26,7 +26,8 @@ from transformer.config.vocabulary import PAD
 from transformer.layers import REFERENCE, DecoderLayer, EncoderLayer, LayerCache, Layers, Positions
 
 Place = tuple[Tensor, int]
-"""The position of each id within its sentence, in a shape that broadcasts to that of the ids, and a number above all."""
+"""The position of each id within its sentence, in a shape that broadcasts to that of the ids, and a number above all of
+them, which is the length of the table of encodings that they need."""
 
 
 class Transformer(nn.Module):
@@ -108,7 +109,11 @@ class Transformer(nn.Module):
         place: Place | None = None,
         caches: Sequence[LayerCache | None] | None = None,
     ) -> Tensor:
-        """The decoder's output, [B, T, D]. With one cache for each layer, the memory is None (see `DecoderLayer`)."""
+        """The decoder's output, [B, T, D].
+
+        In incremental decoding, there is a cache for each layer, the memory is None (see `DecoderLayer`), and the target
+        has the newest token of each of T hypotheses.
+        """
         x_BTD = self.embed(target_BT, self.target_positions, place)
         for layer, cache in zip(self.decoder, caches or [None] * self.config.N):
             x_BTD = layer(x_BTD, memory_BSD, masks, cache)

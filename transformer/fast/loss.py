@@ -66,7 +66,9 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         blocks = (device, dtype) == ("cpu", torch.bfloat16)
         if blocks:  # Add rows of zeros: oneDNN plans each number of rows anew, and the last part has a varying number.
             hidden = F.pad(hidden, (0, 0, 0, -len(hidden) % BLOCK))
-        gradients = (torch.empty_like(hidden), torch.zeros_like(embedding)) if needed else None
+        # The parts of the embedding's gradient are added in float32, on a CPU in `dtype`, where there are few parts.
+        wide = torch.float32 if hidden.is_cuda else dtype
+        gradients = (torch.empty_like(hidden), torch.zeros_like(embedding, dtype=wide)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS.get(device, ROWS["cpu"])
         function = in_blocks if blocks else of_logits(device if fast else "cpu")
@@ -77,7 +79,10 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             loss -= likelihood
             if gradients and logits_gradient is not None:
                 torch.mm(logits_gradient, embedding, out=gradients[0][part])
-                gradients[1].addmm_(logits_gradient.T, hidden[part])
+                if wide == dtype:
+                    gradients[1].addmm_(logits_gradient.T, hidden[part])
+                else:
+                    gradients[1] += logits_gradient.T @ hidden[part]
         ctx.save_for_backward(*((gradients[0][: len(hidden_ND)], gradients[1]) if gradients else (None, None)))
         ctx.dtypes = hidden_ND.dtype, embedding_VD.dtype
         return loss
