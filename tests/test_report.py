@@ -25,13 +25,14 @@ from dvc.repo import Repo
 from sacrebleu.metrics import BLEU
 
 from pipeline import collect, report, result
-from pipeline.report import Report, files_of
+from pipeline.report import files_of
 from pipeline.reporting import changes, claims, decoder_facts, decodings, model_card, pairs, paper_tables, run_tables
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import attention, curves, reliability
 from pipeline.reporting.figures.style import COLOURS, axes, drawn, style
 from pipeline.reporting.published import BASE, TABLE2, TABLE3
 from pipeline.reporting.results import Results, load_results
+from pipeline.reporting.sections import Report
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.tables import Table, interval, latex, markdown
 from pipeline.scoring.bleu import PUBLISHED, measures
@@ -211,8 +212,9 @@ def invented(params, tmp_path_factory):
         project.write({run: entry}, bleu)
     project.params["runs"] = {run: changed()[run] for run in ("base", "heads", "base-2")} | {"untrained": de}
     project.params["decodings"] = {name: {} for name in ("beam", "exact")}
-    paper = {key: params["base"]["decoding"][key] for key in ("beam", "penalty", "alpha", "extra_length")}
-    write_decoding(project, "beam", 30.0, worsened(2), -2.0, decoder="beam", regulariser=0.0, **paper)
+    paper = {key: value for key, value in params["base"]["decoding"].items() if key in decoder_facts.PAPERS}
+    paper |= {"decoder": "beam", "regulariser": 0.0, "no_repeat_ngram": 0}
+    write_decoding(project, "beam", 30.0, worsened(2), -2.0, **paper)
     write_decoding(project, "exact", 31.0, worsened(5), -2.0, decoder="exact", max_steps=7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collect, "load", lambda: {**project.params, "values": {}, "searches": {}})

@@ -1,18 +1,18 @@
 """Facts about decodings besides their scores: log-probabilities, length, search errors, significance and others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import HEADLINE, measure, measures
 from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings import score_files
-from pipeline.settings.score_files import entry, mapping
 from pipeline.settings.scoring import scoring
 from pipeline.workflow.text import content
 
@@ -36,13 +36,17 @@ class Facts:
 
 @dataclass(frozen=True)
 class Made:
-    """The content of a decoding's files."""
+    """The content of a decoding's files. `sentences` has the columns `log_prob` and `finished`."""
 
     group: tuple[str, str]  # the model and the set
     settings: Mapping[str, Any]
     calls: int
-    sentences: list[dict[str, Any]]
+    sentences: pd.DataFrame
     lines: list[str]
+
+    @property
+    def is_exact(self) -> bool:
+        return self.settings.get("decoder") == "exact"
 
 
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
@@ -59,28 +63,22 @@ def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Fact
 
 def source_log_probs(params: Mapping[str, Any], scores: Path) -> dict[str, float]:
     """The mean log p(source | translation) of each decoding for which `reverse_scores` has been made."""
-    found: dict[str, float] = {}
-    for name in params["reverse_scores"]:
-        path = scores / "reverse_scores" / f"{name}.json"
-        by_decoding = entry(content(path), "decodings", dict[str, tuple[float, ...]] | None, str(path)) or {}
-        found |= {decoding: sum(values) / len(values) for decoding, values in by_decoding.items()}
-    return found
+    paths = [scores / "reverse_scores" / f"{name}.json" for name in params["reverse_scores"]]
+    known = [found for path in paths for found in ((content(path) or {}).get("decodings") or {}).items()]
+    return {decoding: sum(values) / len(values) for decoding, values in known}
 
 
 def of_folder(folder: Path, sets: Path) -> Made | None:
     """Read the files of a decoding. Returns None if one of them or the set is missing."""
     decoding, sentences = content(folder / "decoding.json"), content(folder / "sentences.json")
-    where, translation = str(folder / "decoding.json"), folder / "translation.txt"
-    if decoding is None or sentences is None or not translation.exists():
-        return None
-    chosen = sets / entry(decoding, "set", str, where)
-    if not chosen.exists():
+    translation, chosen = folder / "translation.txt", sets / str(score_files.within(decoding, "set"))
+    if decoding is None or sentences is None or not translation.exists() or not chosen.exists():
         return None
     return Made(
-        group=(entry(decoding, "model", str, where), chosen.name),
-        settings=mapping(score_files.within(decoding, "settings", "decoding"), f"{where}: settings.decoding"),
-        calls=entry(decoding, "calls", int, where),
-        sentences=sentences,
+        group=(decoding["model"], decoding["set"]),
+        settings=decoding["settings"]["decoding"],
+        calls=decoding["calls"],
+        sentences=pd.DataFrame(sentences),
         lines=aligned(translation, EvaluationSet.open(chosen).path("raw", "target"))[0],
     )
 
@@ -97,57 +95,31 @@ def of_group(
     found = {}
     for name, each in systems.items():
         ours, theirs = statistics[name].sum(axis=0)[:2]
-        count = len(each.lines)
-        found[name] = rounded(
-            Facts(
-                log_prob=sum(log_probs(each)) / count,
-                length_ratio=float(ours / theirs) if theirs else None,
-                empty=sum(not line for line in each.lines),
-                unfinished=sum(not finished(sentence) for sentence in each.sentences),
-                calls=each.calls / count,
-                search_errors=search_errors(each, exact),
-                source_log_prob=reverse.get(name),
-                p=p_values.get(name),
-            )
+        log_probs = each.sentences["log_prob"]
+        errors = None if each.is_exact or exact.empty else (exact > log_probs[exact.index] + SAME).mean()
+        found[name] = Facts(
+            log_prob=rounded(log_probs.mean()),
+            length_ratio=rounded(ours / theirs) if theirs else None,
+            empty=each.lines.count(""),
+            unfinished=int((~each.sentences["finished"]).sum()),
+            calls=rounded(each.calls / len(each.lines)),
+            search_errors=rounded(errors),
+            source_log_prob=rounded(reverse.get(name)),
+            p=rounded(p_values.get(name)),
         )
     return found
 
 
-def rounded(facts: Facts) -> Facts:
-    """Round the facts to four decimals, as the log-probabilities in sentences.json are rounded."""
-    floats = {key: round(value, 4) for key, value in asdict(facts).items() if isinstance(value, float)}
-    return replace(facts, **floats)  # type: ignore[arg-type]  # the counts are no floats
+def rounded(value: float | None) -> float | None:
+    """Round a fact to four decimals, as the log-probabilities in sentences.json are rounded."""
+    return None if value is None else round(float(value), 4)
 
 
-def log_probs(made: Made) -> list[float]:
-    return [entry(sentence, "log_prob", float, "sentences.json") for sentence in made.sentences]
-
-
-def finished(sentence: Any) -> bool:
-    return entry(sentence, "finished", bool, "sentences.json")
-
-
-def is_exact(made: Made) -> bool:
-    return made.settings.get("decoder") == "exact"
-
-
-def exact_log_probs(systems: Sequence[Made], sources: Sequence[str]) -> dict[int, float]:
+def exact_log_probs(systems: Sequence[Made], sources: Sequence[str]) -> pd.Series:
     """The log-probabilities of the sentences that an exact search finished, by line number. Empty sources are left out."""
-    return {
-        number: log_prob
-        for each in systems
-        if is_exact(each)
-        for number, (source, sentence, log_prob) in enumerate(zip(sources, each.sentences, log_probs(each)))
-        if source and finished(sentence)
-    }
-
-
-def search_errors(made: Made, exact: Mapping[int, float]) -> float | None:
-    """The share of the sentences of `exact` for which its translation is more probable than that of `made`."""
-    if is_exact(made) or not exact:
-        return None
-    ours = log_probs(made)
-    return sum(best > ours[number] + SAME for number, best in exact.items()) / len(exact)
+    there = [place for place, source in enumerate(sources) if source]
+    kept = [each.sentences.loc[there].query("finished")["log_prob"] for each in systems if each.is_exact]
+    return pd.concat(kept).groupby(level=0).last() if kept else pd.Series(dtype=float)
 
 
 def significance(
