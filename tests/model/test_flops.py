@@ -19,6 +19,7 @@ from pipeline import flops as stage
 from pipeline.costs import training_cost
 from pipeline.reporting.published import TABLE3
 from tests.models import lengths_of
+from tests.pairs import Listed
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys
 from transformer.data import Batches
@@ -105,30 +106,22 @@ def test_causal_half_counts_only_the_visible_positions(settings):
     assert half == full
 
 
-def test_r_drop_counts_both_passes(tmp_path):
+def test_r_drop_counts_both_passes(tmp_path, settings):
     """R-Drop passes each pair through the model twice."""
-    model = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0, "attention_dropout": 0.0}
-    model |= {"relu_dropout": 0.0, "norm": "post", "positions": "sinusoidal", "max_positions": 9}
-    model |= {"attention": "scaled_dot_product", "neighbourhood": 0}
     sums = vars(lengths_of([(3, 5), (7, 2), (4, 4)]))
     write_json(tmp_path / "corpus.json", {"vocabulary_size": VOCABULARY})
-    counted = []
+    found = []
     for training in ({}, {"r_drop": 0.0}, {"r_drop": 5.0}):
-        write_json(tmp_path / "training.json", {"steps": 1, "settings": {"model": model, "training": training}, **sums})
-        counted.append(stage.counted_of(tmp_path / "training.json", tmp_path / "corpus.json"))
-    assert counted[0] == counted[1]
-    assert counted[2]["training_flops"] == 2 * counted[0]["training_flops"]
+        of_run = {"steps": 1, "settings": {"model": vars(settings()), "training": training}}
+        write_json(tmp_path / "training.json", {**of_run, **sums})
+        found.append(stage.counted_of(tmp_path / "training.json", tmp_path / "corpus.json"))
+    assert found[0] == found[1]
+    assert found[2]["training_flops"] == 2 * found[0]["training_flops"]
 
 
 def test_the_sums_of_a_training_suffice_for_the_counts():
-    class Pairs:
-        def __len__(self):
-            return 4
-
-        def lengths(self, side):
-            return np.array([2, 6, 3, 9] if side == "source" else [4, 1, 3, 30])
-
-    batches = Batches(Pairs(), seed=1, batch_tokens=100, max_length=10)
+    pairs = Listed([[4] * n for n in (2, 6, 3, 9)], [[4] * m for m in (4, 1, 3, 30)])
+    batches = Batches(pairs, seed=1, batch_tokens=100, max_length=10)
     assert Lengths(**batches.sums(np.array([0, 1, 2]))) == lengths_of([(3, 5), (7, 2), (4, 4)])  # with EOS
 
 
