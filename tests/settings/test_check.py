@@ -78,6 +78,7 @@ def test_the_projects_own_is_right(params, small):
     check(small)
 
 
+@pytest.mark.slow
 def test_every_value_of_a_wrong_type_is_refused_by_its_key(small):
     for path in places(small):
         said = "\n".join(refusals(spoilt(small, path, [{"wrong": ENDLESS}])))
@@ -102,6 +103,7 @@ def test_every_setting_refuses_each_other_type_by_its_key(small):
             assert any(str(path[-1]) in line or str(path[-2]) in line for line in said), (path, wrong, said)
 
 
+@pytest.mark.slow
 def test_every_number_refuses_what_is_none_and_below_its_range_and_every_name_what_is_not_there(small):
     for path in leaves(small):
         value = inside(small, path)
@@ -113,6 +115,7 @@ def test_every_number_refuses_what_is_none_and_below_its_range_and_every_name_wh
             assert "no such thing" in said or f"params.yaml: {path[0]}: " in said, (path, said)
 
 
+@pytest.mark.slow
 def test_every_key_that_is_misspelt_is_refused_in_one_line_with_the_right_one(small):
     for path in list(places(small)):
         named = path[-2:-1] and path[-2] in CATALOGUES
@@ -126,6 +129,7 @@ def test_every_key_that_is_misspelt_is_refused_in_one_line_with_the_right_one(sm
         assert path[0] != "base" or said == refusals(wrong), path  # and not as a missing key, too
 
 
+@pytest.mark.slow
 def test_every_key_of_base_must_be_there(params):
     for path in list(places(params["base"], "base")):
         wrong = copy.deepcopy(params)

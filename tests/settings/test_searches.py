@@ -530,6 +530,7 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     assert planner.seconds("search@small") == pytest.approx(3 * 5 * 60, abs=60)
 
 
+@pytest.mark.slow
 def test_equal_importances_are_in_the_order_of_their_names(params, tmp_path, monkeypatch):
     """Optuna returns equal values in the order of a set of names, which differs from process to process."""
     params["searches"] = {"small": {**SEARCH, "trials": 2}}

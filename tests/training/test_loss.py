@@ -70,7 +70,7 @@ def test_a_bfloat16_loss_is_that_of_float64(rows, r_drop, smoothing):
 
 
 @pytest.mark.parametrize("r_drop, smoothing", [(0.0, 0.0), (0.0, 0.1), (5.0, 0.1)])
-@pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), (2, True)])
+@pytest.mark.parametrize("rows, compiled", [(512, False), (2, False), pytest.param(2, True, marks=pytest.mark.slow)])
 def test_loss_and_gradients_equal_torch_s(monkeypatch, rows, compiled, r_drop, smoothing):
     """The loss is computed in one part and in many. The division by 3 stands for a normaliser."""
     monkeypatch.setitem(loss.ROWS, "cpu", rows)
