@@ -14,16 +14,16 @@ it, which is no output.
 
 import argparse
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.scoring.bleu import PUBLISHED, measure
-from pipeline.scoring.of_sets import aligned
-from pipeline.settings.params import load, text_corpus
+from pipeline.scoring.statistics import statistics
+from pipeline.settings.params import load
+from pipeline.settings.selection import bpe_dropout
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
+from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json
 
 PARTS = {
@@ -33,12 +33,6 @@ PARTS = {
     "flops": "flops.json",
 }
 DEV_TRANSLATION = "translations/dev.last.txt"
-# The measures of the statistics, by preference. Results from before a measure existed lack it, so a comparison with one of
-# these uses the next measure.
-MEASURES = {
-    PUBLISHED: "BLEU as the paper computes it",
-    "bleu-raw-reference": "BLEU as the paper computes it, but with the typographic quotes of the reference",
-}
 POINTS = 100  # at most this many records of each of the two curves
 
 
@@ -53,21 +47,11 @@ def thinned(curve: list[dict]) -> list[dict]:
     return sorted(kept, key=lambda record: record["step"])
 
 
-def statistics(translation: Path, dev: EvaluationSet) -> dict[str, list[str]]:
-    """What BLEU is computed from, by measure: one text per statistic, which holds its value for each sentence in order.
-
-    The statistics are the lengths of hypothesis and reference, the number of matching n-grams of each order, and the
-    number of all n-grams of each order.
-    """
-    hypotheses, references = aligned(translation, dev.path("raw", "target"))
-    counts = {name: measure(dev.languages[1], name).statistics(hypotheses, references) for name in MEASURES}
-    return {name: [" ".join(f"{number:.0f}" for number in column) for column in of.T] for name, of in counts.items()}
-
-
-def bpe_dropout(params: Mapping, corpus: str) -> float:
-    """The BPE-dropout of a corpus. It is no parameter of this stage: a change makes new data, and so a new training."""
-    own = params["corpora"][text_corpus(params, corpus)].get("vocabulary", {})
-    return {**params["base"]["vocabulary"], **own}["bpe_dropout"]
+def read_curve(path: Path) -> list[dict]:
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}; train again or remove it") from None
 
 
 def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dict[str, Any]:
@@ -76,9 +60,8 @@ def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dic
     head = {"run": run, "corpus": differences.pop("corpus"), "model": differences.pop("model"), "differences": differences}
     head |= {"languages": read_json(corpus)["languages"], "bpe_dropout": bpe_dropout(params, head["corpus"])}
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
-    curve = [json.loads(line) for line in (scores / "training.jsonl").read_text(encoding="utf-8").splitlines()]
     counts = statistics(scores / DEV_TRANSLATION, EvaluationSet.open(dev))
-    return {**head, **parts, "curve": thinned(curve), "statistics": counts}
+    return {**head, **parts, "curve": thinned(read_curve(scores / "training.jsonl")), "statistics": counts}
 
 
 def times_of(scores: Path, times: Path) -> dict[str, Any]:

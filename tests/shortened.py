@@ -75,7 +75,7 @@ def command(project: Project, stage: str) -> dict:
 
 
 def content(project: Project, stage: str) -> dict[str, bytes]:
-    """The bytes of all files that a stage writes, except the page of the report, which shows times."""
+    """The bytes of all files that a stage writes, except the pages of the report, which show times."""
     places = [project.root / place for place in OUTPUTS[stage]]
-    files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file() and file.name != PAGE]
+    files = [file for place in places for file in [place, *place.rglob("*")] if file.is_file() and file.suffix != ".html"]
     return {str(file.relative_to(project.root)): file.read_bytes() for file in sorted(files)}

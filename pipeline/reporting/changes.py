@@ -18,9 +18,9 @@ from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
 from pipeline.reporting.results import Results, Score
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.studies import Study
-from pipeline.result import MEASURES
 from pipeline.scoring.bleu import PUBLISHED, measures
 from pipeline.scoring.intervals import SEEDS, Spread, between, resampled, spread
+from pipeline.scoring.statistics import MEASURES
 from pipeline.settings.scoring import ScoringConfig
 
 FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate

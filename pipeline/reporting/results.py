@@ -16,10 +16,9 @@ import numpy as np
 import pandas as pd
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
-from pipeline.result import bpe_dropout
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.score_files import within
-from pipeline.settings.selection import run_settings
+from pipeline.settings.selection import bpe_dropout, run_settings
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, read_saved
 from transformer.config.training import TrainingConfig

@@ -31,3 +31,9 @@ def run_settings(params: Mapping, name: str) -> tuple[str, ModelConfig, Training
         section(params, "models", run["model"], "model", ModelConfig, name),
         section(params, "models", run["model"], "training", TrainingConfig, name),
     )
+
+
+def bpe_dropout(params: Mapping, corpus: str) -> float:
+    """The BPE-dropout of a corpus. A run does not list it: a change makes new data, and so a new training."""
+    own = params["corpora"][text_corpus(params, corpus)].get("vocabulary", {})
+    return {**params["base"]["vocabulary"], **own}["bpe_dropout"]

@@ -381,7 +381,7 @@ def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair(real, synthetic, 
 # Under both tools, on stub stages
 
 ON_CORPUS = ("download", "normalise", "learn_bpe", "binarise")
-ON_RUN = ("train", "average", "decode", "score", "flops")
+ON_RUN = ("train", "average", "decode", "score", "flops", "result")
 BACK = ("fetch_monolingual", "back_translate", "augment")
 NEW_RUNS = """\
 runs:
@@ -422,14 +422,14 @@ def named(name: str, *kinds: str) -> set[str]:
 
 def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(project):
     runs = named("reverse", *ON_RUN) | named("augmented", *ON_RUN)
-    expected = named("turned", *ON_CORPUS) | runs | named("demo-bt", *BACK) | {"report"}
+    expected = named("turned", *ON_CORPUS) | runs | named("demo-bt", *BACK) | {"collect", "report"}
     assert project.planned() == sorted(expected)
     ran = project.repro()
     assert sorted(ran) == sorted(expected)
     order = ["train@reverse", "average@reverse", "back_translate@demo-bt", "augment@demo-bt", "train@augmented"]
     assert [name for name in ran if name in order] == order
     assert project.planned() == []
-    mixed = named("demo-bt", "augment") | named("augmented", *ON_RUN) | {"report"}
+    mixed = named("demo-bt", "augment") | named("augmented", *ON_RUN) | {"collect", "report"}
     for old, new, first in (
         ("    ratio: 1.0\n\n", "    ratio: 2.0\n\n", {"augment"}),
         ("    decoding: {beam: 1}\n    tagged: ", "    decoding: {beam: 2}\n    tagged: ", {"back_translate"}),
@@ -532,7 +532,7 @@ def test_a_value_is_trained_for_the_probability_of_the_source(made):
     folder, _ = made
     content = json.loads((folder / "scores/values/source.json").read_text())
     assert (content["reverse"], content["settings"]["score"]) == ("reverse/average", "source_probability")
-    assert "source,forward/average,source_probability," in (folder / "reports/values.csv").read_text()
+    assert json.loads((folder / "results/values/source.json").read_text()) == {"name": "source", **content}
     decoding = json.loads((folder / "scores/decodings/searched/decoding.json").read_text())
     assert decoding["settings"]["decoding"]["value"] == "source"
 

@@ -152,7 +152,7 @@ def test_a_comment_a_docstring_and_a_layout_cost_one_stage_of_a_second(project):
         ("transformer/decoders/beam.py", {"decode"}),
         ("transformer/decoders/greedy.py", set()),
         ("transformer/optimisation.py", {"train"}),
-        ("pipeline/scoring/bleu.py", {"score", "report"}),
+        ("pipeline/scoring/bleu.py", {"score", "result", "collect", "report"}),
         ("pipeline/workflow/stage.py", set()),
         ("pipeline/tracking/client.py", set()),
     ],
@@ -384,7 +384,7 @@ def test_a_short_training_another_setting_and_a_run_that_dvc_remembers_are_no_qu
     assert "only because of code" in project.run("snakemake", "--dry-run")
     took(project, 1700)
     assert "only because of code" not in project.run("snakemake", "--dry-run")
-    (project.root / f"results/{RUN}.json").write_text('{"timing": {"seconds": 8040}}')
+    (project.root / f"results/times/{RUN}.json").write_text('{"training": {"seconds": 8040}}')
     (project.root / f"work/times/{RUN}/training.json").write_text('{"seconds": 30, "output_sha256": "of another"}')
     assert "it took 2 h 14 min" in project.run("snakemake", "--dry-run"), "the time of the record"
     took(project, 8040)

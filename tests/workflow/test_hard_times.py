@@ -157,7 +157,7 @@ def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(pr
         printed = project.run("snakemake", "--cores", "2", status=1)
         assert "\nsnakemake: " in printed and "is busy" in printed and "Traceback" not in printed
         assert project.ran() == [], "never both"
-    assert project.snakemake() == ["score@demo-tiny", "report"]
+    assert sorted(project.snakemake()) == ["collect", "report", "result@demo-tiny", "score@demo-tiny"]
     assert project.stale() == set()
 
 
@@ -223,7 +223,7 @@ def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(pr
     project.edit("params.yaml", "    beam: 4 ", "    beam: 5 ")
     assert "clock skew" in project.run("snakemake", "--cores", "2", status=1, STUB_CLOCK="back")
     ran = [*project.ran(), *project.snakemake()]
-    assert ran == ["decode@demo-tiny", "score@demo-tiny", "report"]
+    assert ran[:2] == ["decode@demo-tiny", "score@demo-tiny"] and len(ran) == len(set(ran)) == 5
     assert project.planned() == [] and project.repro() == []
 
 
@@ -242,7 +242,7 @@ def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_pat
         (tmp_path / name).mkdir()
     (tmp_path / "reports/index.html").write_text("the old report")
     (tmp_path / "reports").chmod(0o555)
-    places = [word for name in ("scores", "times", "sets", "results") for word in (f"--{name}", name)]
+    places = [word for name in ("scores", "sets", "results") for word in (f"--{name}", name)]
     places += ["--studies", "studies.yaml", "--out", "reports"]
     done = subprocess.run(
         [sys.executable, "-m", "pipeline.report", *places],
