@@ -25,11 +25,7 @@ def test_the_tree_of_the_readme_names_what_is_there():
 def test_the_differences_of_a_page_are_those_of_the_report(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     with open(ROOT / "reports/claims.csv", encoding="utf-8") as file:
-<<<<<<< Updated upstream
         rows = [row for row in csv.DictReader(file) if row["the paper's change"] and row["difference, BLEU low"]]
-=======
-        rows = [row for row in csv.DictReader(file) if row["difference, BLEU low"] and row["BLEU, paper"]]
->>>>>>> Stashed changes
     shown = [
         "{:+.1f} ({:+.1f} to {:+.1f})".format(*(float(row[f"difference, BLEU{end}"]) for end in ("", " low", " high")))
         for row in rows
