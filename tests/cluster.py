@@ -94,10 +94,6 @@ def restarts(slurm: Slurm, job: str) -> int:
     return int(re.search(r"Restarts=(\d+)", slurm.run("scontrol", "show", "job", job))[1])
 
 
-def state(slurm: Slurm, job: str) -> str:
-    return slurm.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T")
-
-
 def reach_the_time_limit(slurm: Slurm, workflow: Workflow) -> str:
     """Set a time limit of 4 minutes, so that SIGTERM, due 5 minutes before the limit, is sent. Returns the job's id."""
     workflow.trains(beyond=0)

@@ -14,7 +14,6 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys, read, read_saved
 from transformer.config.training import TrainingConfig
-from transformer.config.vocabulary import VocabularyConfig
 from transformer.decoding import translate
 from transformer.files import read_json, write_json
 from transformer.vocabulary import Vocabulary
@@ -82,7 +81,7 @@ def test_a_model_of_newer_code_is_refused_as_such(old_model):
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("config", [ModelConfig, TrainingConfig, VocabularyConfig])
+@pytest.mark.parametrize("config", [ModelConfig, TrainingConfig])
 def test_the_values_of_then_are_values_of_the_settings(params, config):
     now = params["base"][config.__name__.removesuffix("Config").lower()]
     assert config.ABSENT.keys() <= set(keys(config))

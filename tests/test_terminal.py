@@ -33,7 +33,6 @@ from transformer.config.training import TrainingConfig
 from transformer.files import write_json
 
 STAGE = "train@demo-tiny"
-SELECTED = "  demo-tiny: {corpus: demo, model: tiny}\n\n"  # the line of `runs` in params.yaml
 
 
 # The workflow
@@ -188,7 +187,6 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
     assert {line.partition(": ")[0].split()[1] for line in stale[2:]} == {"result@demo-tiny", "collect", "report"}
     with at_work(project, "snakemake", "--cores", "2", "score@demo-tiny"):  # no other stage ends when it is killed
         place = {
-            "pid": 1,
             "when": time.time(),
             "task": "test",
             "unit": "sentence",
@@ -221,7 +219,7 @@ def test_status_of_a_stopped_training_names_its_place_and_of_scores_shows_them_b
     append = "\nA = 1\n"
     with open(project.root / "transformer/optimisation.py", "a") as file:
         file.write(append)
-    place = {"pid": 1, "when": 0.0, "task": "", "unit": "step", "done": 420, "total": 1200, "left": 65.0, "note": ""}
+    place = {"when": 0.0, "task": "", "unit": "step", "done": 420, "total": 1200, "left": 65.0, "note": ""}
     for path, text in {f"progress/{STAGE}.json": json.dumps(place), "demo-tiny/0/state.safetensors": ""}.items():
         (project.root / "work" / path).parent.mkdir(parents=True, exist_ok=True)
         (project.root / "work" / path).write_text(text)

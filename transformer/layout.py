@@ -145,19 +145,6 @@ def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood
     return allowed_BQK[:, None]
 
 
-def layout_for(device: torch.device, precision: str, joins: bool = False) -> Layout:
-    """The layout of batches by length: on a GPU `joined` or `packed`, on a CPU `padded` or, in bfloat16, `rounded`.
-
-    `joins` states that attention on the GPU needs no mask over a whole row (fast/fused.py).
-
-    On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
-    setting. It follows from the device, the precision and the model. A resumed training keeps the precision and the model.
-    """
-    if device.type == "cuda":
-        return joined if joins else packed
-    return rounded if precision == "bfloat16" else padded
-
-
 def padded(pairs: Pairs, numbers: np.ndarray, multiple: int = 1, rows: int = 0) -> Batch:
     """The pairs `numbers` in their order, one in each row. The last rows are empty if there are fewer pairs than `rows`.
 

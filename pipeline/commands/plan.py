@@ -43,8 +43,8 @@ DECODED_PER_TRAINED = 0.7
 # (operations of a training) / (operations of a product in the same time): 0.63 to 0.77 and 0.29 to 0.48 on one core of an
 # AMD EPYC with AMX, for the models `tiny`, `small` and `base`
 OF_PRODUCT = {"float32": 0.6, "bfloat16": 0.3}
-PAPER_STEPS = {"base": 0.4, "big": 1.0}  # seconds of a step of 25,000 tokens on 8 P100 (5.2)
-# What follows for these two models: the logarithm of the operations of a token, and the operations per second
+# From the seconds of a step of 25,000 tokens of base and big on 8 P100 (5.2), 0.4 and 1.0: the logarithms of the operations
+# of a token, and the operations per second
 PAPER = (19.077778, 20.292603), (2.258477e13, 3.044159e13)
 
 

@@ -12,8 +12,6 @@ STUDIES = Path("studies.yaml")
 # The blocks of params.yaml that a study has. All but `runs` are optional. A study may also have a description, `desc`.
 STUDY = ["runs", "sets", "ensembles", "values", "reverse_values", "decodings", "reverse_scores"]
 STUDY += ["back_translations", "searches"]
-# What the report reads besides: rows of Table 3 by run, and the runs with which runs are compared.
-OF_REPORT = ["desc", "rows", "against"]
 
 
 def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:

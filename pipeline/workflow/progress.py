@@ -26,7 +26,6 @@ PLACES = Path("work/progress")
 class Place:
     """The progress of a task of a stage. `left` is the remaining time in seconds. `total` and `left` may be unknown."""
 
-    pid: int
     when: float  # the time of writing, in seconds since 1970
     task: str
     unit: str
@@ -79,7 +78,7 @@ class Progress(tqdm):
         rate = shown["rate"] or (shown["elapsed"] and (self.n - self.initial) / shown["elapsed"])
         left = (self.total - self.n) / rate if rate and self.total is not None else None
         task, note = self.desc.removesuffix(": "), str(self.postfix or "")
-        place = Place(os.getpid(), time.time(), task, self.unit, self.n, self.total, left, note)
+        place = Place(time.time(), task, self.unit, self.n, self.total, left, note)
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.partial")

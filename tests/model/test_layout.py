@@ -51,11 +51,11 @@ def test_rounded():
     assert torch.equal(batch.labels_N, exact.labels_N)
 
 
-def test_only_bfloat16_on_a_cpu_is_rounded():
-    assert layout.layout_for(CPU, "bfloat16") is rounded and layout.layout_for(CPU, "float32") is padded
+def test_only_bfloat16_on_a_cpu_is_rounded(settings):
+    model = build(settings())
+    assert fused.layout_on(CPU, "bfloat16", model) is rounded and fused.layout_on(CPU, "float32", model) is padded
     for precision in ("bfloat16", "float32"):
-        assert layout.layout_for(torch.device("cuda"), precision) is packed
-        assert layout.layout_for(torch.device("cuda"), precision, True) is joined
+        assert fused.layout_on(torch.device("cuda"), precision, model) is packed
 
 
 def test_joined_rows_hold_the_sentences_of_packed_rows():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecoderConfig, DecodingConfig
-from transformer.config.reading import Count, Limits, NotNegative, Positive, Seed, Share, Whole, keys, require
+from transformer.config.reading import Count, Limits, NotNegative, Positive, Seed, Share, Whole, require
 
 COMMON = ("extra_length", "batch_tokens", "precision", "threads")
 
@@ -125,9 +125,3 @@ class Choice:
         shared = {key: getattr(self.config, key) for key in (*self.own.USES, *COMMON)}
         parts = {key: {"number": part.number, **part.description()} for key, part in self.parts.items()}
         return {"decoder": self.decoder, **shared, **vars(self.own), **parts}
-
-
-def settings_of(decoder: str) -> list[str]:
-    """The names of the settings that a decoder has."""
-    cls = DECODERS[decoder]
-    return [*keys(cls), *cls.PARTS, *cls.USES, *COMMON]

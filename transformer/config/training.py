@@ -11,12 +11,7 @@ class TrainingConfig:
     """One training (5.1 to 5.4). params.yaml explains each setting."""
 
     # As in ModelConfig.
-    ABSENT: ClassVar[dict[str, Any]] = {
-        "schedule": "warmup",
-        "batching": "by_length",
-        "weight_decay": 0.0,
-        "r_drop": 0.0,
-    }
+    ABSENT: ClassVar[dict[str, Any]] = {"batching": "by_length", "weight_decay": 0.0, "r_drop": 0.0}
 
     seed: Seed
     steps: Count

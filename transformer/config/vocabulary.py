@@ -1,7 +1,7 @@
 """The settings of the vocabulary (section 5.1)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 from transformer.config.reading import Count, Limits, Seed, Share, Threads, Whole, require
 
@@ -11,8 +11,6 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3  # the first ids of every vocabulary of this pro
 @dataclass(frozen=True)
 class VocabularyConfig:
     """One vocabulary (5.1). params.yaml explains each setting."""
-
-    ABSENT: ClassVar[dict[str, Any]] = {"bpe_dropout": 0.0, "segmentations": 1, "seed": 1}  # as in ModelConfig
 
     pieces: Count
     unknown: Literal["byte_fallback", "unk"]

@@ -18,13 +18,13 @@ from transformer.fast.compilation import compiled
 from transformer.fast.operators import add_and_norm, attend, relu_of_linear
 from transformer.fast.spans import Spans
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, LayerCache, Residual
-from transformer.layout import Batch, Layout, joined, layout_for
+from transformer.layout import Batch, Layout, joined, packed, padded, rounded
 from transformer.model import Transformer
 
 WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels of attention
 
 
-class FastEncoderLayer(EncoderLayer):
+class FastLayer(nn.Module):
     """`kernels` states whether the operators can be used. `backend` is that of torch.compile, or None."""
 
     def __init__(
@@ -34,6 +34,8 @@ class FastEncoderLayer(EncoderLayer):
         self.kernels = kernels
         compiled(self, backend)
 
+
+class FastEncoderLayer(FastLayer, EncoderLayer):
     def forward(self, x: Tensor, mask: Tensor | Spans) -> Tensor:
         if isinstance(mask, Tensor) and not (self.kernels and self.training):
             return super().forward(x, mask)
@@ -43,16 +45,7 @@ class FastEncoderLayer(EncoderLayer):
         return fed(second, self.feed_forward, x)
 
 
-class FastDecoderLayer(DecoderLayer):
-    """The arguments are those of `FastEncoderLayer`."""
-
-    def __init__(
-        self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout, kernels: bool = True, backend: Any = "inductor"
-    ) -> None:
-        super().__init__(config, dropout)
-        self.kernels = kernels
-        compiled(self, backend)
-
+class FastDecoderLayer(FastLayer, DecoderLayer):
     def forward(self, x: Tensor, memory: Tensor | None, masks: Masks, cache: LayerCache | None = None) -> Tensor:
         if isinstance(masks.cross, Tensor) and not (self.kernels and self.training):
             return super().forward(x, memory, masks, cache)
@@ -127,8 +120,16 @@ def takes_spans(model: Transformer) -> bool:
 
 
 def layout_on(device: torch.device, precision: str, model: Transformer) -> Layout:
-    """The layout of batches by length. On a GPU with kernels of attention no mask over a whole row is needed."""
-    return joined if takes_spans(model) else layout_for(device, precision)
+    """The layout of batches by length. With kernels of attention no mask over a whole row is needed.
+
+    On a CPU the mask of packed rows costs more than the padding of pairs of similar length. The layout is not a
+    setting. It follows from the device, the precision and the model. A resumed training keeps the precision and the model.
+    """
+    if takes_spans(model):
+        return joined
+    if device.type == "cuda":
+        return packed
+    return rounded if precision == "bfloat16" else padded
 
 
 def masks_of(model: Transformer, batch: Batch) -> Masks:
