@@ -28,8 +28,8 @@ from tqdm import tqdm
 from pipeline.binarise import encoded, report_of, sampled
 from pipeline.corpora.lines import progress
 from pipeline.corpora.sets import find_sets
-from pipeline.settings.back_translations import back_translation
-from pipeline.settings.params import languages, load, section
+from pipeline.settings.back_translations import BackTranslation
+from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
 from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description, write_side
 from transformer.config.vocabulary import UNK, VocabularyConfig
@@ -117,7 +117,7 @@ def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Pa
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    chosen, codes = back_translation(params, name), languages(params, name)
+    chosen, codes = read_entry(BackTranslation, params, "back_translations", name), languages(params, name)
     config = section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
     sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}

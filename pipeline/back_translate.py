@@ -16,10 +16,10 @@ from typing import Any
 
 from pipeline.corpora.evaluation import read_lines
 from pipeline.corpora.normalising import Filter, Side
-from pipeline.settings.back_translations import back_translation, decoder
+from pipeline.settings.back_translations import BackTranslation, decoder
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import languages, load, section
+from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
@@ -49,8 +49,8 @@ def work(translator: Translator, choice: Choice, text: Path, paths: list[Path], 
 
 
 def main(arguments: argparse.Namespace) -> None:
-    params = load()
-    chosen, choice = back_translation(params, arguments.name), decoder(params, arguments.name)
+    params, name = load(), arguments.name
+    chosen, choice = read_entry(BackTranslation, params, "back_translations", name), decoder(params, name)
     source, target = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
     device = hardware.torch_device(machine(params), choice.config.threads)

@@ -21,10 +21,10 @@ from pipeline.corpora.forms import text
 from pipeline.corpora.lines import blocks, progress
 from pipeline.corpora.normalising import COUNTS, Filter, Side
 from pipeline.corpora.transfer import say
-from pipeline.settings.back_translations import Monolingual, back_translation
+from pipeline.settings.back_translations import BackTranslation, Monolingual
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import languages, load, section
+from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 from transformer.files import atomic_folder, write_json
@@ -72,7 +72,7 @@ def normalise(raw: Path, out: Path, language: str, config: NormaliseConfig, bar:
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
-    chosen = back_translation(params, arguments.name)
+    chosen = read_entry(BackTranslation, params, "back_translations", arguments.name)
     language = languages(params, chosen.corpus)[1]
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
     fetcher = Fetcher(machine(params).mirror)

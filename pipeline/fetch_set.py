@@ -15,8 +15,8 @@ from pipeline.corpora.normalising import write_set
 from pipeline.settings.download import Archive
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import entry, languages, load, section
-from pipeline.settings.sets import set_config
+from pipeline.settings.params import entry, languages, load, read_entry, section
+from pipeline.settings.sets import SetConfig
 from pipeline.workflow import stage
 from transformer.config.reading import convert
 from transformer.files import atomic_folder
@@ -24,7 +24,7 @@ from transformer.files import atomic_folder
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    chosen = set_config(params, name)
+    chosen = read_entry(SetConfig, params, "sets", name)
     codes = languages(params, chosen.corpus)
     config = section(params, "corpora", chosen.corpus, "normalise", NormaliseConfig)
     where = f"params.yaml: corpora.{chosen.corpus}.download"

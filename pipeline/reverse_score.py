@@ -13,8 +13,8 @@ from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
 from pipeline.scoring.reverse import source_log_prob
 from pipeline.settings.machine import machine
-from pipeline.settings.params import entry, load
-from pipeline.settings.reverse_scores import reverse_score
+from pipeline.settings.params import entry, load, read_entry
+from pipeline.settings.reverse_scores import ReverseScore
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig
@@ -25,7 +25,7 @@ from transformer.translator import Translator
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    settings = reverse_score(params, name)
+    settings = read_entry(ReverseScore, params, "reverse_scores", name)
     config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
     device = hardware.torch_device(machine(params), config.threads)
     translator = Translator.load(arguments.model, device, **vars(config) | {"precision": "float32"})

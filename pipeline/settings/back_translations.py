@@ -13,7 +13,7 @@ from pipeline.settings.decodings import Decoder, choice, one_of
 from pipeline.settings.download import Sha256, Sum, pinned
 from pipeline.settings.params import entry
 from transformer.config.decoders import DECODERS, Choice
-from transformer.config.reading import Count, Positive, UserError, Whole, read, read_keys
+from transformer.config.reading import Count, Positive, UserError, Whole, read_keys
 
 # back_translate.py provides no utility, which MBR needs, and no value and no references, which searches may need.
 KINDS = [kind for kind in DECODERS if kind not in ("mbr", "value_beam", "mcts")]
@@ -42,7 +42,7 @@ class Translating(Decoder):
 
 @dataclass(frozen=True)
 class BackTranslation:
-    """One entry. params.yaml explains each setting."""
+    """One entry. params.yaml explains each setting. `decoding` holds the differences from `base`."""
 
     corpus: str
     run: str
@@ -50,11 +50,6 @@ class BackTranslation:
     decoding: Translating
     tagged: bool
     ratio: Positive
-
-
-def back_translation(params: Mapping[str, Any], name: str) -> BackTranslation:
-    """Return the entry `name`. Its `decoding` holds the differences from `base`."""
-    return read(BackTranslation, entry(params, "back_translations", name), f"params.yaml: back_translations.{name}")
 
 
 def decoder(params: Mapping[str, Any], name: str) -> Choice:
@@ -68,7 +63,7 @@ def require_no_circle(params: Mapping[str, Any], name: str) -> None:
     """Raise UserError if the run of the entry `name` is trained on this entry, directly or through other entries."""
     chain = [name]
     while True:
-        run = back_translation(params, chain[-1]).run
+        run = params["back_translations"][chain[-1]]["run"]
         corpus = entry(params, "runs", run)["corpus"]
         if corpus not in params["back_translations"]:
             return

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, get_args, get_origin
 
-from pipeline.settings.back_translations import back_translation, decoder, require_no_circle
+from pipeline.settings.back_translations import BackTranslation, decoder, require_no_circle
 from pipeline.settings.blocks import Base, Corpus, Model, Params, Study
 from pipeline.settings.decodings import decoding_run
-from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs, ensemble
-from pipeline.settings.params import Name, entry, languages, require_named, section, text_corpus
+from pipeline.settings.ensembles import corpora_of_models, corpora_of_runs
+from pipeline.settings.params import Name, languages, read_entry, require_named, section, text_corpus
 from pipeline.settings.references import references
-from pipeline.settings.reverse_scores import reverse_score
+from pipeline.settings.reverse_scores import ReverseScore
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
-from pipeline.settings.sets import OWN, set_config
+from pipeline.settings.sets import OWN, SetConfig
 from pipeline.settings.studies import STUDIES, STUDY, corpora_needed, study
 from pipeline.settings.values import FOLDER, corpora_of_values, value_run
 from transformer.config.reading import Differences, UserError, convert, hints, shown, similar, together
@@ -156,8 +156,8 @@ def check_corpora_in_use(params: Mapping) -> None:
 
 def check_set(params: Mapping, name: str, where: str) -> None:
     """Check a set. It must not have the name of a corpus's own dev or test set, whose folder it would overwrite."""
-    chosen = set_config(params, name)
-    archives = list(entry(params, "corpora", chosen.corpus)["download"].get("archives") or {})
+    chosen = read_entry(SetConfig, params, "sets", name)
+    archives = list(params["corpora"][chosen.corpus]["download"].get("archives") or {})
     if chosen.archive is not None and chosen.archive not in archives:
         named = f"corpora.{chosen.corpus}; {similar(chosen.archive, archives)}"
         raise UserError(f"{where}.archive: {chosen.archive} is not an archive of {named}")
@@ -167,8 +167,8 @@ def check_set(params: Mapping, name: str, where: str) -> None:
 
 
 def check_ensemble(params: Mapping, name: str, where: str) -> None:
-    chosen, corpora = ensemble(params, name), corpora_of_runs(params)
-    first, second = corpora[chosen.first], corpora[chosen.second]
+    corpora = corpora_of_runs(params)
+    first, second = (corpora[params["ensembles"][name][key]] for key in ("first", "second"))
     if first != second:
         raise UserError(f"{where}: the corpora are {first} and {second}; two runs with the same corpus are expected")
 
@@ -215,7 +215,7 @@ def check_reverse_score(params: Mapping, name: str, where: str) -> None:
 
     Its run must translate from the target language to the source language of the set.
     """
-    chosen = reverse_score(params, name)
+    chosen = read_entry(ReverseScore, params, "reverse_scores", name)
     sets = dict.fromkeys(decoding["set"] for decoding in params["decodings"].values())
     if chosen.set not in sets:
         known = ", ".join(sets) or "none"
@@ -246,7 +246,7 @@ def require_own_name(params: Mapping, block: str, name: str) -> None:
 
 def check_back_translation(params: Mapping, name: str, where: str) -> None:
     """Check a back-translation. Its run must translate in the reverse direction of its corpus."""
-    chosen = back_translation(params, name)
+    chosen = read_entry(BackTranslation, params, "back_translations", name)
     decoder(params, name)
     require_reverse(params, chosen.run, params["runs"][chosen.run]["corpus"], name, f"{where}.run")
     if chosen.tagged and section(params, "corpora", chosen.corpus, "vocabulary", VocabularyConfig).unknown == "unk":

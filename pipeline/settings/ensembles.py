@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.settings.params import entry
-from transformer.config.reading import read
-
 FOLDER = "ensembles"  # below models/
 
 
@@ -18,10 +15,6 @@ class EnsembleConfig:
     second: str
 
 
-def ensemble(params: Mapping[str, Any], name: str) -> EnsembleConfig:
-    return read(EnsembleConfig, entry(params, "ensembles", name), f"params.yaml: ensembles.{name}")
-
-
 def corpora_of_runs(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the corpus of each run, by its model folder (RUN/average)."""
     return {f"{run}/average": settings["corpus"] for run, settings in params["runs"].items()}
@@ -30,4 +23,4 @@ def corpora_of_runs(params: Mapping[str, Any]) -> dict[str, str]:
 def corpora_of_models(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the corpus of each run and each ensemble, by its model folder."""
     models = corpora_of_runs(params)
-    return models | {f"{FOLDER}/{name}": models[ensemble(params, name).first] for name in params["ensembles"]}
+    return models | {f"{FOLDER}/{name}": models[line["first"]] for name, line in params["ensembles"].items()}

@@ -81,6 +81,11 @@ def entry(params: Mapping, block: str, name: str) -> Mapping:
     return entries[name]
 
 
+def read_entry(cls: type[Settings], params: Mapping, block: str, name: str) -> Settings:
+    """Return `params[block][name]` as the class of the block's entries."""
+    return read(cls, entry(params, block, name), f"params.yaml: {block}.{name}")
+
+
 def text_corpus(params: Mapping, corpus: str) -> str:
     """Return the name in `corpora` for the corpus of a run: the same name, or `corpus` of a back-translation."""
     augmented = params.get("back_translations", {})

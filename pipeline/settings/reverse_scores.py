@@ -3,12 +3,7 @@
 A line of the block causes no training.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from pipeline.settings.params import entry
-from transformer.config.reading import read
 
 
 @dataclass(frozen=True)
@@ -17,7 +12,3 @@ class ReverseScore:
 
     model: str
     set: str
-
-
-def reverse_score(params: Mapping[str, Any], name: str) -> ReverseScore:
-    return read(ReverseScore, entry(params, "reverse_scores", name), f"params.yaml: reverse_scores.{name}")
