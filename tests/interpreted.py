@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tests.pairs import Pairs
 from transformer.config.model import ModelConfig
-from transformer.fast import kernels
+from transformer.fast import attention_kernels, kernels
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
 from transformer.fast.spans import Spans
 from transformer.layers import REFERENCE, Layers
@@ -67,9 +67,9 @@ def check_attention(own: bool, causal: bool, heads: int, k_width: int, v_width: 
     memory = None if own else random(2, 170, sizes[1] + sizes[2], dtype=dtype)
     tables = spans.query_BQ, spans.key_BK, spans.keys_BT2, spans.queries_BT2
     given = [None if each is None else each.detach() for each in (x, memory, bias)]
-    out, logs = kernels.attend(*given, *tables[:3], sizes, scale, causal)
+    out, logs = attention_kernels.attend(*given, *tables[:3], sizes, scale, causal)
     gradient = torch.randn_like(out) * (queries.sentence_BS[..., None] > 0)  # type: ignore[index]
-    found = kernels.attend_gradient(gradient, *given, *tables, out, logs, sizes, scale, causal)
+    found = attention_kernels.attend_gradient(gradient, *given, *tables, out, logs, sizes, scale, causal)
     parts = x.split([sizes[1], *sizes[1:]], 2) if memory is None else (x, *memory.split([*sizes[1:]], 2))
     expected = attended(*(part + own for part, own in zip(parts, bias.split([sizes[1], *sizes[1:]]))), spans, heads, scale)
     expected.backward(gradient.double())

@@ -23,6 +23,7 @@ LAYERS = [
     {"layers", "layout", "fast/compilation", "fast/dropout", "fast/operators"},
     {"model", "binarised", "data", "parallel", "fast/spans", "fast/loss"},
     {"alignment", "checkpoint", "fast/fused", "fast/kernels"},
+    {"fast/attention_kernels"},
     {"fast/graphs", "perplexity", "decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},
     {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
@@ -32,7 +33,8 @@ LAYERS = [
 ]
 ESSAY = {"attention", "layers", "model"}  # which import torch, the settings and one another only
 
-KERNELS = {"fast/kernels"}  # which the operators and the loss import only on a GPU, because they need Triton
+# The operators and the loss import these only on a GPU, because they need Triton.
+KERNELS = {"fast/attention_kernels", "fast/kernels"}
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
 ROOMS = [

@@ -1,4 +1,4 @@
-"""Operators of training on a GPU that kernels of our own compute (kernels.py).
+"""Operators of training on a GPU that kernels of our own compute (attention_kernels.py, kernels.py).
 
 A training step is limited by the memory that its many small operations read and write. These operators do in one pass what
 takes torch several: attention within packed sentences, dropout with the residual sum and its norm, and the ReLU. They are
@@ -35,10 +35,10 @@ def attend(
     softmax and is not read. The next four are the tensors of `Spans`. `k_size` is H d_k, and `v_size` is H d_v. The
     logarithms are to base 2.
     """
-    from transformer.fast import kernels
+    from transformer.fast import attention_kernels
 
     with torch.cuda.device_of(x):
-        return kernels.attend(x, memory, bias, query, key, keys, (heads, k_size, v_size), scale, causal)
+        return attention_kernels.attend(x, memory, bias, query, key, keys, (heads, k_size, v_size), scale, causal)
 
 
 @attend.register_fake
@@ -65,11 +65,11 @@ def attend_gradient(
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of `x`, of `memory` (empty without it), and of the biases of queries and values in each tile."""
-    from transformer.fast import kernels
+    from transformer.fast import attention_kernels
 
     tables, sizes = (query, key, keys, queries), (heads, k_size, v_size)
     with torch.cuda.device_of(x):
-        return kernels.attend_gradient(gradient, x, memory, bias, *tables, out, logs, sizes, scale, causal)
+        return attention_kernels.attend_gradient(gradient, x, memory, bias, *tables, out, logs, sizes, scale, causal)
 
 
 @attend_gradient.register_fake
