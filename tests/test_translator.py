@@ -130,12 +130,13 @@ def test_n_best_lists_begin_with_the_translation_and_fall_in_score(translate):
 
 def test_settings_of_a_call_copy_no_weights(translate):
     rounded = translate.using(precision="bfloat16")
-    assert rounded.decoder is not translate.decoder
+    assert rounded.decoders[0] is not translate.decoders[0]
     assert translate.using(beam=2).model is translate.model
-    assert rounded.using(beam=2).decoder is rounded.decoder is translate.using(precision="bfloat16").decoder
+    again = (rounded.using(beam=2), translate.using(precision="bfloat16"))
+    assert all(each.decoders[0] is rounded.decoders[0] for each in again)
     other = copy.deepcopy(translate.model)
     ensemble = dataclasses.replace(rounded, others=[other])
-    assert len(ensemble.decoders) == 2 and ensemble.decoders[0] is rounded.decoder
+    assert len(ensemble.decoders) == 2 and ensemble.decoders[0] is rounded.decoders[0]
     assert ensemble.decoders[1].embedding.dtype == torch.bfloat16 and len(rounded.decoders) == 1
     gone = weakref.ref(other)
     del ensemble, other

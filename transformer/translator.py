@@ -85,11 +85,7 @@ class Translator:
 
     @classmethod
     def load(
-        cls,
-        folder: str | Path,
-        device: str | torch.device = "auto",
-        precision: str = PAPER.precision,
-        **settings: Any,
+        cls, folder: str | Path, device: str | torch.device = "auto", precision: str = PAPER.precision, **settings: Any
     ) -> "Translator":
         """The model of a folder that average wrote: weights, settings, vocabulary, languages and normalisation.
 
@@ -144,11 +140,8 @@ class Translator:
         if not isinstance(text, Iterable):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
-        results: list[Any] = list(
-            translator.hypotheses(
-                translator.normalise(lines), "the text", 1 if n_best is None else n_best, attention, alignment
-            )
-        )
+        number = 1 if n_best is None else n_best
+        results: list[Any] = [*translator.hypotheses(translator.normalise(lines), "the text", number, attention, alignment)]
         if n_best is None:
             results = [first for first, *_ in results]
             if not (scores or attention or alignment):
@@ -167,11 +160,6 @@ class Translator:
     @property
     def device(self) -> torch.device:
         return self.model.embedding.device
-
-    @property
-    def decoder(self) -> Transformer:
-        """The model that translates, without the others of an ensemble."""
-        return self.decoders[0]
 
     @property
     def longest(self) -> int:

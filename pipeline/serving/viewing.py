@@ -61,7 +61,7 @@ class Viewer:
             if not 0 < token < len(self.pieces) or token in (PAD, BOS) or (token == EOS and not last):
                 raise UserError(f"prefix: {token} is not the id of a piece that can stand at place {place + 1}")
         translator = self.translator
-        return self.described(source, Trace(translator.decoder, source, translator.config, prefix))
+        return self.described(source, Trace(translator.decoders[0], source, translator.config, prefix))
 
     def described(self, source: list[int], trace: Trace) -> Iterator[dict[str, Any]]:
         yield {"source": [*(self.pieces[token] for token in source), "</s>"]}

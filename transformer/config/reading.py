@@ -80,8 +80,8 @@ Threads = Annotated[int, Limits(ge=1, le=1024)]
 Seed = Annotated[int, Limits(ge=0, lt=2**63)]
 
 
-def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
-    """The results of all `checks`. If some raise UserError, one UserError has the lines of all of them, each once."""
+def together(checks: Iterable[Callable[[], Any]], faults: Sequence[str] = ()) -> list[Any]:
+    """The results of all `checks`. If some raise UserError, one has the lines of all and then the `faults`, each once."""
     results: list[Any] = []
     lines: dict[Any, None] = {}
     for check in checks:
@@ -89,7 +89,7 @@ def together(checks: Iterable[Callable[[], Any]]) -> list[Any]:
             results.append(check())
         except UserError as error:
             lines |= dict.fromkeys(error.args)
-    if lines:
+    if lines := lines | dict.fromkeys(faults):
         raise UserError(*lines)
     return results
 
@@ -120,12 +120,8 @@ def read_keys(kind: Any, values: Any, where: str) -> dict[str, Any]:
     checks = [partial(convert, kinds[key][0], values[key], at(where, key)) for key in values if key in kinds]
     faults = [unknown(key, list(kinds), where) for key in wrong]
     faults += [f"{at(where, key)} is missing; {describe(kinds[key][0])} is expected" for key in missing]
-    results = together([*checks, *(partial(fail, fault) for fault in faults)])
+    results = together(checks, faults)
     return dict(zip((key for key in values if key in kinds), results))
-
-
-def fail(message: str) -> None:
-    raise UserError(message)
 
 
 def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
@@ -241,9 +237,10 @@ def convert(kind: Any, value: Any, where: str) -> Any:
             return tuple(together(partial(convert, of[i], item, f"{where}[{i}]") for i, item in enumerate(value)))
     if origin is dict and isinstance(value, Mapping):
         return dict(together(partial(convert_item, arguments, item, where) for item in value.items()))
-    if kind is float and is_number(value) and abs(value) <= sys.float_info.max:  # NaN is refused, too
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is float and number and abs(value) <= sys.float_info.max:  # NaN is refused, too
         return float(value)
-    if kind is int and is_number(value) and isinstance(value, int):
+    if kind is int and number and isinstance(value, int):
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
@@ -273,10 +270,6 @@ def convert_item(kinds: tuple[Any, Any], item: tuple[Any, Any], where: str) -> t
         written = key.isoformat() if hasattr(key, "isoformat") else shown(key)
         raise UserError(f"{where.removesuffix(':')}: YAML does not read {written} as text; put the name into quotes")
     return convert(kinds[0], key, where.removesuffix(":")), convert(kinds[1], value, at(where, key))
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_settings(kind: Any) -> TypeGuard[type]:
