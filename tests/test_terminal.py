@@ -256,6 +256,15 @@ def test_results_say_what_changed_since_the_last_time(tmp_path, monkeypatch, cap
     assert shown(Result("a", 21.5051, 19.0, 22.0, 4.9, 90.0)) == ["BLEU +0.01"]
 
 
+def test_the_score_of_a_language_without_spaces_is_its_first_measure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    metrics = {"bleu-zh": {"score": 30.0, "low": 29.0, "high": 31.0}, "chrf": {"score": 20.0, "low": None, "high": None}}
+    write_json(Path("scores/a/score.json"), {"test": {"average": {"metrics": metrics}}})
+    write_json(Path("scores/decodings/b/score.json"), {"set": {"metrics": metrics}})
+    found = results.results({"runs": {"a": {}, "empty": {}}, "decodings": {"b": {}}})
+    assert [each.bleu for each in found] == [30.0, None, 30.0]
+
+
 def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_json(Path("scores/a/training.json"), {"dev_loss": 1.0})

@@ -1,4 +1,4 @@
-"""Print the stages that would run, and their estimated cost here and on the paper's GPUs. Runs no stage.
+"""Print the stages that would run, and their estimated cost here and on the paper's GPUs. Runs only `code`.
 
     python -m pipeline.commands.plan            what params.yaml selects
     python -m pipeline.commands.plan STUDY      a study of studies.yaml

@@ -24,7 +24,7 @@ from transformer.files import digest, read_json
 
 Known = Mapping[str, Any]  # the content of results/RUN.json
 
-FROM_A_GRAMMAR = "sentences that a grammar of this project generates", "MIT"
+FROM_A_GRAMMAR = "sentences that a grammar of this project generated", "MIT"
 MULTI30K = "[Multi30k](https://github.com/multi30k/dataset), image captions", "CC BY-NC-SA 4.0"
 UNKNOWN = "the licence of the data is not recorded; it may limit the use of the model"
 STEPS = {

@@ -56,13 +56,18 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
     """Yield the results of the runs and decodings that params.yaml selects."""
     for run in params["runs"]:
         scores = Path("scores", run)
-        bleu = within(content(scores / "score.json"), "test", "average", "metrics", "bleu-13a")
+        bleu = headline(within(content(scores / "score.json"), "test", "average", "metrics"))
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
         seconds = within(read_times(Path("work/times", run, "training.json"), scores / "training.json"), "seconds")
         yield Result(run, *scores_of(bleu), perplexity, seconds)
     for name in params["decodings"]:
-        bleu = within(content(Path("scores/decodings", name, "score.json")), "set", "metrics", "bleu-13a")
+        bleu = headline(within(content(Path("scores/decodings", name, "score.json")), "set", "metrics"))
         yield Result(name, *scores_of(bleu), None, None)
+
+
+def headline(metrics: Any) -> Any:
+    """Return the entry of the first measure, whose name depends on the language (pipeline/scoring/bleu.py), or None."""
+    return next(iter(metrics.values()), None) if isinstance(metrics, Mapping) else None
 
 
 def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:

@@ -18,7 +18,7 @@ from pipeline.workflow.devices import claim_for
 from pipeline.workflow.unchanged import inputs, require_recorded, require_unchanged
 from transformer.config.reading import UserError
 
-OUTPUTS = ("data", "models", "scores", "reports")  # the folders with the outputs of all stages
+OUTPUTS = ("data", "models", "scores", "results", "reports")  # the folders with the outputs of all stages
 INTERRUPTED = 75  # stopped by a signal or the time limit, with the state saved; the same command resumes
 
 
