@@ -2,7 +2,7 @@
 
     python -m pipeline.commands.best NAME
 
-Reads scores/searches/NAME.json or, without it, the record results/searches/NAME.json.
+Reads scores/searches/NAME.json or, without it, results/searches/NAME.json.
 """
 
 import argparse

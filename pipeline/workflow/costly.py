@@ -36,7 +36,7 @@ class Costly:
 def seconds_of(stage: str) -> float:
     """Return the duration in seconds of the training that made the present outputs, or 0 for any other stage.
 
-    If this machine has not recorded it, the duration comes from the record in results/. Without a record, it is 0.
+    If this machine has not recorded it, the duration comes from results/times/. If that has none, it is 0.
     """
     name, _, run = stage.partition("@")
     if name != "train":
