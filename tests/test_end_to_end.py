@@ -272,7 +272,7 @@ def test_a_signal_saves_says_so_and_is_resumed(project, number):
     other.parent.mkdir()
     other.touch()
     output = finished(project, TRAIN)
-    assert "resuming at step" in output and "still holds unfinished trainings with other settings (1)" in output
+    assert "resuming at step" in output and f"work/{RUN}/other" in output, "the folder that stays is named"
     assert list((project.root / "work" / RUN).glob("*/*")) == [other], "a training of days may go on later"
     shutil.rmtree(other.parent)
     assert content(project, TRAIN) == before

@@ -321,7 +321,7 @@ def test_a_stage_that_is_stale_by_more_than_code_is_refused_and_named(project, c
 
 def test_a_wrong_name_gets_the_right_one_and_a_path_is_no_name(project):
     assert f"did you mean '{RUN}'?" in accept(project, "demo-tony", status=1)
-    assert "is not a valid name" in accept(project, f"../work/{RUN}", status=1)
+    assert "is not possible" in accept(project, f"../work/{RUN}", status=1)
 
 
 # Long trainings
