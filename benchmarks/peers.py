@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layers import sinusoids
-from transformer.layout import Batch
 
 LONGEST = 512
 

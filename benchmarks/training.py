@@ -32,11 +32,12 @@ from pipeline.settings.params import load, section
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import processor
 from transformer import fast
+from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import autocast, precision_of
-from transformer.layout import Batch, Layout, packed, padded
+from transformer.layout import Layout, packed, padded
 from transformer.memory import keep_freed
 from transformer.model import Transformer
 from transformer.optimisation import adam

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer.layout import Pairs
+from transformer.batch import Pairs
 
 WMT14_EN_DE = 4_500_000
 

@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.pairs import Pairs
+from transformer.batch import Rows
 from transformer.config.model import ModelConfig
 from transformer.fast import attention_kernels, kernels
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
 from transformer.fast.spans import Spans
 from transformer.layers import REFERENCE, Layers
-from transformer.layout import Rows, tabled
+from transformer.layout import tabled
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
 

@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from transformer.layout import Batch, Layout, Pairs, rounded_up, split, tabled
+from transformer.batch import Batch, Pairs
+from transformer.layout import Layout, rounded_up, split, tabled
 
 WIDTH_STEP = 16  # the width of a table is a multiple of this
 USUAL = 0.995  # the fraction of the pairs that fit into tables of the usual width

@@ -19,16 +19,14 @@ EOS is 3. Positions without a sentence are 0 in every table.
 Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences without BOS and EOS.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.attention import Masks
+from transformer.batch import Batch, Pairs, Rows
 from transformer.config.vocabulary import BOS, EOS
 
 # The maximum widths of packed rows that are tried. A row is wider only if one sentence needs it. Narrow rows cost less
@@ -38,111 +36,7 @@ SIZES = 32  # the width of a joined row is rounded up to one of 32 sizes between
 STEP = 16  # the width of packed rows is rounded up to a multiple of this
 COLUMNS = 8  # the width of `rounded` rows is rounded up to a multiple of this
 
-
-class Pairs(Protocol):
-    """Sentence pairs as ids, without BOS and EOS."""
-
-    def __len__(self) -> int: ...
-    def lengths(self, side: str) -> np.ndarray: ...
-    def sentences(self, side: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of the sentences `numbers` of a side, one sentence after the other, and the length of each."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """One side of a batch. Where `position_BS` and `sentence_BS` are None, each row is one sentence, padded by PAD."""
-
-    ids_BS: Tensor
-    position_BS: Tensor | None = None  # within the sentence, from 0
-    sentence_BS: Tensor | None = None  # within the row, from 1; 0 at padding; equal on both sides of a pair
-    longest: int = 0  # positions of the longest sentence, at least
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> "Rows":
-        position_BS, sentence_BS = (
-            None if each is None else function(each) for each in (self.position_BS, self.sentence_BS)
-        )
-        return Rows(function(self.ids_BS), position_BS, sentence_BS, self.longest)
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        return [tensor for tensor in (self.ids_BS, self.position_BS, self.sentence_BS) if tensor is not None]
-
-    @property
-    def place(self) -> tuple[Tensor, int] | None:
-        """The positions, and a number above all of them; None where each row is one sentence."""
-        return None if self.position_BS is None else (self.position_BS, self.longest)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The source ids end with EOS and the target ids begin with BOS. A label is the next target id, or EOS."""
-
-    source: Rows
-    target: Rows
-    real_N: Tensor  # indices into the flattened target: its positions without padding
-    labels_N: Tensor  # the label at each of them
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
-        return Batch(self.source.map(function), self.target.map(function), function(self.real_N), function(self.labels_N))
-
-    def masks(self, neighbourhood: int) -> Masks:
-        """The masks of the model's layers, as tensors."""
-        source, target = self.source, self.target
-        if source.sentence_BS is None:
-            return Masks.of(source.ids_BS, target.ids_BS, neighbourhood)
-        decoder = sentence_mask(target, target, True, neighbourhood)
-        return Masks(decoder, sentence_mask(target, source), sentence_mask(source, source, False, neighbourhood))
-
-    def shares(self, number: int) -> list["Batch"]:
-        """The batch in at most `number` parts of about equally many rows. A part without target tokens is left out."""
-        ends = [len(self.target.ids_BS) * end // number for end in range(number + 1)]
-        shares = [self.rows(start, stop) for start, stop in itertools.pairwise(ends)]
-        return [share for share in shares if len(share.labels_N)]
-
-    def rows(self, start: int, stop: int) -> "Batch":
-        """The rows from `start` up to, not including, `stop`. `real_N` has to be in ascending order, as before `twice`."""
-        width = self.target.ids_BS.shape[1]
-        first, last = torch.searchsorted(self.real_N, torch.tensor([start * width, stop * width])).tolist()
-        source, target = (rows.map(lambda tensor: tensor[start:stop]) for rows in (self.source, self.target))
-        return Batch(source, target, self.real_N[first:last] - start * width, self.labels_N[first:last])
-
-    def twice(self) -> "Batch":
-        """The batch with each row twice, for two passes with different dropout masks.
-
-        Elements 2i and 2i + 1 of the new `real_N` are element i of the old one in the first and in the second pass.
-        """
-        both_N2 = torch.stack([self.real_N, self.real_N + self.target.ids_BS.numel()], 1)
-        source, target = (rows.map(lambda tensor: torch.cat([tensor, tensor])) for rows in (self.source, self.target))
-        return Batch(source, target, both_N2.flatten(), self.labels_N.repeat_interleave(2))
-
-    def pinned_for(self, device: torch.device) -> "Batch":
-        """For a GPU, a copy in pinned memory, which `to` copies asynchronously. For a CPU, the batch itself."""
-        return self.map(Tensor.pin_memory) if device.type == "cuda" else self
-
-    def to(self, device: torch.device) -> "Batch":
-        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
-
-
 Layout = Callable[[Pairs, np.ndarray], Batch]
-
-
-def sentence_mask(queries: Rows, keys: Rows, causal: bool = False, neighbourhood: int = 0) -> Tensor:
-    """The boolean mask of packed rows, [B, 1, Q, K]: a query attends only to keys of its own sentence.
-
-    `causal` and `neighbourhood` are those of `position_mask`. A query at padding is not restricted to
-    one sentence, since a softmax over no keys would be NaN. No sentence attends to padding.
-    """
-    assert queries.sentence_BS is not None and keys.sentence_BS is not None
-    sentence_BQ1, sentence_B1K = queries.sentence_BS[:, :, None], keys.sentence_BS[:, None, :]
-    allowed_BQK = (sentence_BQ1 == sentence_B1K) | (sentence_BQ1 == 0)
-    if causal or neighbourhood:
-        assert queries.position_BS is not None and keys.position_BS is not None
-        distance_BQK = queries.position_BS[:, :, None] - keys.position_BS[:, None, :]
-        if causal:
-            allowed_BQK &= distance_BQK >= 0
-        if neighbourhood:
-            allowed_BQK &= distance_BQK.abs() <= neighbourhood
-    return allowed_BQK[:, None]
 
 
 def padded(pairs: Pairs, numbers: np.ndarray, multiple: int = 1, rows: int = 0) -> Batch:

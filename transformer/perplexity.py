@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.batch import Batch, Pairs
 from transformer.data import in_order
 from transformer.fast import fused
 from transformer.fast.loss import cross_entropy
-from transformer.layout import Batch, Pairs
 from transformer.model import Transformer
 
 Hidden = Callable[[Batch], Tensor]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.batch import Batch
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
@@ -20,7 +21,6 @@ from transformer.device import at_once, autocast
 from transformer.fast.dropout import drawing_from
 from transformer.fast.fused import layout_on
 from transformer.fast.graphs import Graphs
-from transformer.layout import Batch
 from transformer.memory import enough_memory, out_of_memory, release_cached
 from transformer.perplexity import batch_loss
 from transformer.store import TrainingState

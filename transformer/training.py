@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from transformer.batch import Pairs
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.device import same_gpu
-from transformer.layout import Pairs
 from transformer.memory import enough_memory
 from transformer.model import Transformer
 from transformer.optimisation import adam, learning_rate

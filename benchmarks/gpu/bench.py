@@ -14,6 +14,7 @@ import torch
 from benchmarks.provenance import Table
 from benchmarks.workload import WMT14_EN_DE, Repeated
 from transformer import fast
+from transformer.batch import Batch, Pairs
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read
@@ -25,7 +26,7 @@ from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer
 from transformer.fast.graphs import Graphs
 from transformer.files import read_json
 from transformer.layers import Layers
-from transformer.layout import Batch, Layout, Pairs, packed
+from transformer.layout import Layout, packed
 from transformer.model import Transformer
 from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state

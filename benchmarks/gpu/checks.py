@@ -18,6 +18,7 @@ from torch import Tensor
 
 from benchmarks.gpu.bench import Bench, Outcome, programs
 from benchmarks.profile import host_waits
+from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.data import in_order
@@ -26,7 +27,7 @@ from transformer.device import autocast
 from transformer.fast.graphs import CudaCapture, Graphs
 from transformer.fast.loss import cross_entropy
 from transformer.layers import Layers
-from transformer.layout import Batch, joined, packed, padded, tabled
+from transformer.layout import joined, packed, padded, tabled
 from transformer.model import Transformer
 from transformer.perplexity import batch_loss
 from transformer.step import Step

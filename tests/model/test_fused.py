@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from tests.imports import ROOT
+from transformer.batch import Rows
 from transformer.fast import loss
 from transformer.fast.fused import FastEncoderLayer, takes_spans
 from transformer.fast.spans import TILE, Spans
 from transformer.layers import Layers
-from transformer.layout import Rows
 from transformer.model import Transformer
 
 GPU = torch.cuda.is_available()

@@ -20,9 +20,9 @@ from transformer.files import write_json
 # The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
 LAYERS = [
     {"attention", "files", "optimisation", "vocabulary", "flops", "memory", "cleaning", "device"},
-    {"layers", "layout", "fast/compilation", "fast/dropout", "fast/operators"},
-    {"model", "binarised", "data", "parallel", "fast/spans", "fast/loss"},
-    {"alignment", "checkpoint", "fast/fused", "fast/kernels"},
+    {"layers", "batch", "fast/compilation", "fast/dropout", "fast/operators"},
+    {"model", "layout", "binarised", "parallel", "fast/spans", "fast/loss"},
+    {"alignment", "checkpoint", "data", "fast/fused", "fast/kernels"},
     {"fast/attention_kernels"},
     {"fast/graphs", "perplexity", "decoders/steps", "store", "value"},
     {"decoders/beam", "decoders/sampling", "decoders/mbr"},

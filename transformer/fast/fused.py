@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.attention import Masks, MultiHeadAttention
+from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.fast.compilation import compiled
 from transformer.fast.operators import add_and_norm, attend, relu_of_linear
 from transformer.fast.spans import Spans
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, LayerCache, Residual
-from transformer.layout import Batch, Layout, joined, packed, padded, rounded
+from transformer.layout import Layout, joined, packed, padded, rounded
 from transformer.model import Transformer
 
 WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels of attention

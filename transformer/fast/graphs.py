@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from transformer.batch import Batch
 from transformer.fast.fused import hidden, is_fast
-from transformer.layout import Batch
 from transformer.memory import out_of_memory, release_cached
 from transformer.model import Transformer
 

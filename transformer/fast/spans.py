@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.layout import Rows
+from transformer.batch import Rows
 
 TILE = 64  # positions of which one program of a kernel computes the attention
 PADDING = 2**30  # the sentence number of padding among queries; among keys it is PADDING + 1, so the two never match
