@@ -22,7 +22,6 @@ the length of every input, 27 pieces.
 
 import argparse
 import dataclasses
-import functools
 import statistics
 import tempfile
 import time
@@ -80,8 +79,7 @@ def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translat
     return translations
 
 
-@functools.lru_cache(1)  # all ways to call generate share one model
-def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> Callable[[Batch], Batch]:
+def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -93,7 +91,7 @@ def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> 
     peer.to(device, getattr(torch, precision))
 
     @torch.inference_mode()
-    def translations(sources: Batch) -> Batch:
+    def translation(sources: Batch) -> Batch:
         rows = pad([[*source, EOS] for source in sources]).to(device)
         limit = max(map(len, sources)) + config.extra_length
         out = peer.generate(
@@ -105,12 +103,7 @@ def hugging_face(model: Transformer, config: DecodingConfig, precision: str) -> 
         )
         return [[token for token in row if token not in (PAD, BOS, EOS)] for row in out.tolist()]
 
-    return translations
-
-
-def batch_by_batch(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
-    generate = hugging_face(model, config, precision)
-    return lambda batches: list(map(generate, batches))
+    return lambda batches: list(map(translation, batches))
 
 
 def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> Translate:
@@ -148,11 +141,7 @@ def ctranslate2(model: Transformer, config: DecodingConfig, precision: str) -> T
 
 # Each function takes the precision to compute in: float32 or bfloat16, for CTranslate2 also int8. It imports its library
 # when called, and raises ImportError if the library is not installed.
-SYSTEMS = {
-    "ours": ours,
-    "Hugging Face generate": batch_by_batch,
-    "CTranslate2": ctranslate2,
-}
+SYSTEMS = {"ours": ours, "Hugging Face generate": hugging_face, "CTranslate2": ctranslate2}
 
 
 def available(

@@ -19,11 +19,10 @@ import torch
 
 from benchmarks.provenance import Table, write_page, write_record
 from pipeline.workflow import stage
-from pipeline.workflow.hardware import commit, git, hardware
+from pipeline.workflow.hardware import commit, hardware
 from transformer.config.reading import UserError
 
 FOLDER, PACKAGE = Path(__file__).parent, "benchmarks"
-EDITED = "-edited"
 PACKAGES = ("sentencepiece", "sacrebleu", "ctranslate2", "transformers", "joeynmt", "dvc", "snakemake")
 
 
@@ -57,16 +56,9 @@ def main(arguments: argparse.Namespace) -> None:
     shown |= {name: versions[name] for name in PACKAGES if name in versions}
     path = FOLDER / "results" / f"{arguments.into or arguments.benchmark}.json"
     hardware_of = f"{here['hardware']}, {here['cores']} cores, {here['instructions']}"
-    write_record(path, f"python {shlex.join(words)}", hardware_of, shown, measured_commit(), found)
+    made_by = commit(PACKAGE, f":!{PACKAGE}/results")
+    write_record(path, f"python {shlex.join(words)}", hardware_of, shown, made_by, found)
     write_page(path.parent)
-
-
-def measured_commit() -> str | None:
-    """Return the git commit of the code, with the suffix "-edited" if code of the benchmarks or the project differs."""
-    head = commit()
-    if head is None or head.endswith(EDITED):
-        return head
-    return head + EDITED if git("status", "--porcelain", "--", PACKAGE, f":!{PACKAGE}/results") else head
 
 
 def options() -> argparse.ArgumentParser:

@@ -60,15 +60,15 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def commit() -> str | None:
+def commit(*more: str) -> str | None:
     """Return the git commit of the code. If git cannot name it, print why, and return None.
 
-    The suffix "-edited" means that files in pipeline/ or transformer/ differ from the commit. Changes of params.yaml do
-    not count, because each run records its own settings.
+    The suffix "-edited" means that files in pipeline/, transformer/ or `more` differ from the commit. Changes of
+    params.yaml do not count, because each run records its own settings.
     """
     try:
         head = git("rev-parse", "HEAD")
-        return f"{head}-edited" if git("status", "--porcelain", "--", "pipeline", "transformer") else head
+        return f"{head}-edited" if git("status", "--porcelain", "--", "pipeline", "transformer", *more) else head
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", None) or f"{error}; clone the project with git"
         print(f"the commit of the code is not recorded: {' '.join(said.split())}", file=sys.stderr)
