@@ -1,12 +1,7 @@
-"""Limits that a document or a message states, one step on either side."""
-
-import pytest
+"""The cuts of a lock file, one byte after another."""
 
 from pipeline.workflow.lock_files import whole
-from pipeline.workflow.times import write_times
-from tests.stubs import StubProject
 
-RUN = "demo-tiny"
 # A lock file as DVC writes it. A line that ends a complete output has a bar before it.
 LOCKED = """\
  schema: '2.0'
@@ -49,13 +44,3 @@ def test_every_cut_of_a_lock_file_is_told_from_a_whole_one():
     content = "".join(line[1:] for line in lines).encode()
     complete = {len("".join(each[1:] for each in lines[:n]).encode()) for n, line in enumerate(lines, 1) if line[0] == "|"}
     assert {cut for cut in range(len(content) + 1) if whole(content[:cut])} == complete
-
-
-@pytest.mark.parametrize("seconds, asked", [(30 * 60, False), (30 * 60 + 1, True)])
-def test_a_training_of_over_thirty_minutes_is_not_begun_again_for_code_alone(project: StubProject, seconds, asked):
-    path, made = (project.root / folder / RUN / "training.json" for folder in ("work/times", "scores"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_times(path, made, {"seconds": seconds})
-    model = project.root / "transformer/model.py"
-    model.write_text(model.read_text(encoding="utf-8") + "\nA = 1\n", encoding="utf-8")
-    assert ("is stale only because of code" in project.run("snakemake", "--dry-run")) == asked
