@@ -83,6 +83,10 @@ class Served:
             self.headers = error.headers
             return error.code, json.load(error)
 
+    def waiting(self):
+        with urllib.request.urlopen(f"{self.url}health") as answer:
+            return json.load(answer)["waiting"]
+
     def events(self, **body):
         request = urllib.request.Request(
             f"{self.url}trace", json.dumps(body).encode(), {"Content-Type": "application/json"}
@@ -173,7 +177,7 @@ def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
         others = []
         for text in texts:
             others.append(clients.submit(server.post, "translate", {"text": text}))
-            wait_for(lambda: json.load(urllib.request.urlopen(f"{server.url}health"))["waiting"] == len(others))
+            wait_for(lambda: server.waiting() == len(others))
         slow.go.set()
         assert [other.result()[1]["translations"][0]["text"] for other in others] == texts
         assert first.result()[0] == 200 and slow.batches == [["first"], texts[:4], texts[4:]]
@@ -192,12 +196,11 @@ def test_texts_with_other_numbers_of_hypotheses_are_another_batch(slow):
 
 
 def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
-    limits = Limits(body=2**16, texts=40, pieces=50, waiting=3, traces=4, seconds=60)
-    with served(slow, limits=limits) as server, ThreadPoolExecutor(8) as clients:
+    with served(slow, limits=dataclasses.replace(ROOMY, waiting=3)) as server, ThreadPoolExecutor(8) as clients:
         running = clients.submit(server.post, "translate", {"text": "a"})
         wait_for(lambda: slow.batches)
         waiting = clients.submit(server.post, "translate", {"text": ["b", "c"]})
-        wait_for(lambda: json.load(urllib.request.urlopen(f"{server.url}health"))["waiting"] == 2)
+        wait_for(lambda: server.waiting() == 2)
         status, answer = server.post("translate", {"text": ["d", "e"]})
         assert (status, answer) == (503, {"error": "the queue is full; try again later"})
         assert server.headers["retry-after"] == "1"
@@ -208,27 +211,21 @@ def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
 
 
 def test_the_texts_of_a_client_that_has_left_are_not_translated_and_leave_the_queue(slow):
-    limits = Limits(body=2**16, texts=40, pieces=50, waiting=3, traces=4, seconds=60)
-    with served(slow, limits=limits) as server, ThreadPoolExecutor(8) as clients:
-
-        def waiting():
-            return json.load(urllib.request.urlopen(f"{server.url}health"))["waiting"]
-
+    with served(slow, limits=dataclasses.replace(ROOMY, waiting=3)) as server, ThreadPoolExecutor(8) as clients:
         running = clients.submit(server.post, "translate", {"text": "a"})
         wait_for(lambda: slow.batches)
         with connect(server, posted("translate", b'{"text": ["b", "c"]}')):
-            wait_for(lambda: waiting() == 2)
-        wait_for(lambda: waiting() == 0)
+            wait_for(lambda: server.waiting() == 2)
+        wait_for(lambda: server.waiting() == 0)
         later = clients.submit(server.post, "translate", {"text": ["d", "e"]})
-        wait_for(lambda: waiting() == 2)
+        wait_for(lambda: server.waiting() == 2)
         slow.go.set()
         assert running.result()[0] == later.result()[0] == 200
     assert sorted(text for batch in slow.batches for text in batch) == ["a", "d", "e"]
 
 
 def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
-    limits = Limits(body=2**16, texts=40, pieces=50, waiting=30, traces=4, seconds=0.3)
-    with served(slow, limits=limits) as server:
+    with served(slow, limits=dataclasses.replace(ROOMY, seconds=0.3)) as server:
         assert server.post("translate", {"text": "a"}) == (504, {"error": "no translation within 0.3 seconds"})
         assert server.post("translate", {"text": "b"})[0] == 504  # it waited behind the first
         slow.go.set()
@@ -459,15 +456,8 @@ def test_a_client_that_reads_slowly_frees_its_search(translator):
 
 def posted(path, body=b'{"text": "one"}'):
     """A request, as it is sent."""
-    lines = [
-        f"POST /{path} HTTP/1.1",
-        "Host: localhost",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "",
-        "",
-    ]
-    return "\r\n".join(lines).encode() + body
+    lines = [f"POST /{path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
 def read_slowly(connection, ends):

@@ -18,7 +18,7 @@ from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep
 from transformer.decoders.value_beam import ValueBeam
-from transformer.decoding import Job, search, translate
+from transformer.decoding import Job, search
 from transformer.layout import pad
 
 CPU = torch.device("cpu")
@@ -104,11 +104,11 @@ def plain(tokens):
     return [token for token in tokens if token != EOS]
 
 
-def searched(logits, config, penalty, values=column, value=None, metrics=None, limits=None):
+def searched(logits, config, penalty, value=None, metrics=None, limits=None):
     step = LanguageModel(logits, value) if value else LanguageModel(logits)
     limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
     searches = [Search(limit, penalty, config, metric) for limit, metric in zip(limits, metrics)]
-    return tree_search(step, searches, config, values if config.objective == "value" else None, CPU), step
+    return tree_search(step, searches, config, column if config.objective == "value" else None, CPU), step
 
 
 def perfect(scores):
@@ -431,8 +431,3 @@ def test_an_ensemble_of_one_model_twice_is_that_model(settings, decoding_setting
     decoder = Mcts(decoding, mcts(), first_unit, None)
     found = search([model, model], Job(SOURCES, range(5)), decoder, 6, 1)
     assert_same([each[0] for each in found.translations], cached(model, SOURCES, mcts(), decoding)[0])
-
-
-def test_one_simulation_on_a_model_is_a_beam_of_one(settings, decoding_settings):
-    model, decoding = sharpened(settings()), decoding_settings(beam=1, extra_length=6)
-    assert_same(cached(model, SOURCES, mcts(simulations=1), decoding)[0], translate(model, SOURCES, decoding))

@@ -364,9 +364,7 @@ def test_a_name_that_a_shell_or_a_path_would_obey_runs_and_writes_nothing(projec
     if ".." not in name:  # DVC removes the old outputs of a stage before it runs the check
         assert project.run("dvc", "repro", status=255)
         stage = {"corpus": "download", "run": "train"}[kind]
-        assert f"{name!r} is not possible" in project.run(
-            "dvc", "repro", "--single-item", f"{stage}@{name}", status=255
-        )
+        assert f"{name!r} is not possible" in project.run("dvc", "repro", "--single-item", f"{stage}@{name}", status=255)
     assert f"{name!r} is not possible" in project.run("snakemake", "--cores", "2", status=1)
     assert project.ran() == [] and not list(tmp_path.rglob("evil*"))
     assert victim.read_text() == "not ours"
