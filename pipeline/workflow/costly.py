@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,9 +91,11 @@ def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> list[Cost
 
 def remembered(stage: PipelineStage) -> bool:
     """Return whether DVC would restore the stage's outputs for the current code from its run cache."""
-    stage.save_deps()
+    now = copy(stage)
+    now.deps = [copy(dep) for dep in stage.deps]  # `stage` itself keeps the digests of dvc.lock, which `why` compares
+    now.save_deps()
     cache = stage.repo.stage_cache
-    run = cache._load(stage)
+    run = cache._load(now)
     return bool(run) and cache._create_stage(run, stage.wdir).outs_cached()
 
 
