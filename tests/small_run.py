@@ -89,3 +89,8 @@ class Training:
         """Wait until the first state is saved."""
         while process.poll() is None and not list(self.work.glob("*/state.safetensors")):
             time.sleep(0.01)
+
+    def first_line(self, process: subprocess.Popen) -> str:
+        """What a training says first, after the line that names no commit: its folder is no clone of git."""
+        line = process.stderr.readline()
+        return process.stderr.readline() if line.startswith("the commit of the code is not recorded") else line

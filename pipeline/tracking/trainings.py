@@ -84,26 +84,28 @@ def mirror_run(run: str, folder: Path) -> None:
 def mirror_search(path: Path, written: set[int], last: bool) -> None:
     """Mirror the search.json at `path`: a run, and one nested in it for each trial that has ended.
 
-    Trials whose numbers are in `written` are skipped; those that are mirrored are added to it. `last` means that no
-    further call follows. An unfinished search is then KILLED.
+    Before a trial has ended, no run is created. Trials whose numbers are in `written` are skipped; those that are mirrored
+    are added to it. `last` means that no further call follows. An unfinished search is then KILLED.
     """
-    if not path.exists():
+    content = read_json(path) if path.exists() else {"trials": []}
+    ended = [trial for trial in content["trials"] if trial["state"] in ENDED]
+    if not ended:
         return
-    content = read_json(path)
-    name, ended = content["name"], [trial for trial in content["trials"] if trial["state"] in ENDED]
+    name = content["name"]
     finished = len(ended) >= content["search"]["trials"]
     best = [trial["value"] for trial in ended if content["best"] and trial["trial"] == content["best"]["trial"]]
     settings = {key: value for key, value in content["search"].items() if key != "trials"}
     metrics = {"search/trials": float(len(ended)), **({"search/best": best[0]} if best else {})}
     status = "FINISHED" if finished else "KILLED" if last else "RUNNING"
-    identity = {"run": name, "key": digest([settings, content["data_sum"]])}
+    # By the settings alone, a search after a change of the code would be the run of the search before it.
+    identity = {"run": name, "key": digest([settings, content["data_sum"], ended[0]])}
     parent = record(name, identity, status, dict(leaves(settings)), {}, metrics, {})
     for trial in ended:
         if trial["trial"] not in written:
             tags = {key: trial[key] for key in ("state", "why") if trial[key]}
             curve = {("dev_loss", int(step)): loss for step, loss in trial["dev_losses"]}
             value = {} if trial["value"] is None else {"trial/value": trial["value"]}
-            identity = {PARENT: parent, "run": name, "trial": str(trial["trial"])}
+            identity = {PARENT: parent, "run": name, "trial": str(trial["trial"]), "key": digest(trial)}
             record(f"{name}: trial {trial['trial']}", identity, "FINISHED", trial["settings"], tags, value, curve)
             written.add(trial["trial"])
 

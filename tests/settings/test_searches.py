@@ -574,12 +574,12 @@ class Mirror:
 
         self.folder, self.client = folder, MlflowClient(f"sqlite:///{folder}/mlflow.db")
 
-    def add(self, result: dict[str, Any], written: set[int], last: bool, place: str | None = None) -> None:
+    def add(self, result: dict[str, Any], written: set[int], last: bool) -> None:
         from pipeline.tracking import store
 
         (self.folder / "small.json").write_text(json.dumps(result))
-        with store.opened() as opened:
-            mirror_search(opened, self.folder / "small.json", written, last, place)
+        with store.opened():
+            mirror_search(self.folder / "small.json", written, last)
 
     def runs(self) -> list:
         (experiment,) = [one for one in self.client.search_experiments() if one.name != "Default"]
@@ -615,22 +615,26 @@ def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(mirror):
 
 
 @pytest.mark.slow
-def test_a_search_with_other_settings_is_another_run_of_mlflow_and_one_with_more_trials_is_not(mirror):
+def test_a_search_of_other_settings_or_code_is_another_run_of_mlflow_and_one_with_more_trials_is_not(mirror):
     failed = {"state": "pruned", "why": "the loss is no longer a number at step 5", "value": None, "dev_losses": []}
+    *same, ending = result()["trials"]
+    partly = result(trials=[*same, {**ending, **failed}])
     other = result(trials=[{**trial, **failed} for trial in result()["trials"]], best=None)
-    for place, found in {"one": result(), "other": other}.items():
-        mirror.add(found, set(), True, place)
-    for found in (other, result()):
-        mirror.add(found, set(), True)  # as `pipeline.commands.track` does
+    longer = result(search={**SEARCH, "trials": 4, "steps": 30})
+    for found in (result(), other, longer, partly, other, result()):  # `other` and `partly` are by other code
+        mirror.add(found, set(), True)
     runs = mirror.runs()
-    of_place = {run.data.tags["place"]: run for run in runs if "place" in run.data.tags}
-    for place, states in (("one", ["complete", "complete", "pruned", "complete"]), ("other", ["pruned"] * 4)):
-        trials = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == of_place[place].info.run_id]
-        assert [run.data.tags["state"] for run in trials] == states
-    assert len(runs) == 10
-    best = {place: run.data.metrics.get("search/best") for place, run in of_place.items()}
-    assert best == {"one": 2.5, "other": None}
+    parents = {run.info.run_id: run for run in runs if run.info.run_name == "small"}
+    states = {run_id: [] for run_id in parents}
+    for run in runs:
+        if run.info.run_id not in parents:
+            states[run.data.tags["mlflow.parentRunId"]].append(run.data.tags["state"])
+    ended = ["complete", "complete", "pruned", "complete"]
+    continued = next(run_id for run_id in parents if len(states[run_id]) == 5)
+    assert sorted(map(sorted, states.values())) == sorted(map(sorted, [[*ended, "pruned"], ended, ["pruned"] * 4]))
+    assert {run.data.metrics.get("search/best") for run in parents.values()} == {2.5, None}
     more = result(search={**SEARCH, "trials": 6})
     for last, status in ((False, "RUNNING"), (True, "KILLED")):
-        mirror.add(more, set(), last, "one")
-        assert mirror.client.get_run(of_place["one"].info.run_id).info.status == status
+        mirror.add(more, set(), last)
+        assert mirror.client.get_run(continued).info.status == status
+    assert len(mirror.runs()) == len(runs)

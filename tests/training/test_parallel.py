@@ -274,7 +274,7 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     stopped = int(re.search(r"stopped by another worker at step (\d+)", output)[1])
 
     process = training.start()
-    assert f"resuming at step {stopped} " in process.stderr.readline()
+    assert f"resuming at step {stopped} " in training.first_line(process)
     os.kill(children(process)[1], signal.SIGKILL)
     _, output = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
@@ -283,7 +283,7 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
 
     training.set(processes=1)
     process = training.start()
-    assert f"resuming at step {stopped} " in process.stderr.readline()
+    assert f"resuming at step {stopped} " in training.first_line(process)
     process.kill()
     process.communicate()
 
