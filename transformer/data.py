@@ -149,7 +149,8 @@ class MixedBatches(Batches):
         self.rows = {width: max(1, tokens // width) for width in (self.width, self.widest)}
 
     def cut(self, source: np.ndarray, target: np.ndarray, tokens: int) -> tuple[np.ndarray, np.ndarray]:
-        random, longest = np.random.default_rng(self.seed), np.maximum(source, target)
+        # numpy pads seeds with zeros: a lone seed would give the stream of epoch 0.
+        random, longest = np.random.default_rng([self.seed, 0, 1]), np.maximum(source, target)
         arrangement, starts = np.empty(0, np.int64), np.zeros(1, np.int64)
         for width, kind in ((self.width, longest <= self.width), (self.widest, longest > self.width)):
             places = random.permutation(np.flatnonzero(kind))

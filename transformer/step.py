@@ -161,7 +161,7 @@ class Step:
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
         for share, generator in enumerate(self.generators):
-            generator.manual_seed(seed_of(self.config.seed, step, rank, share))
+            generator.manual_seed(seed_of(self.config.seed, step, rank, share + 1))
 
     def add(self, part: Batch, target_tokens: int) -> Tensor:
         """Add the gradients of the loss of `part` divided by `target_tokens`. Returns the summed loss, without a graph."""

@@ -2,12 +2,15 @@
 
 from itertools import groupby
 
+import numpy as np
 import pytest
 import torch
 
 from tests import in_process
+from tests.pairs import Listed
 from tests.small_run import COMMAND, write_data, write_params
 from tests.trainers import build, recorded_masks
+from transformer.data import MixedBatches
 from transformer.parallel import Workers
 from transformer.training import Trainer
 
@@ -97,3 +100,17 @@ def test_the_seed_decides_on_weights_orders_and_masks(tmp_path, threads):
     assert len(drawn) > 10 and not any(torch.equal(one[0][name], two[0][name]) for name in drawn)
     assert one[1] != two[1] and one[3] != two[3]
     assert not any(torch.equal(x.flatten()[:40], y.flatten()[:40]) for (_, x), (_, y) in zip(one[2], two[2]))
+
+
+def test_the_streams_of_a_training_are_distinct(tmp_path, settings, training_settings, monkeypatch):
+    """Numpy pads a seed with zeros, so [seed] and [seed, 0] are one stream."""
+    trainer = build(tmp_path, training_settings(threads=2), settings())
+    drawn = []
+    original = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: drawn.append(seed) or original(seed))
+    trainer.step.seed(step=3, rank=0)
+    states = [generator.get_state().tolist() for generator in (torch.default_generator, *trainer.step.generators)]
+    assert len({tuple(state) for state in states}) == 3
+    batches = MixedBatches(Listed([[5] * 9] * 40, [[5] * 7] * 40), 1, 60, 20)
+    batches.batch(0)
+    assert len({original(seed).random() for seed in drawn}) == len(drawn) >= 2
