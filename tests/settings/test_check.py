@@ -200,7 +200,7 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("runs.demo-tiny", None, "its keys are corpus, model, ..."),
         ("models.tiny.model.d_model", 3, "an even number"),
         ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
-        ("runs.demo-tiny", EARLY, "1200 steps (patience can end it at step 120)"),
+        ("runs.demo-tiny", EARLY, "1000 steps (patience can end it at step 120)"),
         ("models.tiny.decoding.batch_tokens", 10**30, "a whole number from 0 to 2147483647"),
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
         ("studies.demo.runs.demo-tiny.d_model", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 3"),
