@@ -1,4 +1,4 @@
-"""The documents name what is there, and the numbers of the README are those of the report."""
+"""Links and names in the documents exist, and the README has the numbers of the report."""
 
 import csv
 import re

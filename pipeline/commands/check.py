@@ -2,7 +2,7 @@
 
     python -m pipeline.commands.check
 
-Prints the first error in one line: what is wrong, where, and what would be valid. Snakemake runs the check before it
+Prints a line for each error: what is wrong, where, and what would be valid. Snakemake runs the check before it
 plans, and every stage checks params.yaml before it starts. If a user runs this command, it also names the long trainings
 that are stale only because code has changed. `dvc repro` would repeat these trainings without asking; Snakemake asks. The
 exit status is 1 if a setting is invalid. A stale training does not change it.

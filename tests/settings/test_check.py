@@ -98,7 +98,9 @@ def test_every_setting_refuses_each_other_type_by_its_key(small):
         kind = type(inside(small, path))
         takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
         kinds = SAMPLES.keys() - {kind} - (NUMBERS if takes_any_number else set()) - optional
-        for wrong in {bool, list, dict} if kind is type(None) else kinds:  # what is accepted besides null is unknown here
+        for wrong in (
+            {bool, list, dict} if kind is type(None) else kinds
+        ):  # the other types of a field that may be null are not known here
             said = said_of(small, path, SAMPLES[wrong])
             assert any(str(path[-1]) in line or str(path[-2]) in line for line in said), (path, wrong, said)
 

@@ -1,4 +1,4 @@
-"""Options of Snakemake, signals to its process alone, and places of the project: what is printed is true."""
+"""Snakemake's options, signals to its process alone, and folders in which a project may lie."""
 
 import os
 import shutil
