@@ -37,7 +37,7 @@ PATIENCE = 1800  # seconds for one run of the workflow
 TOLERANCE = 1e-4  # relative, of a loss; the same as in tests/training/test_parallel.py
 COMPARED = 40  # steps; rounding differences grow with every step
 STEPS = 4100  # about 90 seconds; Slurm checks time limits every 30 seconds
-STAGES = [name for name in OUTPUTS if name.partition("@")[0] not in ("decoding", "ensemble", "value")]
+STAGES = [name for name in OUTPUTS if name.partition("@")[0] not in ("decode_set", "ensemble", "train_value")]
 # There is no accounting database, so squeue gives the status. A job is first checked 2 seconds after its submission.
 OPTIONS = ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "2")
 

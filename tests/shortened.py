@@ -45,10 +45,10 @@ def outputs() -> dict[str, list[str]]:
 
 
 # The params.yaml of the project itself selects no decoding, ensemble or value.
-OUTPUTS = outputs() | {f"decoding@{name}": [f"scores/decodings/{name}"] for name in DECODINGS}
+OUTPUTS = outputs() | {f"decode_set@{name}": [f"scores/decodings/{name}"] for name in DECODINGS}
 OUTPUTS |= {f"ensemble@{ENSEMBLE}": [f"models/ensembles/{ENSEMBLE}"]}
-OUTPUTS |= {f"value@{VALUE}": [f"models/values/{VALUE}", f"scores/values/{VALUE}.json"]}
-KILLED = [name for name in OUTPUTS if not name.startswith("decoding@")] + ["decoding@demo-mbr"]
+OUTPUTS |= {f"train_value@{VALUE}": [f"models/values/{VALUE}", f"scores/values/{VALUE}.json"]}
+KILLED = [name for name in OUTPUTS if not name.startswith("decode_set@")] + ["decode_set@demo-mbr"]
 
 
 class Short(Project):

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline import decoding
+from pipeline import decode_set
 from pipeline.serving.application import LIMITS
 from pipeline.serving.batching import TranslatorEngine
 from pipeline.settings.params import load
@@ -160,10 +160,10 @@ def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):
 def test_every_other_decoder_translates_the_set(project, decoder, tmp_path, monkeypatch):
     model = f"values/{VALUE}" if decoder == "value_beam" else f"{RUN}/average"
     entry = {"model": model, "set": "demo-test", "decoder": decoder, **OTHERS[decoder]}
-    monkeypatch.setattr(decoding, "load", lambda: load(project.root / "params.yaml") | {"decodings": {"new": entry}})
+    monkeypatch.setattr(decode_set, "load", lambda: load(project.root / "params.yaml") | {"decodings": {"new": entry}})
     monkeypatch.chdir(project.root)
     places = {"model": Path("models", model), "set": Path("data/sets/demo-test"), "out": tmp_path}
-    decoding.main(SimpleNamespace(name="new", times=tmp_path / "times.json", **places))
+    decode_set.main(SimpleNamespace(name="new", times=tmp_path / "times.json", **places))
     assert len((tmp_path / "translation.txt").read_text().splitlines()) == 40
     made = json.loads((tmp_path / "decoding.json").read_text())
     assert made["settings"]["decoding"]["decoder"] == decoder and made["calls"] > 0

@@ -81,7 +81,7 @@ def load(path: Path, d_model: int, device: torch.device) -> tuple[ValueHead, dic
     """
     tensors, description = read_tensors(path)
     if not isinstance(description, dict) or "settings" not in description:
-        raise UserError(f"{path} holds no value head; a file that the stage `value` wrote is expected")
+        raise UserError(f"{path} holds no value head; a file that the stage `train_value` wrote is expected")
     head = ValueHead(d_model, read_saved(ValueConfig, description["settings"], f"{path}: settings"))
     load_weights(head, tensors, path)
     return head.to(device).eval().requires_grad_(False), description

@@ -29,7 +29,7 @@ def best_run(name: str) -> dict[str, Any]:
             return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
     known = sorted({*params.load()["searches"], *(path.stem for path in FOLDERS[1].glob("*.json"))})
     params.require_named(name, known, f"a search of params.yaml or of {FOLDERS[1]}")
-    raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake search@{name}` creates the first")
+    raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake tune@{name}` creates the first")
 
 
 def main(arguments: argparse.Namespace) -> None:

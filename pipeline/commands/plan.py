@@ -147,7 +147,7 @@ class Planner:
         kind, _, key = name.partition("@")
         if kind == "train":
             return START + self.training_seconds(training(self.params, key))
-        if kind == "search":
+        if kind == "tune":
             config = search(self.params, key).config
             trial = Training(
                 *trial_settings(self.params, key, search(self.params, key), {}), expected.corpus(self.params, config.corpus)

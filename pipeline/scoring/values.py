@@ -100,7 +100,7 @@ def states(translator: Translator, sources: Sequence[Sequence[int]], targets: Se
 def train(
     arguments: argparse.Namespace, params: Mapping[str, Any], run: ValueRun, scored: Scores, device: torch.device
 ) -> None:
-    """Train a value on the scores of `scored`. Writes the outputs of the stages `value` and `reverse_value`."""
+    """Train a value on the scores of `scored`. Writes the outputs of the stages `train_value` and `train_reverse_value`."""
     started = time.monotonic()
     translator = Translator.load(arguments.model, device, **vars(run.samples.config))
     pair = languages(params, run.corpus)

@@ -38,7 +38,7 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
                 require_within()
             if name.partition("@")[0] == parser.prog:
                 require_recorded(parser.prog)
-                before = {} if parser.prog in ("train", "search") else inputs()
+                before = {} if parser.prog in ("train", "tune") else inputs()
             claim_for(parser.prog, params)
         status = main(arguments)
         if not status:

@@ -19,12 +19,12 @@ def threads_of(params: Mapping[str, Any], stage: str, declared: int) -> int:
     kind, _, name = stage.partition("@")
     if kind == "train":
         return run_settings(params, name)[2].threads
-    if kind == "search":
+    if kind == "tune":
         found = search(params, name)
         trials = (trial_settings(params, name, found, settings) for settings in combinations_of(found.space))
         return max(training.threads for _, training in trials)
     if kind == "decode":
         return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads
-    if kind == "decoding":
+    if kind == "decode_set":
         return decoding_run(params, name).choice.config.threads
     return declared

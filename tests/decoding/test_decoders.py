@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from test_decoding import CPU, SOURCES, VOCABULARY, WORDS, Table, exhaustive, sharpened
 
 from pipeline import ensemble
-from pipeline.decoding import translator_of
+from pipeline.decode_set import translator_of
 from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import choice
 from tests.imports import ROOT

@@ -27,12 +27,12 @@ from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import searches as reporting
 from pipeline.reporting.figures.searches import figures
 from pipeline.reporting.tables import markdown
-from pipeline.search import Searcher, key_of
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
 from pipeline.settings.searches import search
 from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trial, Trials, written
+from pipeline.tune import Searcher, key_of
 from tests import forked, in_process
 from tests.imports import ROOT
 from tests.projects import first
@@ -280,7 +280,7 @@ def test_a_resumed_trial_that_diverges_is_pruned_and_one_with_a_damaged_state_is
     why = []
     trial, training = SimpleNamespace(settings={}, prune=why.append), Mock()
     searcher = Searcher("small", *[Mock()] * 4, tmp_path, Mock(), Mock())
-    monkeypatch.setattr("pipeline.search.trial_settings", lambda *_: (None, None))
+    monkeypatch.setattr("pipeline.tune.trial_settings", lambda *_: (None, None))
     monkeypatch.setattr("pipeline.train.trainer", lambda *_: training)
     training.run.side_effect = Diverged("the loss has exploded; take a smaller lr_scale")
     monkeypatch.setattr(Searcher, "follow", lambda self, trial, training, folder: training.run())
@@ -342,12 +342,12 @@ class Folder:
         write_params(root, **search_settings)
 
     def start(self) -> subprocess.Popen:
-        command = [sys.executable, "-m", "pipeline.search", *ARGUMENTS]
+        command = [sys.executable, "-m", "pipeline.tune", *ARGUMENTS]
         return subprocess.Popen(command, cwd=self.root, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
 
     def run(self, status: int = 0, **environment: str) -> str:
         """Run the search. Returns what it prints."""
-        return self.stage("search", ARGUMENTS, status, **environment)
+        return self.stage("tune", ARGUMENTS, status, **environment)
 
     def stage(self, name: str, arguments: Sequence[str], status: int = 0, **environment: str) -> str:
         """Run the command of a stage, which must exit with `status`. Returns what it prints."""
@@ -516,18 +516,18 @@ def test_the_report_shows_a_search(tmp_path):
 
 
 def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
-    assert "search@small" in plan.selected(params)
-    planner = plan.Planner(params, {"search@small"}, {"search@small": 7.0}, rate=1e10)
+    assert "tune@small" in plan.selected(params)
+    planner = plan.Planner(params, {"tune@small"}, {"tune@small": 7.0}, rate=1e10)
     steps = params["searches"]["small"]["steps"]
     params["runs"] = {
         "as-a-trial": {"corpus": "demo", "model": "tiny", "steps": steps, "checkpoint_every": steps, "keep": 1}
     }
     one = planner.seconds("train@as-a-trial")
-    assert planner.seconds("search@small") == pytest.approx(3 * one, abs=3 * plan.START) and one > 6
-    (job,) = (job for name, job in planner.jobs() if name == "search@small")
-    assert job["time here"] == planner.seconds("search@small"), "an earlier search may have had other trials and steps"
+    assert planner.seconds("tune@small") == pytest.approx(3 * one, abs=3 * plan.START) and one > 6
+    (job,) = (job for name, job in planner.jobs() if name == "tune@small")
+    assert job["time here"] == planner.seconds("tune@small"), "an earlier search may have had other trials and steps"
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
-    assert planner.seconds("search@small") == pytest.approx(3 * 5 * 60, abs=60)
+    assert planner.seconds("tune@small") == pytest.approx(3 * 5 * 60, abs=60)
 
 
 @pytest.mark.slow

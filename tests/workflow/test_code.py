@@ -190,9 +190,9 @@ def folder(tmp_path, monkeypatch) -> Path:
     for name in ("dvc.yaml", "params.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, name)
     Path("work/code").mkdir(parents=True)
-    Path("work/code/decoding").write_text(code.described("decoding"))
-    monkeypatch.setenv("DVC_STAGE", "decoding@demo-beam")
-    monkeypatch.setattr(sys, "argv", ["decoding"])
+    Path("work/code/decode_set").write_text(code.described("decode_set"))
+    monkeypatch.setenv("DVC_STAGE", "decode_set@demo-beam")
+    monkeypatch.setattr(sys, "argv", ["decode_set"])
     text = Path("params.yaml").read_text(encoding="utf-8").replace("decodings: {}", f"decodings:\n  {LINE}", 1)
     Path("params.yaml").write_text(text, encoding="utf-8")
     return tmp_path
@@ -203,7 +203,7 @@ LINE = "demo-beam: {model: demo-tiny/average, set: demo-test, beam: 1}"
 
 def run(main) -> str | int | None:
     with pytest.raises(SystemExit) as ended:
-        stage.run(main, argparse.ArgumentParser("decoding"))
+        stage.run(main, argparse.ArgumentParser("decode_set"))
     return ended.value.code
 
 
@@ -221,21 +221,21 @@ def test_only_an_edit_of_its_own_settings_stops_a_stage(folder, capsys, old, new
     text = Path("params.yaml").read_text(encoding="utf-8")
     assert text.count(old) == 1
     status = run(lambda _: Path("params.yaml").write_text(text.replace(old, new), encoding="utf-8") and None)
-    told = f"decoding: params.yaml: {path} changed while decoding@demo-beam ran" if path else ""
+    told = f"decode_set: params.yaml: {path} changed while decode_set@demo-beam ran" if path else ""
     assert bool(status) == bool(path) and capsys.readouterr().err.startswith(told)
 
 
 def test_a_stage_runs_only_with_the_code_that_is_recorded(folder, capsys, monkeypatch):
     assert run(lambda _: None) is None
-    described = code.described("decoding")
+    described = code.described("decode_set")
     monkeypatch.setattr(
         code, "described", lambda script: described.replace("  transformer/model.py", "0  transformer/model.py")
     )
     assert run(lambda _: pytest.fail("it ran")) == 1
-    assert capsys.readouterr().err.startswith("decoding: transformer/model.py changed after the stage `code` had run; run")
+    assert capsys.readouterr().err.startswith("decode_set: transformer/model.py changed after the stage `code` had run")
     monkeypatch.setattr(code, "described", lambda script: described)
     assert run(lambda _: monkeypatch.setattr(code, "described", lambda script: "")) == 1
-    assert "its code changed while decoding@demo-beam ran; its outputs are not recorded" in capsys.readouterr().err
+    assert "its code changed while decode_set@demo-beam ran; its outputs are not recorded" in capsys.readouterr().err
     monkeypatch.delenv("DVC_STAGE")
     assert run(lambda _: None) is None, "without DVC, nothing is recorded"
 

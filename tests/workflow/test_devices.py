@@ -147,10 +147,10 @@ def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
     ("stage", "threads"),
     [
         ("train@demo-tiny", 3),
-        ("search@s", 6),
+        ("tune@s", 6),
         ("decode@demo-tiny", 5),
-        ("decoding@d", 5),
-        ("decoding@e", 7),
+        ("decode_set@d", 5),
+        ("decode_set@e", 7),
         ("score@s", 1),
     ],
 )

@@ -189,7 +189,7 @@ def test_the_result_of_a_stale_search_is_printed_with_a_note(project):
     project.edit("params.yaml", "\nsearches: {}", f"\nsearches: {line}")
     write_json(project.root / "scores/searches/trial.json", {"best": {"run": {"corpus": "demo", "model": "tiny"}}})
     printed = project.run("python", "-m", "pipeline.commands.best", "trial")
-    assert "best: search@trial is stale: never run; scores/searches/trial.json may be of other settings" in printed
+    assert "best: tune@trial is stale: never run; scores/searches/trial.json may be of other settings" in printed
 
 
 def test_an_edit_then_snakemake_killed_and_run_again_leaves_dvc_nothing(project):
@@ -298,7 +298,7 @@ decodings:
 def test_a_set_and_decodings_run_themselves_and_the_report_alone(project):
     project.edit("params.yaml", "\nsets: {}\n", f"\n{NEW_SET}\n")
     project.edit("params.yaml", "\ndecodings: {}\n", f"\n{NEW_DECODINGS}")
-    new = ["collect", "decoding@beam-1", "decoding@on-new", "fetch_set@new", "report"]
+    new = ["collect", "decode_set@beam-1", "decode_set@on-new", "fetch_set@new", "report"]
     assert sorted(project.stale()) == new
     assert sorted(project.snakemake()) == new
     assert project.repro() == []

@@ -1,6 +1,6 @@
 """Translate a set with a trained model and score it: one line of `decodings` in params.yaml.
 
-    python -m pipeline.decoding NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME \\
+    python -m pipeline.decode_set NAME --model models/RUN/average --set data/sets/SET --out scores/decodings/NAME \\
         --times work/times/decodings/NAME.json
 
 Reads params.yaml (base.decoding and base.decoders, changed by decodings.NAME; base.scoring), the model folder and the
@@ -145,4 +145,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    stage.script(main, "decoding", __doc__, "model set out times", name="a decoding of params.yaml")
+    stage.script(main, "decode_set", __doc__, "model set out times", name="a decoding of params.yaml")

@@ -1,6 +1,6 @@
 """Search for settings: Optuna's TPE chooses the settings of short trainings. A stopped search is resumed.
 
-    python -m pipeline.search NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
+    python -m pipeline.tune NAME --data data/CORPUS/binarised --vocabulary data/CORPUS/vocabulary.model \\
         --dev data/sets/CORPUS-dev --out scores/searches/NAME.json --times work/times/searches/NAME.json
 
 Reads params.yaml (searches.NAME and its model), the binarised pairs and, for the metric dev_bleu, the dev set. Writes
@@ -190,7 +190,7 @@ def main(arguments: argparse.Namespace) -> int:
     params, name, started = load(), arguments.name, outcome.now()
     chosen, options = search(params, name), machine(params)
     commit, before = hardware.commit(), unchanged.inputs()
-    key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("search")))
+    key = key_of(params, name, chosen, describe(arguments.data)["sum"], digest(code.described("tune")))
     with workspace.lock(f"searches/{name}"):
         place = workspace.folder(f"searches/{name}", key)
         # A missing GPU and damaged data are refused before the first trial. Later, an error prunes a trial.
@@ -220,4 +220,4 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    stage.script(main, "search", __doc__, "data vocabulary dev out times", name="a search of params.yaml")
+    stage.script(main, "tune", __doc__, "data vocabulary dev out times", name="a search of params.yaml")
