@@ -18,9 +18,9 @@ from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import SETS, DownloadConfig
 from pipeline.settings.machine import machine
-from pipeline.settings.params import entry, languages, load, require_name
+from pipeline.settings.params import Name, entry, languages, load
 from pipeline.workflow import stage
-from transformer.config.reading import UserError, read
+from transformer.config.reading import UserError, convert, read
 from transformer.files import atomic_folder
 
 
@@ -40,13 +40,13 @@ def work(config: DownloadConfig, codes: tuple[str, str], fetcher: Fetcher, out: 
 
 
 def main(arguments: argparse.Namespace) -> None:
-    require_name(arguments.corpus, "corpus")
+    convert(Name, arguments.corpus, "corpus")
     params = load()
     download = entry(params, "corpora", arguments.corpus).get("download")
     config = read(DownloadConfig, download, f"params.yaml: corpora.{arguments.corpus}.download")
     codes = languages(params, arguments.corpus)
     for code in codes:
-        require_name(code, f"params.yaml: corpora.{arguments.corpus}.languages")
+        convert(Name, code, f"params.yaml: corpora.{arguments.corpus}.languages")
     fetcher = Fetcher(machine(params).mirror)
     work(config, codes, fetcher, arguments.out, arguments.test)
 

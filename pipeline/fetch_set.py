@@ -12,11 +12,10 @@ from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.lines import progress
 from pipeline.corpora.normalising import write_set
-from pipeline.settings.download import Archive
+from pipeline.settings.download import Archive, SetConfig
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import entry, languages, load, read_entry, section
-from pipeline.settings.sets import SetConfig
 from pipeline.workflow import stage
 from transformer.config.reading import convert
 from transformer.files import atomic_folder

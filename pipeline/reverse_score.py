@@ -13,8 +13,7 @@ from pipeline.corpora.evaluation import EvaluationSet, read_lines
 from pipeline.corpora.sets import require_aligned
 from pipeline.scoring.reverse import source_log_prob
 from pipeline.settings.machine import machine
-from pipeline.settings.params import entry, load, read_entry
-from pipeline.settings.reverse_scores import ReverseScore
+from pipeline.settings.params import entry, load
 from pipeline.workflow import hardware, stage
 from pipeline.workflow.progress import Progress
 from transformer.config.decoding import DecodingConfig
@@ -25,14 +24,14 @@ from transformer.translator import Translator
 
 def main(arguments: argparse.Namespace) -> None:
     params, name = load(), arguments.name
-    settings = read_entry(ReverseScore, params, "reverse_scores", name)
+    settings = entry(params, "reverse_scores", name)
     config = read(DecodingConfig, entry(params, "base", "decoding"), "params.yaml: base.decoding")
     device = hardware.torch_device(machine(params), config.threads)
     translator = Translator.load(arguments.model, device, **vars(config) | {"precision": "float32"})
     chosen = EvaluationSet.open(arguments.set)
     lines, references = chosen.lines("normalised")
     sources = translator.encode(lines)
-    decodings = [other for other, line in params["decodings"].items() if line["set"] == settings.set]
+    decodings = [other for other, line in params["decodings"].items() if line["set"] == settings["set"]]
     found = {}
     with Progress(total=len(decodings), unit="decoding") as bar:
         for decoding in decodings:
@@ -41,10 +40,10 @@ def main(arguments: argparse.Namespace) -> None:
             require_aligned(chosen.path("normalised", "source"), len(lines), path, len(translations))
             found[decoding] = source_log_prob(translator, translator.normalise(translations), sources)
             bar.update()
-    description = {"model": settings.model, "set": settings.set, "averaging": translator.description}
+    description = {"model": settings["model"], "set": settings["set"], "averaging": translator.description}
     scores = {"references": source_log_prob(translator, references, sources), "decodings": found}
     write_json(arguments.out, description | scores)
-    print(f"{arguments.out}: {len(found)} decodings of {settings.set}")
+    print(f"{arguments.out}: {len(found)} decodings of {settings['set']}")
 
 
 if __name__ == "__main__":

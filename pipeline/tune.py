@@ -173,9 +173,8 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
         {key: value for key, value in vars(settings).items() if key not in first}
         for settings in trial_settings(params, name, chosen, first)
     ]
-    space = params["searches"][name]["space"]
     more = [vars(decoding_settings(params, chosen))] if chosen.config.metric == "dev_bleu" else []
-    return digest([config, space, fixed, data_sum, code, *more])
+    return digest([config, fixed, data_sum, code, *more])
 
 
 def others(place: Path) -> None:

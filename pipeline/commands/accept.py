@@ -9,13 +9,13 @@ would make the same ones is for the user to know. A saved, unfinished training o
 
 import argparse
 
-from pipeline.settings.params import require_name, require_named
+from pipeline.settings.params import Name, require_named
 from pipeline.training import workspace
 from pipeline.workflow import stage as command_line
 from pipeline.workflow.costly import more_than_code, why
 from pipeline.workflow.lock_files import keep_or_put_back
 from pipeline.workflow.project import opened, refresh
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, convert
 
 
 def accept(name: str) -> None:
@@ -42,7 +42,7 @@ def accept(name: str) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     kind, _, run = arguments.name.rpartition("@")
-    require_name(run, "RUN|STAGE")
+    convert(Name, run, "RUN|STAGE")
     for place in workspace.unfinished(run) if kind in ("", "train") else []:
         with workspace.lock(run):
             workspace.accept(place)

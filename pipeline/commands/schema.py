@@ -18,7 +18,7 @@ from pipeline.workflow import stage
 from transformer.config.reading import Differences, Limits, Pattern, is_settings, optional, settings_of, without_none
 from transformer.files import atomic
 
-FILES: dict[str, Any] = {"params.schema.json": Params, "studies.schema.json": dict[Name, Study]}
+FILES: dict[str, Any] = {"params.schema.json": Params, "studies.schema.json": dict[Name, Study]}  # type: ignore[valid-type]
 TYPES = {int: "integer", float: "number", bool: "boolean", str: "string"}
 BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
@@ -78,8 +78,7 @@ def rule(of: Any) -> dict[str, Any]:
     if isinstance(of, Limits):
         return {name: getattr(of, key) for key, name in BOUNDS.items() if getattr(of, key) is not None}
     if isinstance(of, Pattern):
-        alternatives = re.fullmatch(r"\w+(\|\w+)+", of.regex)
-        return {"enum": of.regex.split("|")} if alternatives else {"pattern": f"^{of.regex}$"}
+        return {"pattern": f"^{of.regex}$"}
     return {}
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.settings.rates import rates
 from pipeline.settings.score_files import within
 from transformer.config.reading import keys, read, require
 
@@ -57,8 +56,8 @@ def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mappi
     """Return the cost of a training. `counted` is the content of flops.json."""
     if timing is None:
         return Cost()
-    sustained, reason = sustained_rate(timing, rates(params, "hardware"))
-    peak = rate(rates(params, "peak_tflops"), timing.hardware, timing.precision) if timing.gpus else None
+    sustained, reason = sustained_rate(timing, params["hardware"])
+    peak = rate(params["peak_tflops"], timing.hardware, timing.precision) if timing.gpus else None
     at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
     needed, executed = (within(counted, "analytic", f"training_flops{half}") for half in ("_causal_half", ""))
     return Cost(

@@ -16,10 +16,9 @@ def require_address(address: str) -> None:
 
     DVC notices a change of a file below text/. It would not notice a change elsewhere.
     """
-    if is_url(address):
-        return
     path = PurePosixPath(address)
-    if path.is_absolute() or path.parts[:1] != (TEXT,) or len(path.parts) < 2 or ".." in path.parts:
+    below = not path.is_absolute() and path.parts[:1] == (TEXT,) and len(path.parts) > 1 and ".." not in path.parts
+    if not is_url(address) and not below:
         raise UserError(
             f"{address!r} is refused; put the file or a link to it into the folder {TEXT}/ and name it "
             f"{TEXT}/{path.name or 'my.en'}, or give an http(s) URL (DVC does not notice changes elsewhere)"
@@ -31,11 +30,10 @@ def is_url(address: str) -> bool:
 
     Raises UserError for an address that `on_the_web` refuses, and for a URL that does not end in a file name.
     """
-    if not on_the_web(address):
-        return False
-    if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
+    url = on_the_web(address)
+    if url and not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", file_name(address), re.ASCII):
         raise UserError(f"{address!r} is refused; a URL ends in a file name, as in .../dev.tgz")
-    return True
+    return url
 
 
 def on_the_web(address: str) -> bool:
@@ -68,15 +66,6 @@ def shards(address: str) -> list[str]:
     return [address.replace("*", f"{number:05}", 1) for number in range(int(count[1]))] if count else [address]
 
 
-def require_files(address: str) -> None:
-    for file in shards(address):
-        require_address(file)
-
-
-def require_mirror(prefix: str) -> None:
-    on_the_web(prefix)
-
-
 Address = Annotated[str, require_address]
-FileAddress = Annotated[str, require_files]
-Mirror = Annotated[str, require_mirror]
+FileAddress = Annotated[str, lambda address: list(map(require_address, shards(address)))]
+Mirror = Annotated[str, lambda prefix: [on_the_web(prefix)]]

@@ -6,17 +6,17 @@ translates in the reverse direction (Sennrich et al. 2016).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, Literal
 
 from pipeline.settings.addresses import Address
-from pipeline.settings.decodings import Decoder, choice, one_of
+from pipeline.settings.decodings import Decoder, choice
 from pipeline.settings.download import Sha256, Sum, pinned
 from pipeline.settings.params import entry
 from transformer.config.decoders import DECODERS, Choice
-from transformer.config.reading import Count, Positive, UserError, Whole, read_keys
+from transformer.config.reading import Count, Positive, Whole, read_keys
 
 # back_translate.py provides no utility, which MBR needs, and no value and no references, which searches may need.
-KINDS = [kind for kind in DECODERS if kind not in ("mbr", "value_beam", "mcts")]
+KINDS = tuple(kind for kind in DECODERS if kind not in ("mbr", "value_beam", "mcts"))
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Monolingual:
 class Translating(Decoder):
     """The decoder of a back-translation."""
 
-    decoder: Annotated[str, one_of(KINDS)] | None
+    decoder: Literal[KINDS] | None  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,3 @@ def decoder(params: Mapping[str, Any], name: str) -> Choice:
     where, given = f"params.yaml: back_translations.{name}.decoding", entry(params, "back_translations", name)["decoding"]
     read_keys(Translating, given, where)
     return choice(params, given, where)
-
-
-def require_no_circle(params: Mapping[str, Any], name: str) -> None:
-    """Raise UserError if the run of the entry `name` is trained on this entry, directly or through other entries."""
-    chain = [name]
-    while True:
-        run = params["back_translations"][chain[-1]]["run"]
-        corpus = entry(params, "runs", run)["corpus"]
-        if corpus not in params["back_translations"]:
-            return
-        if corpus in chain:
-            raise UserError(
-                f"params.yaml: back_translations.{chain[-1]}.run: {run} is trained on {corpus}, which therefore needs "
-                f"itself ({' <- '.join([*chain, corpus])}); a run that is trained on another corpus is expected"
-            )
-        chain.append(corpus)

@@ -1,25 +1,22 @@
 """All blocks of params.yaml and of a study as classes: the check reads them, and the JSON schemas are made from them."""
 
 from dataclasses import dataclass, make_dataclass
+from typing import Any
 
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.decodings import Decoding, Samples
-from pipeline.settings.download import DownloadConfig
-from pipeline.settings.ensembles import EnsembleConfig
+from pipeline.settings.download import DownloadConfig, SetConfig
 from pipeline.settings.machine import MachineConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import Name
-from pipeline.settings.rates import Rates
-from pipeline.settings.reverse_scores import ReverseScore
 from pipeline.settings.scoring import ScoringConfig
-from pipeline.settings.searches import SearchLine
+from pipeline.settings.searches import SearchConfig
 from pipeline.settings.selection import Run
-from pipeline.settings.sets import SetConfig
 from pipeline.settings.values import BaseValue, ReverseValue, Value
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Differences, require
+from transformer.config.reading import Differences, Positive, require
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
 
@@ -73,43 +70,40 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Study:
-    """An entry of studies.yaml: its description and the blocks of params.yaml that it selects.
+class EnsembleConfig:
+    """An entry of `ensembles`: two model folders below models/ (RUN/average), whose probabilities are averaged."""
 
-    `rows` has the row of Table 3 for which a run stands, and `against` the run with which a run is compared.
-    """
-
-    desc: str | None
-    rows: dict[Name, str] | None
-    against: dict[Name, Name] | None
-    runs: dict[Name, Run]
-    sets: dict[Name, SetConfig] | None
-    ensembles: dict[Name, EnsembleConfig] | None
-    values: dict[Name, Value] | None
-    reverse_values: dict[Name, ReverseValue] | None
-    decodings: dict[Name, Decoding] | None
-    reverse_scores: dict[Name, ReverseScore] | None
-    back_translations: dict[Name, BackTranslation] | None
-    searches: dict[Name, SearchLine] | None
+    first: str
+    second: str
 
 
 @dataclass(frozen=True)
-class Params:
-    """params.yaml. All blocks must be there, as DVC needs them."""
+class ReverseScore:
+    """An entry of `reverse_scores`: a run of the reverse direction (RUN/average) scores the decodings of a set."""
 
-    runs: dict[Name, Run]
-    corpora_in_use: tuple[str, ...]
-    sets: dict[Name, SetConfig]
-    ensembles: dict[Name, EnsembleConfig]
-    values: dict[Name, Value]
-    reverse_values: dict[Name, ReverseValue]
-    decodings: dict[Name, Decoding]
-    reverse_scores: dict[Name, ReverseScore]
-    back_translations: dict[Name, BackTranslation]
-    searches: dict[Name, SearchLine]
-    machine: MachineConfig
-    base: Base
-    corpora: dict[Name, Corpus]
-    models: dict[Name, Model]
-    hardware: Rates
-    peak_tflops: Rates
+    model: str
+    set: str
+
+
+# The blocks that a study selects, with the class of their entries. A study must have `runs`.
+STUDY: dict[str, Any] = {
+    "runs": Run,
+    "sets": SetConfig,
+    "ensembles": EnsembleConfig,
+    "values": Value,
+    "reverse_values": ReverseValue,
+    "decodings": Decoding,
+    "reverse_scores": ReverseScore,
+    "back_translations": BackTranslation,
+    "searches": SearchConfig,
+}
+SELECTED: dict[str, Any] = {block: dict[Name, of] for block, of in STUDY.items()}  # type: ignore[valid-type]
+OPTIONAL = {block: of | None for block, of in SELECTED.items() if block != "runs"}
+FIXED = {"corpora": dict[Name, Corpus], "models": dict[Name, Model], "machine": MachineConfig, "base": Base}
+FIXED |= {block: dict[str, Positive] for block in ("hardware", "peak_tflops")}  # TFLOPS by GPU, sustained and at most
+
+# An entry of studies.yaml: `rows` has the row of Table 3 for which a run stands, and `against` the run with which a run is
+# compared. In params.yaml, all blocks must be there, as DVC needs them.
+ABOUT = {"desc": str | None, "rows": dict[Name, str] | None, "against": dict[Name, Name] | None}
+Study = make_dataclass("Study", (ABOUT | {"runs": SELECTED["runs"]} | OPTIONAL).items(), frozen=True)
+Params = make_dataclass("Params", (SELECTED | {"corpora_in_use": tuple[str, ...]} | FIXED).items(), frozen=True)

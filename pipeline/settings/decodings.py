@@ -3,25 +3,21 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, Literal
 
 from pipeline.settings.params import entry
 from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import Count, Pattern, UserError, hints, keys, read, read_keys
+from transformer.config.reading import Count, hints, placed, read, read_keys
 
-SIMPLE = [name for name, cls in DECODERS.items() if not cls.PARTS]
-
-
-def one_of(names: list[str]) -> Pattern:
-    return Pattern("|".join(names), f"one of {', '.join(names)}")
+SIMPLE = tuple(name for name, cls in DECODERS.items() if not cls.PARTS)
 
 
 @dataclass(frozen=True)
 class Samples:
     """A decoder that another decoder (PARTS) or a value (`samples`) uses, and how many translations it gives."""
 
-    decoder: Annotated[str, one_of(SIMPLE)]
+    decoder: Literal[SIMPLE]  # type: ignore[valid-type]
     number: Count
 
     @staticmethod
@@ -34,7 +30,7 @@ class Samples:
 class Decoder:
     """A decoder, and the settings in which it differs from `base.decoding` and `base.decoders`."""
 
-    decoder: Annotated[str, one_of(list(DECODERS))] | None
+    decoder: Literal[tuple(DECODERS)] | None  # type: ignore[valid-type]
 
     @staticmethod
     def further(values: Mapping) -> dict[str, Any]:
@@ -79,16 +75,13 @@ def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> 
     read_keys(Decoder, values, where)
     name = values.get("decoder", DEFAULT)
     cls, base = DECODERS[name], params["base"]
-    own = {**base["decoders"][name], **{key: value for key, value in values.items() if key in [*keys(cls), *cls.PARTS]}}
+    own = {key: values.get(key, of_base) for key, of_base in base["decoders"][name].items()}
     shared = {key: value for key, value in values.items() if key in [*cls.USES, *COMMON]}
     config = read(DecodingConfig, {**base["decoding"], **shared}, where)
     parts = {key: samples_of(params, own.pop(key), f"{where}.{key}", config) for key in cls.PARTS}
     found = read(cls, own, where)
-    if hasattr(found, "check"):
-        try:
-            found.check(config)
-        except UserError as error:
-            raise UserError(f"{where}.{error}") from None
+    with placed(where):
+        found.check(config)
     return Choice(name, config, found, parts=parts)
 
 

@@ -1,10 +1,10 @@
-"""The block `download` of a corpus: where its text comes from, and the checksums of its files."""
+"""Where text comes from, and the checksums of its files: the block `download` of a corpus, and the block `sets`."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pipeline.settings.addresses import Address, FileAddress, is_url, shards
-from transformer.config.reading import Count, Pattern, UserError, convert, require, unknown
+from transformer.config.reading import Count, Pattern, UserError, convert, keys, require, unknown
 
 SETS = ("train", "dev", "test", "test_filtered")
 Sha256 = Annotated[str, Pattern("[0-9a-fA-F]{64}", "a text of 64 hexadecimal digits")]
@@ -27,6 +27,11 @@ def require_encoding(name: str) -> None:
 Encoding = Annotated[str, require_encoding]
 
 
+def require_entries(settings: Any, *names: str) -> None:
+    for key in names:
+        require(getattr(settings, key) != (), key, [], "at least one entry is expected")
+
+
 @dataclass(frozen=True)
 class Sum:
     """The checksum that a file must have."""
@@ -35,6 +40,11 @@ class Sum:
     value: str
     origin: str  # the file that states the checksum
     unpacked: bool = False  # the checksum is that of the decompressed content of a compressed file
+
+
+def pinned(kind: str, value: str | None, unpacked: bool = False) -> Sum | None:
+    """Return the checksum that params.yaml states, or None."""
+    return None if value is None else Sum(kind, value.lower(), "params.yaml", unpacked)
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Archive:
     md5: Md5 | None
 
     def __post_init__(self) -> None:
-        require(bool(self.url), "url", [], "at least one URL or a path is expected")
+        require_entries(self, "url")
         for address in self.url:
             require(is_url(address) or len(self.url) == 1, "url", address, "several addresses are http(s) URLs")
         require(not (self.sha256 and self.md5), "md5", self.md5, "one checksum is expected, sha256 or md5")
@@ -78,7 +88,7 @@ class Part:
     hold_out: Count | None  # take this many pairs out of train
 
     def __post_init__(self) -> None:
-        given = {field.name for field in fields(Part) if getattr(self, field.name) is not None}
+        given = {key for key in keys(Part) if getattr(self, key) is not None}
         form = given - {"first", "encoding"}
         if given != {"hold_out"} and form not in FORMS and form - SUMS != {"source", "target"}:
             raise UserError(
@@ -90,17 +100,13 @@ class Part:
             if self.archive is None and (address := getattr(self, key)):
                 convert(Address, address, key)
         if self.source is not None and self.source == self.target:
-            raise UserError(f"target: {self.source!r} is the source as well; {one_file(self.source, self.archive)}")
-        for key in FILES:
-            require(getattr(self, key) != (), key, [], "at least one URL or path is expected")
-        self.check_encoding(bool(given & ENCODED))
-
-    def check_encoding(self, possible: bool) -> None:
-        if self.encoding is None:
-            return
-        require(possible, "encoding", self.encoding[0], "a .tmx or .parquet file states its own encoding")
-        several = (1, 2) if self.source or self.zip else (1,)
-        require(len(self.encoding) in several, "encoding", self.encoding, f"{' or '.join(map(str, several))} is expected")
+            raise UserError(f"target: {self.source!r} is the source as well; {one_file(self.source)}")
+        require_entries(self, *FILES)
+        if self.encoding is not None:
+            require(bool(given & ENCODED), "encoding", self.encoding[0], "a .tmx or .parquet file states its own encoding")
+            several = (1, 2) if self.source or self.zip else (1,)
+            expected = f"{' or '.join(map(str, several))} is expected"
+            require(len(self.encoding) in several, "encoding", self.encoding, expected)
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -127,14 +133,21 @@ class Part:
         return [file for address in getattr(self, self.form or "parquet") or () for file in shards(address)]
 
 
-def one_file(name: str, archive: str | None = None) -> str:
-    """Return what is expected instead of one file on both sides."""
-    if archive is not None:
-        return "another member is expected"
-    form = next((form for form in FILES if name.endswith((f".{form}", f".{form}.gz"))), None)
-    return f"a file that holds both sides is named by its form, as in {{{form or 'tsv'}: {name}}}" + (
-        "" if form else f"; the forms are {', '.join(FILES)}"
-    )
+def one_file(name: str) -> str:
+    """Return what is expected instead of one file, or one member of an archive, on both sides."""
+    form = next((form for form in FILES if name.endswith((f".{form}", f".{form}.gz"))), "tsv")
+    return f"a file that holds both sides is named by its form ({', '.join(FILES)}), as in {{{form}: {name}}}"
+
+
+@dataclass(frozen=True)
+class SetConfig(Part):
+    """An entry of `sets`: parallel text, normalised with the settings of its corpus. A set causes no training."""
+
+    corpus: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.hold_out is None, "hold_out", self.hold_out, "source and target are expected, as a set has no train")
 
 
 @dataclass(frozen=True)
@@ -148,21 +161,12 @@ class DownloadConfig:
     test_filtered: tuple[Part, ...] | None
 
     def __post_init__(self) -> None:
+        require_entries(self, *SETS)
         for name in SETS:
             parts = getattr(self, name)
             require(parts is not None or name == "test_filtered", name, parts, "the source of the set is expected")
-            require(parts != (), name, [], "at least one part is expected")
             for part in parts or ():
-                self.check_part(name, part)
-
-    def check_part(self, name: str, part: Part) -> None:
-        archives = self.archives or {}
-        if part.archive is not None and part.archive not in archives:
-            raise UserError(unknown(part.archive, list(archives), "archives"))
-        alone = name in ("dev", "test") and len(getattr(self, name)) == 1
-        require(part.hold_out is None or alone, name, part.hold_out, "only dev and test can be held out, each as one part")
-
-
-def pinned(kind: str, value: str | None, unpacked: bool = False) -> Sum | None:
-    """Return the checksum that params.yaml states, or None."""
-    return None if value is None else Sum(kind, value.lower(), "params.yaml", unpacked)
+                if part.archive is not None and part.archive not in (self.archives or {}):
+                    raise UserError(unknown(part.archive, list(self.archives or {}), "archives"))
+                alone = part.hold_out is None or (name in ("dev", "test") and len(parts) == 1)
+                require(alone, name, part.hold_out, "only dev and test can be held out, each as one part")

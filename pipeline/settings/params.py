@@ -8,7 +8,7 @@ from ruamel.yaml import YAML, YAMLError
 from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, SafeConstructor
 from ruamel.yaml.nodes import MappingNode, Node
 
-from transformer.config.reading import LARGEST, Pattern, UserError, convert, read, shown, similar, unknown
+from transformer.config.reading import Pattern, UserError, read, shown, similar, unknown
 
 PARAMS = Path("params.yaml")
 Settings = TypeVar("Settings")
@@ -50,25 +50,17 @@ class Constructor(SafeConstructor):
     """ruamel.yaml's constructor, which states the line of a wrong value and of a key that occurs again."""
 
     def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
-        """Return the value of a node. A whole number that is too large is refused here, where its line is known."""
         try:
-            value = super().construct_non_recursive_object(node, tag)
+            return super().construct_non_recursive_object(node, tag)
         except (ValueError, LookupError):
             kind = str(node.tag).rpartition(":")[2]
             raise ConstructorError(None, None, f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
-        if isinstance(value, int) and abs(value) > LARGEST:
-            problem = f"{shown(value)} is not possible; a whole number of at most {LARGEST} is expected"
-            raise ConstructorError(None, None, problem, node.start_mark)
-        return value
 
     def check_mapping_key(self, node: MappingNode, key_node: Node, mapping: Mapping, key: Any, value: Any) -> bool:
         """Return True for the first entry with a key. Another one is refused, with the line of the first."""
         if key in mapping:
-            first, content = next(pair for pair in node.value if pair[0].value == key_node.value)
-            line, name = first.start_mark.line + 1, shown(key)
-            problem = f"the key {name} of line {line} occurs again"
-            if content.value in ([], "") and line <= key_node.start_mark.line:
-                problem = f"the key {name} is empty in line {line}, which is to be removed, because the key occurs again"
+            line = next(first.start_mark.line + 1 for first, _ in node.value if first.value == key_node.value)
+            problem = f"the key {shown(key)} of line {line} occurs again; one of the two is to be removed"
             raise DuplicateKeyError(problem=problem, problem_mark=key_node.start_mark)
         return True
 
@@ -106,12 +98,7 @@ def section(params: Mapping, block: str, name: str, key: str, cls: type[Settings
     return read(cls, {**base, **differences, **of_run}, f"params.yaml: {where}")
 
 
-def require_name(name: Any, where: str) -> None:
-    """Raise UserError unless `name` is a Name."""
-    convert(Name, name, where)
-
-
-def require_named(name: str, valid: Sequence[str], what: str) -> None:
-    """Raise UserError if `name` is none of the `valid` names. The message calls these `what`."""
+def require_named(name: str, valid: Sequence[str], what: str, where: str = "") -> None:
+    """Raise UserError if `name` is none of the `valid` names. The message begins with `where` and calls them `what`."""
     if name not in valid:
-        raise UserError(f"{shown(name)} is not {what}; {similar(name, valid)}")
+        raise UserError(f"{where}{shown(name)} is not {what}; {similar(name, valid)}")

@@ -5,26 +5,27 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, Literal
 
-from pipeline.settings.params import Name, entry
+from pipeline.settings.params import Name, read_entry
 from pipeline.settings.selection import run_settings
 from transformer.config.model import ModelConfig
-from transformer.config.reading import Count, Positive, Seed, UserError, describe, hints, read, require, shown
+from transformer.config.reading import Count, Positive, Seed, UserError, describe, hints, read, require
 from transformer.config.training import TrainingConfig
 
+ONE = "a trial writes one checkpoint, at its end"
 NOT_SEARCHED = {
     "steps": "it is the budget of a trial",
     "seed": "all trials have the same seed, so that they differ only in their settings",
     "corpus": "all trials have the corpus of the search",
     "model": "all trials have the model of the search",
-    "checkpoint_every": "a trial writes one checkpoint, at its end",
-    "keep": "a trial writes one checkpoint, at its end",
+    "checkpoint_every": ONE,
+    "keep": ONE,
 }
 DIGITS = 4  # significant digits of a sampled number, so that the line in params.yaml states the number exactly
 
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """One search, without its space. Either `steps` or `minutes` is the budget of a trial."""
+    """A line of `searches`. Either `steps` or `minutes` is the budget of a trial."""
 
     corpus: str
     model: str
@@ -33,20 +34,11 @@ class SearchConfig:
     minutes: Positive | None
     metric: Literal["dev_loss", "dev_bleu"]
     seed: Seed
+    space: dict[Name, Any]  # `dimension` reads each entry
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
             raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
-
-
-@dataclass(frozen=True)
-class SearchLine(SearchConfig):
-    """A line of `searches`. `dimension` reads each entry of its space."""
-
-    space: dict[Name, Any]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
         require(bool(self.space), "space", self.space, "at least one setting with its values is expected")
 
 
@@ -77,14 +69,12 @@ class Dimension:
         if self.range is None:
             return dict(self.choices[value])
         rounded = min(max(float(f"{value:.{DIGITS}g}"), self.range.low), self.range.high)
-        return {self.name: value if self.whole else rounded}
+        return {self.name: int(value) if self.whole else rounded}
 
     def samples(self) -> list[dict[str, Any]]:
         """Return the settings of each choice, or of both ends of the range."""
-        if self.range is None:
-            return [dict(choice) for choice in self.choices]
-        ends = (self.range.low, self.range.high)
-        return [{self.name: int(end) if self.whole else end} for end in ends]
+        values = range(len(self.choices)) if self.range is None else (self.range.low, self.range.high)
+        return [self.settings(value) for value in values]
 
 
 @dataclass(frozen=True)
@@ -102,11 +92,9 @@ def search(params: Mapping[str, Any], name: str) -> Search:
 
     Raises UserError if the search is invalid, or if the settings of a combination of `combinations_of` are invalid.
     """
-    where, values = f"params.yaml: searches.{name}", entry(params, "searches", name)
-    line = read(SearchLine, values, where)
-    config = read(SearchConfig, {key: value for key, value in values.items() if key != "space"}, where)
-    found = Search(config, tuple(dimension(key, value, f"{where}.space") for key, value in line.space.items()))
-    require_different(found.space, f"{where}.space")
+    where, config = f"params.yaml: searches.{name}.space", read_entry(SearchConfig, params, "searches", name)
+    found = Search(config, tuple(dimension(key, value, where) for key, value in config.space.items()))
+    require_different(found.space, where)
     for settings in combinations_of(found.space):
         trial_settings(params, name, found, settings)
     return found
@@ -117,13 +105,11 @@ def dimension(name: str, value: Any, where: str) -> Dimension:
     if isinstance(value, Mapping):
         whole = describe((hints(ModelConfig) | hints(TrainingConfig)).get(name, str)).startswith(describe(int))
         bounds = read(Range, value, f"{where}.{name}")
-        if whole and not (bounds.low.is_integer() and bounds.high.is_integer()):
-            raise UserError(f"{where}.{name}: {shown(value)} is not possible; whole numbers are expected")
+        valid = not whole or (bounds.low.is_integer() and bounds.high.is_integer())
+        require(valid, f"{where}.{name}", value, "whole numbers are expected")
         return Dimension(name, range=bounds, whole=whole)
-    if not isinstance(value, list) or not value:
-        raise UserError(
-            f"{where}.{name}: {shown(value)} is not possible; a list of values, or low, high and scale, is expected"
-        )
+    expected = "a list of values, or low, high and scale, is expected"
+    require(isinstance(value, list) and bool(value), f"{where}.{name}", value, expected)
     several = [isinstance(choice, Mapping) and bool(choice) for choice in value]
     if any(several) and (not all(several) or len({tuple(sorted(map(str, choice))) for choice in value}) > 1):
         raise UserError(f"{where}.{name}: either values, or mappings of the same settings, are expected")

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.settings.blocks import STUDY
 from pipeline.settings.params import Name, load, require_named, text_corpus
 from transformer.config.reading import UserError, convert
 
 STUDIES = Path("studies.yaml")
-
-# The blocks of params.yaml that a study has. All but `runs` are optional. A study may also have a description, `desc`.
-STUDY = ["runs", "sets", "ensembles", "values", "reverse_values", "decodings", "reverse_scores"]
-STUDY += ["back_translations", "searches"]
 
 
 def with_studies(params: Mapping, path: Path = STUDIES) -> dict[str, Any]:
@@ -35,9 +32,9 @@ def study(params: Mapping, name: str) -> dict:
 
 def corpora_needed(params: Mapping) -> dict[str, str]:
     """Return the entries of `corpora` that are needed, each with the first run or back-translation that needs it."""
+    users = [(line["corpus"], f"runs.{run}") for run, line in params["runs"].items()]
+    users += [(name, f"back_translations.{name}") for name in params["back_translations"]]
     found: dict[str, str] = {}
-    for run, settings in params["runs"].items():
-        found.setdefault(text_corpus(params, settings["corpus"]), f"runs.{run}")
-    for name in params["back_translations"]:
-        found.setdefault(text_corpus(params, name), f"back_translations.{name}")
+    for corpus, user in users:
+        found.setdefault(text_corpus(params, corpus), user)
     return found

@@ -16,8 +16,6 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import hints, keys, read, read_keys
 from transformer.config.value import ValueConfig
 
-FOLDER = "values"  # models/values/NAME is the model folder with the value NAME of either block
-BLOCKS = ("values", "reverse_values")
 OF_SOURCE = "source_probability"
 
 
@@ -69,17 +67,12 @@ class ValueRun:
 
 def value_run(params: Mapping[str, Any], name: str) -> ValueRun:
     """Return the value `name` of params.yaml. Its settings are those of `base.value`, changed by the line."""
-    block = next((block for block in BLOCKS if name in params[block]), FOLDER)
-    where, values = f"params.yaml: {block}.{name}", dict(entry(params, block, name))
-    read_keys(Value if block == FOLDER else ReverseValue, values, where)
-    names = {key: values.pop(key) for key in ("model", "corpus", "reverse") if key in values}
-    merged = {**params["base"]["value"], **values, **({"score": OF_SOURCE} if "reverse" in names else {})}
+    block, kind = ("reverse_values", ReverseValue) if name in params["reverse_values"] else ("values", Value)
+    where = f"params.yaml: {block}.{name}"
+    values = read_keys(kind, entry(params, block, name), where)
+    of_source = {"score": OF_SOURCE} if kind is ReverseValue else {}
+    merged = {**params["base"]["value"], **values, **of_source}
     config = read(DecodingConfig, params["base"]["decoding"], "params.yaml: base.decoding")
     samples = samples_of(params, merged["samples"], f"{where}.samples", config)
     settings = read(ValueConfig, {key: merged[key] for key in keys(ValueConfig)}, where)
-    return ValueRun(names["model"], names["corpus"], settings, samples, names.get("reverse"))
-
-
-def corpora_of_values(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the corpus of each value, by its model folder (`values/NAME`)."""
-    return {f"{FOLDER}/{name}": value["corpus"] for block in BLOCKS for name, value in params[block].items()}
+    return ValueRun(values["model"], values["corpus"], settings, samples, values.get("reverse"))

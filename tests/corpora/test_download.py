@@ -433,7 +433,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"train": [PAIR | {"parquet": ["text/a"]}]}, "parquet: the keys parquet, source, target do not define a part"),
         (
             {"train": [PAIR | {"archive": "europarl", "target": PAIR["source"]}], "archives": ARCHIVES},
-            "target: .* is the source as well; another member is expected",
+            "target: .* is the source as well; a file that holds both sides",
         ),
         (
             {"train": [PAIR | {"archive": "europarl", "source_sha256": "0" * 64}], "archives": ARCHIVES},
@@ -442,7 +442,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"train": [PAIR | {"source_sha256": "12"}]}, "source_sha256: '12' is not possible; a text of 64 hexadecimal"),
         ({"train": [PAIR | {"source": "file:///etc/passwd"}]}, "file: is refused"),
         ({"train": {"parquet": ["ftp://host/a.parquet"]}}, "ftp: is refused"),
-        ({"train": {"parquet": []}}, "at least one URL or path"),
+        ({"train": {"parquet": []}}, "at least one entry"),
         ({"train": 3}, "a list is expected"),
         ({"train": [{"hold_out": 5}]}, "only dev and test can be held out"),
         ({"dev": [{"hold_out": 5}, PAIR]}, "each as one part"),
@@ -451,7 +451,7 @@ ARCHIVES = {"europarl": {"url": "http://host/a.tgz", "sha256": None}}
         ({"train": [PAIR | {"archive": "europal"}], "archives": ARCHIVES}, "did you mean 'europarl'"),
         ({"train": [PAIR | {"archive": "europarl"}]}, "archives.europarl: unknown key"),
         ({"archives": {"a": {"url": ["http://host/a.zip", "text/a.zip"]}}}, "several addresses are http"),
-        ({"archives": {"a": {"url": []}}}, "at least one URL or a path"),
+        ({"archives": {"a": {"url": []}}}, "at least one entry"),
         ({"archives": {"a": {"url": "file:///a.tgz"}}}, "file: is refused"),
         ({"archives": {"a": {"url": "text/a.tgz", "md5": "xyz"}}}, "md5: 'xyz' is not possible; a text of 32 hexadecimal"),
         ({"archives": {"a": {"url": "text/a.tgz", "md5": "0" * 32, "sha256": "0" * 64}}}, "one checksum is expected"),

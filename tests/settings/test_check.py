@@ -20,7 +20,7 @@ from pipeline.settings.studies import with_studies
 from tests.imports import ROOT
 from tests.in_process import command
 from tests.projects import python
-from tests.refusals import refusals, spoilt
+from tests.refusals import refusals, refused, spoilt
 from transformer.config.reading import UserError
 
 # A nested list with 10^30 references to one text. To print, copy or compare the whole list would never end.
@@ -60,17 +60,19 @@ def inside(params: dict, path: tuple) -> Any:
     return functools.reduce(lambda inner, key: inner[key], path, params)
 
 
-def said_of(params: dict, path: tuple, value: Any) -> list[str]:
-    """Return the lines for `value` at `path`, or none if it is accepted."""
+def without(params: dict, path: tuple) -> dict:
+    changed = copy.deepcopy(params)
+    del inside(changed, path[:-1])[path[-1]]
+    return changed
+
+
+def said_of(params: dict) -> list[str]:
+    """Return the lines of the check, or none."""
     try:
-        check(spoilt(params, path, value))
+        check(params)
     except UserError as error:
         return list(error.args)
     return []
-
-
-def leaves(params: dict) -> list[tuple]:
-    return [path for path in places(params) if not isinstance(inside(params, path), (dict, list))]
 
 
 def test_the_projects_own_is_right(params, small):
@@ -79,41 +81,24 @@ def test_the_projects_own_is_right(params, small):
 
 
 @pytest.mark.slow
-def test_every_value_of_a_wrong_type_is_refused_by_its_key(small):
+def test_every_setting_refuses_each_other_type_and_what_is_out_of_its_range_by_its_key(small):
     for path in places(small):
+        value, kind = inside(small, path), type(inside(small, path))
         said = "\n".join(refusals(spoilt(small, path, [{"wrong": ENDLESS}])))
         assert any(str(key) in said for key in path), path
-
-
-@pytest.mark.slow
-def test_every_setting_refuses_each_other_type_by_its_key(small):
-    for path in leaves(small):
-        left_out = copy.deepcopy(small)
-        del inside(left_out, path[:-1])[path[-1]]
-        try:
-            check(left_out)
-            optional = {type(None)}
-        except UserError:
-            optional = set()
-        kind = type(inside(small, path))
+        if kind in (dict, list):
+            continue
+        optional = set() if said_of(without(small, path)) else {type(None)}
         takes_any_number = kind is float or path[0] in ("hardware", "peak_tflops") or path[-1] in MINUTES
-        kinds = SAMPLES.keys() - {kind} - (NUMBERS if takes_any_number else set()) - optional
-        for wrong in (
-            {bool, list, dict} if kind is type(None) else kinds
-        ):  # the other types of a field that may be null are not known here
-            said = said_of(small, path, SAMPLES[wrong])
+        # The other types of a field that may be null are not known here.
+        others = SAMPLES.keys() - {kind} - (NUMBERS if takes_any_number else set()) - optional
+        for wrong in {bool, list, dict} if kind is type(None) else others:
+            said = said_of(spoilt(small, path, SAMPLES[wrong]))
             assert any(str(path[-1]) in line or str(path[-2]) in line for line in said), (path, wrong, said)
-
-
-@pytest.mark.slow
-def test_every_number_refuses_what_is_none_and_below_its_range_and_every_name_what_is_not_there(small):
-    for path in leaves(small):
-        value = inside(small, path)
-        if type(value) in NUMBERS:
-            for wrong in (-1, float("nan"), float("inf"), -float("inf")):
-                assert said_of(small, path, wrong), (path, wrong)
-        elif type(value) is str and path[-1] not in PLACES:
-            said = "\n".join(said_of(small, path, "no such thing"))
+        for wrong in (-1, float("nan"), float("inf"), -float("inf")) if kind in NUMBERS else ():
+            assert said_of(spoilt(small, path, wrong)), (path, wrong)
+        if isinstance(value, str) and path[-1] not in PLACES:
+            said = "\n".join(said_of(spoilt(small, path, "no such thing")))
             assert "no such thing" in said or f"params.yaml: {path[0]}: " in said, (path, said)
 
 
@@ -134,28 +119,22 @@ def test_every_key_that_is_misspelt_is_refused_in_one_line_with_the_right_one(sm
 @pytest.mark.slow
 def test_every_key_of_base_must_be_there(params):
     for path in list(places(params["base"], "base")):
-        wrong = copy.deepcopy(params)
-        del inside(wrong, path[:-1])[path[-1]]
-        assert any(f"{path[-1]} is missing" in line for line in refusals(wrong)), path
+        assert any(f"{path[-1]} is missing" in line for line in refusals(without(params, path))), path
 
 
 def test_all_errors_are_reported_at_once_each_in_a_line(params):
-    params = spoilt(params, "base.training.stepz", params["base"]["training"]["steps"])
-    del params["base"]["training"]["steps"]
+    wrong = without(spoilt(params, "base.training.stepz", 1), ("base", "training", "steps"))
     for place, value in {"machine.nodes": 0, "runs.demo-tiny.corpus": "dmo", "base.model.N": True, "new": {}}.items():
-        params = spoilt(params, place, value)
+        wrong = spoilt(wrong, place, value)
     starts = ["base.training.stepz: ", "machine.nodes: 0", "runs.demo-tiny.corpus: 'dmo'", "base.model.N: True", "new: "]
-    said = refusals(params)
+    said = refusals(wrong)
     assert len(said) == 5 and all(any(line.startswith(f"params.yaml: {start}") for line in said) for start in starts)
-
-
-def test_settings_that_do_not_fit_each_other_are_all_reported(params):
     params = spoilt(params, "runs.second", {"corpus": "demo", "model": "tiny", "keep": 2})
     for place, value in {"runs.demo-tiny.d_model": 3, "corpora_in_use": ["multi30k"], "decodings.second": LINE}.items():
         params = spoilt(params, place, value)
     starts = ["second", "demo-tiny.d_model: 3", ": 'second' is also", ": add 'demo'", ": remove 'multi30k'"]
     said = refusals(params)
-    assert len(said) == 5 and all(any(start in line for line in said) for start in starts)
+    assert len(said) == 5 and all(any(start in line for line in said) for start in starts), "of several entries"
 
 
 LINE = {"model": "demo-tiny/average", "set": "demo-test"}
@@ -170,19 +149,15 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("base.model.h", 0, "a whole number above 0"),
         ("base.model.dropout", 1.0, "from 0 to below 1"),
         ("base.model.norm", "post_norm", "one of post, pre"),
-        ("base.model.N", True, "a whole number"),
         ("base.model.N", 2.0, "a whole number"),
-        ("base.model.d_k", "64", "a whole number"),
-        ("base.training.lr_scale", float("nan"), "a number"),
         ("base.training.checkpoint_every", 100_001, "at most steps (100000)"),
-        ("base.training.seed", 2**63, "a whole number from 0"),
+        ("base.training.seed", 2**31, "a whole number from 0 to 2147483647"),
         ("base.training.threads", 1025, "from 1 to 1024"),
         ("base.decoding.alpha", 10.5, "from 0 to 10"),
         ("base.vocabulary.character_coverage", 1.1, "a number from 0.98 to 1"),
         ("base.vocabulary.segmentations", 2, "1 is expected, since bpe_dropout is 0"),
         ("base.normalise.max_ratio", 0.5, "0 (no limit) or a number of at least 1"),
         ("base.scoring.bootstrap", 10**6, "from 0 to 100000"),
-        ("machine.device", "gpu", "one of auto, cpu, cuda"),
         ("machine.mirror", "http://[", "machine.mirror: 'http://[' is refused; a URL has a host"),
         ("machine.mirror", "http://host:port/copies", "'http://host:port/copies' is refused"),
         ("machine.mirror", "ftp://host/copies", "ftp: is refused"),
@@ -195,15 +170,10 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("corpora.demo.languages", ["en"], "a list"),
         ("corpora.demo.languages", ["en", "../de"], "a name of letters, digits"),
         ("corpora.demo.normalise", None, "{} is expected if nothing differs"),
-        ("runs.demo-tiny.corpus", ENDLESS, "text is expected"),
         ("runs.demo-tiny.corpus", "dmo", "'dmo' is not in corpora or back_translations; did you mean 'demo'?"),
-        ("runs.demo-tiny.model", "tinny", "did you mean 'tiny'?"),
-        ("runs.demo-tiny.d_model", 3, "an even number"),
         ("runs.demo-tiny", None, "its keys are corpus, model, ..."),
-        ("models.tiny.model.d_model", 3, "an even number"),
         ("models.tiny.averaging.checkpoints", 6, "6 is not possible, because training.keep is 5; at most 5"),
         ("runs.demo-tiny", EARLY, "1000 steps (patience can end it at step 120)"),
-        ("models.tiny.decoding.batch_tokens", 10**30, "a whole number from 0 to 2147483647"),
         ("models.tiny.training.checkpoint_every", 400, "at most 3 is expected"),
         ("studies.demo.runs.demo-tiny.d_model", 3, "studies.yaml: demo.runs.demo-tiny.d_model: 3"),
         ("studies.demo.runs", {}, "studies.yaml: demo.runs is empty"),
@@ -211,18 +181,13 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("studies.demo.decodings", {"d": {"model": "h1/average", "set": "demo-test"}}, "valid names are demo-tiny/average"),
         ("studies.demo.runs.demo-tiny.model", "tny", "studies.yaml: demo.runs.demo-tiny.model: 'tny' is not in models; "),
         ("sets.demo-test", {"corpus": "demo", **BOTH}, "the corpus demo has a set of this name"),
-        ("sets.new", {"corpus": "dmo", **BOTH}, "sets.new.corpus: 'dmo' is not in corpora; did you mean 'demo'?"),
-        ("sets.new", BOTH, "sets.new.corpus is missing"),
         ("sets.new", {"corpus": "demo", "hold_out": 3}, "sets.new.hold_out: 3"),
         ("sets.new", {"corpus": "demo", "archive": "dev", "source": "a", "target": "b"}, "dev is not an archive of"),
         ("ensembles.e", {"first": "demo-tiny/average"}, "ensembles.e.second is missing"),
         ("ensembles.e", {"first": "demo-tiny/average", "second": "x"}, "valid names are demo-tiny/average"),
         ("decodings.d", {**LINE, "model": "ensembles/e"}, "valid names are demo-tiny/average"),
-        ("decodings.d", {**LINE, "model": "demo-tiny"}, "did you mean 'demo-tiny/average'?"),
         ("decodings.d", {**LINE, "set": "demo"}, "'demo' is not a set; did you mean 'demo-dev'?"),
-        ("decodings.d", {"model": "demo-tiny/average"}, "decodings.d.set is missing"),
         ("decodings.d", {**LINE, "beam": 0}, "decodings.d.beam: 0"),
-        ("decodings.d", {**LINE, "bean": 2}, "did you mean 'beam'?"),
         ("decodings.d", {**LINE, "decoder": "samplin"}, "one of beam, greedy, sampling"),
         ("decodings.d", {**LINE, "decoder": "sampling", "beam": 2}, "d.beam: unknown key; valid keys are decoder, "),
         ("decodings.d", {**LINE, "decoder": "mbr", "candidates": {"decoder": "mbr"}}, "candidates.decoder: 'mbr'"),
@@ -230,18 +195,14 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("decodings.demo-tiny", LINE, "is also a name in `runs`"),
         ("values.demo-tiny", {"model": "demo-tiny/average", "corpus": "demo"}, "is also a name in `runs`"),
         ("reverse_scores.r", LINE, "their sets are none"),
-        ("runs", {}, "runs is empty"),
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),
         ("corpora_in_use", ["demo", "multi30k"], "remove 'multi30k', which no run uses"),
         ("corpora_in_use", ["demo", "demo"], "remove 'demo', which is listed twice"),
-        ("corpora_in_use", "demo", "a list"),
         # A key of another section is answered with where it belongs
-        ("runs.demo-tiny.beam", 1, "beam belongs in `decoding` of a model (models.NAME.decoding)"),
-        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in `base.scoring`"),
-        ("studies.demo.runs.demo-tiny.beam", 1, "studies.yaml: demo.runs.demo-tiny.beam: not a setting here; beam belongs"),
-        ("models.tiny.model.threads", 1, "(corpora.NAME.vocabulary), or in `training` of a model (models.NAME.training)"),
-        ("corpora.demo.normalise.pieces", 9, "pieces belongs in `vocabulary` of a corpus"),
+        ("runs.demo-tiny.bootstrap", 9, "bootstrap belongs in base.scoring"),
+        ("studies.demo.runs.demo-tiny.beam", 1, "beam: not a setting here; beam belongs in models.NAME.decoding"),
+        ("models.tiny.model.threads", 1, "in corpora.NAME.vocabulary or models.NAME.training or models.NAME.decoding"),
     ],
 )
 def test_impossible_values_are_refused(params, place, value, expected):
@@ -264,14 +225,9 @@ def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small
     [
         (None, "params.yaml is not in"),
         ("runs: [", "params.yaml cannot be read"),
-        (
-            "runs: {}\n\nruns: {a: {}}",
-            "the key 'runs' is empty in line 1, which is to be removed",
-        ),
-        ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again in line 2, column 22"),
+        ("a: 1\nruns: {a: {}, b: {}, a: {}}", "the key 'a' of line 2 occurs again"),
         ("- runs", "is not a mapping"),
         ("", "is not a mapping"),
-        ("a:\n  seed: 2001-99-99", "'2001-99-99' is not a valid timestamp in line 2, column 9"),
     ],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
@@ -286,25 +242,21 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, text, expected):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("2001-01-01T25:00:00Z", "is not a valid timestamp"),
-        ('!!int "abc"', "'abc' is not a valid int"),
-        ('!!float "abc"', "'abc' is not a valid float"),
-        ('!!bool "abc"', "'abc' is not a valid bool"),
-        ("0b_", "'0b_' is not a valid int"),
+        ("2001-99-99", "'2001-99-99' is not a valid timestamp in line 3"),
+        ("2001-01-01T25:00:00Z", "is not a valid timestamp in line 3"),
+        ('!!int "abc"', "'abc' is not a valid int in line 3"),
+        ('!!float "abc"', "'abc' is not a valid float in line 3"),
+        ('!!bool "abc"', "'abc' is not a valid bool in line 3"),
+        ("0b_", "'0b_' is not a valid int in line 3"),
         ("9" * 5000, "9...9"),
-        ("0x" + "f" * 5000, "a number of thousands of digits is not possible"),
-        (str(2**31), "2147483648 is not possible; a whole number of at most 2147483647"),
         ("{[{b: 1}]: 2}", "unhashable"),
         ("!!omap [{b: 1}, {b: 2}]", "a key occurs twice"),
     ],
     ids=lambda text: text[:20],
 )
 def test_a_value_that_is_none_is_refused_with_its_line(value, expected):
-    with pytest.raises(UserError, match=re.escape(expected)) as raised:
+    with refused("params.yaml cannot be read: ", expected):
         parse(f"base:\n  first: &all\n    steps: {value}\n")
-    message = str(raised.value)
-    assert message.startswith("params.yaml cannot be read: ") and "\n" not in message and len(message) < 400
-    assert "line 3" in message or expected in ("unhashable", "a key occurs twice")
 
 
 @pytest.mark.slow
@@ -366,24 +318,13 @@ def text() -> str:
     return (ROOT / "params.yaml").read_text(encoding="utf-8")
 
 
-SELECTED = ("runs", "corpora_in_use", "sets", "ensembles", "values", "decodings")
-
-
-def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text):
+def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text, tmp_path):
     selected = study.select(text, "paper")
-    before, after = parse(text), parse(selected)
-    assert after["runs"] == with_studies(before)["studies"]["paper"]["runs"]
-    assert set(after["corpora_in_use"]) == {"wmt14-en-de", "wmt14-en-fr"}
-    assert {key: value for key, value in after.items() if key not in SELECTED} == {
-        key: value for key, value in before.items() if key not in SELECTED
-    }
+    assert parse(selected)["runs"] == with_studies(parse(text))["studies"]["paper"]["runs"]
+    assert set(parse(selected)["corpora_in_use"]) == {"wmt14-en-de", "wmt14-en-fr"}
     head, tail = text[: text.index("\nruns:")], text[text.index("\n# The hardware and its use") :]
-    assert selected.startswith(head)
-    assert selected.endswith(tail)
+    assert selected.startswith(head) and selected.endswith(tail)
     assert study.select(selected, "demo") == text
-
-
-def test_a_study_selects_its_sets_and_decodings(text, tmp_path):
     own = tmp_path / "studies.yaml"
     own.write_text(
         "mine:\n  runs:\n    demo-tiny: {corpus: demo, model: tiny}\n"
@@ -394,6 +335,8 @@ def test_a_study_selects_its_sets_and_decodings(text, tmp_path):
     after = parse(selected)
     assert list(after["sets"]) == ["new"] and after["decodings"]["beam-1"]["beam"] == 1
     assert study.select(selected, "demo") == text
+    wrong = text.replace("demo-tiny: {corpus: demo, model: tiny}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
+    assert wrong != text and study.select(wrong, "demo") == text, "a wrong selection can be put right"
 
 
 @pytest.mark.parametrize(
@@ -401,11 +344,8 @@ def test_a_study_selects_its_sets_and_decodings(text, tmp_path):
     [
         ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
         ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is of the wrong type"),
-        ("", "mine:", "studies.yaml: mine: None is of the wrong type"),
         ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is of the wrong type"),
-        ("", "mine: {desc: [a], runs: {}}", "studies.yaml: mine.desc: ['a'] is of the wrong type"),
         ("", "a: {b: c", "studies.yaml cannot be read"),
-        ("", "[]", "studies.yaml is not a mapping\n"),
         ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not possible; a name of"),
     ],
 )
@@ -448,45 +388,30 @@ def test_blocks_written_otherwise_are_found(text, runs, corpora):
     )
 
 
-def test_the_command_lists_and_selects(tmp_path, text):
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
+def test_the_command_lists_and_selects_and_keeps_a_link(tmp_path, text):
+    (tmp_path / "shared").mkdir()
+    shared = Path(shutil.copy(ROOT / "params.yaml", tmp_path / "shared"))
+    shutil.copy(ROOT / "studies.yaml", tmp_path)
+    (tmp_path / "params.yaml").symlink_to(shared)
     listed = command(tmp_path, "pipeline.commands.study").stdout
     lines = [re.split("  +", line) for line in listed.splitlines()]
     assert ["demo", "1", "selected", "the demonstration: pairs from a grammar"] in lines
     assert ["paper", "22", "Tables 2 and 3 of the paper, on WMT14"] in lines
-    refused = command(tmp_path, "pipeline.commands.study", "papr")
-    assert refused.returncode == 1
-    assert "did you mean 'paper'?" in refused.stderr
-    assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == text
+    wrong = command(tmp_path, "pipeline.commands.study", "papr")
+    assert wrong.returncode == 1 and "did you mean 'paper'?" in wrong.stderr
+    assert shared.read_text(encoding="utf-8") == text
     assert command(tmp_path, "pipeline.commands.study", "table2").returncode == 0
-    assert (tmp_path / "params.yaml").read_text(encoding="utf-8") == study.select(text, "table2")
+    assert (tmp_path / "params.yaml").is_symlink()
+    assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
+    shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
+    wrong = command(tmp_path, "pipeline.commands.study", "demo")
+    assert wrong.returncode == 1 and "params.yaml cannot be read" in wrong.stderr and wrong.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("module", ["study", "plan"])
 def test_a_wrong_setting_of_a_study_is_named_by_its_file(tmp_path, text, module):
     (tmp_path / "params.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "studies.yaml").write_text("mine: {runs: {new: {corpus: demo, model: tiny, dk: 8}}}\n")
-    refused = command(tmp_path, f"pipeline.commands.{module}", "mine")
-    assert refused.returncode == 1
-    assert f"{module}: studies.yaml: mine.runs.new.dk: unknown key; did you mean 'd_k'?" in refused.stderr
-
-
-def test_a_linked_params_yaml_stays_a_link_and_one_in_another_encoding_is_refused_in_a_line(tmp_path, text):
-    (tmp_path / "shared").mkdir()
-    shared = Path(shutil.copy(ROOT / "params.yaml", tmp_path / "shared"))
-    shutil.copy(ROOT / "studies.yaml", tmp_path)
-    (tmp_path / "params.yaml").symlink_to(shared)
-    assert command(tmp_path, "pipeline.commands.study", "table2").returncode == 0
-    assert (tmp_path / "params.yaml").is_symlink()
-    assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
-    shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
-    refused = command(tmp_path, "pipeline.commands.study", "demo")
-    assert refused.returncode == 1
-    assert "params.yaml cannot be read" in refused.stderr and refused.stderr.count("\n") == 1
-
-
-def test_a_wrong_selection_can_be_put_right_by_selecting_a_study(text):
-    wrong = text.replace("demo-tiny: {corpus: demo, model: tiny}\n\ncorp", "demo-tiny: {corpus: dmo}\n\ncorp")
-    assert wrong != text
-    assert study.select(wrong, "demo") == text
+    wrong = command(tmp_path, f"pipeline.commands.{module}", "mine")
+    assert wrong.returncode == 1
+    assert f"{module}: studies.yaml: mine.runs.new.dk: unknown key; did you mean 'd_k'?" in wrong.stderr

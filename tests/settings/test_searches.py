@@ -92,7 +92,7 @@ def test_a_valid_search_is_accepted(params):
         ({"budget": 5}, "searches.small.budget: unknown key"),
         ({"space": {}}, "searches.small.space: {} is not possible"),
         ({"space": {"dropuot": [0.1]}}, "searches.small.space.dropuot: unknown key; did you mean 'dropout'?"),
-        ({"space": {"beam": [4]}}, "searches.small.space.beam: not a setting here; beam belongs in `decoding`"),
+        ({"space": {"beam": [4]}}, "searches.small.space.beam: not a setting here; beam belongs in models."),
         ({"space": {"dropout": []}}, "searches.small.space.dropout: [] is not possible; a list of values, or low"),
         ({"space": {"dropout": 0.1}}, "searches.small.space.dropout: 0.1 is not possible; a list of values, or low"),
         ({"space": {"dropout": [0.1, 1.5]}}, "dropout: 1.5 is not possible; a number from 0 to below 1"),

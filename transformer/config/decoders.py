@@ -1,14 +1,12 @@
 """The settings of the decoders of `decodings`, besides those of `DecodingConfig`.
 
-docs/reference.md explains them. USES lists the settings of `DecodingConfig` that a decoder uses besides
-COMMON. PARTS lists its settings that choose another decoder, as {decoder: NAME, number: N, ...}. The optional `check`
-raises UserError for settings that do not fit those of `DecodingConfig`. `BeamConfig` is in `decoding.py`, so that
-a new decoder here does not make the stage `decode` stale.
+docs/reference.md explains them. `BeamConfig` is in `decoding.py`, so that a new decoder here does not make the stage
+`decode` stale.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from transformer.config.decoding import BEAM_SETTINGS, BeamConfig, DecoderConfig, DecodingConfig
 from transformer.config.reading import Count, Limits, NotNegative, Positive, Seed, Share, Whole, require
@@ -62,8 +60,7 @@ class ValueBeamConfig(DecoderConfig):
     weight: Share
 
     USES = BEAM_SETTINGS
-    needs_value: ClassVar = True
-    metric: ClassVar = None
+    needs_value = True
 
 
 @dataclass(frozen=True)
@@ -117,8 +114,7 @@ class Choice:
     @property
     def needs_value(self) -> bool:
         """Whether this decoder, or a decoder in `parts`, needs the values of prefixes (see value.py)."""
-        own = getattr(self.own, "needs_value", False)
-        return own or any(part.needs_value for part in self.parts.values())
+        return self.own.needs_value or any(part.needs_value for part in self.parts.values())
 
     def description(self) -> dict[str, Any]:
         """The settings that the decoder uses, for the file beside its translation."""

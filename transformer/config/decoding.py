@@ -1,7 +1,7 @@
 """The settings of decoding (section 6.1)."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from transformer.config.reading import Count, Limits, NotNegative, Threads, Whole
 
@@ -23,10 +23,15 @@ class DecodingConfig:
 
 
 class DecoderConfig:
-    """The settings of a decoder besides those of `DecodingConfig`. decoders.py explains these attributes."""
+    """The settings of a decoder besides those of `DecodingConfig`."""
 
-    USES: ClassVar[tuple[str, ...]] = ()
-    PARTS: ClassVar[tuple[str, ...]] = ()
+    USES: ClassVar[tuple[str, ...]] = ()  # the settings of `DecodingConfig` that the decoder uses, besides COMMON
+    PARTS: ClassVar[tuple[str, ...]] = ()  # settings that choose another decoder, as {decoder: NAME, number: N, ...}
+    needs_value: Any = False  # whether it needs the values of prefixes (value.py)
+    metric: Any = None  # the metric against the reference that it maximises
+
+    def check(self, config: DecodingConfig) -> None:
+        """Raise UserError if the settings do not fit those of `DecodingConfig`."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ setting, so params.yaml alone determines what runs. `read_saved` is for the file
 may have written.
 """
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -14,7 +15,7 @@ import reprlib
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Generic, Literal, TypeGuard, TypeVar, get_args, get_origin
 
@@ -77,7 +78,16 @@ Positive = Annotated[float, Limits(gt=0, le=LARGEST)]
 NotNegative = Annotated[float, Limits(ge=0)]
 Share = Annotated[float, Limits(ge=0, lt=1)]
 Threads = Annotated[int, Limits(ge=1, le=1024)]
-Seed = Annotated[int, Limits(ge=0, lt=2**63)]
+Seed = Whole
+
+
+@contextlib.contextmanager
+def placed(where: str, separator: str = ".") -> Iterator[None]:
+    """Begin each line of a UserError of the block with the place `where`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(*(f"{where}{separator}{line}" for line in error.args)) from None
 
 
 def together(checks: Iterable[Callable[[], Any]], faults: Sequence[str] = ()) -> list[Any]:
@@ -101,10 +111,8 @@ def read(cls: type[Settings], values: Any, where: str) -> Settings:
     key is None. Raises UserError, a line for each other missing key, unknown key, wrong type, or value that `cls` refuses.
     """
     given = read_keys(cls, values, where)
-    try:
+    with placed(where):
         return cls(**{key: given.get(key) for key in keys(cls)})
-    except UserError as error:
-        raise UserError(*(f"{where}.{line}" for line in error.args)) from None
 
 
 def read_keys(kind: Any, values: Any, where: str) -> dict[str, Any]:
@@ -131,8 +139,7 @@ def read_saved(cls: type[Settings], values: Any, where: str) -> Settings:
     It supplies missing keys. Raises UserError as `read` does; an unknown key means that newer code made the file.
     """
     if isinstance(values, Mapping):
-        unknown_keys = [key for key in values if key not in keys(cls)]
-        if unknown_keys:
+        if unknown_keys := [key for key in values if key not in keys(cls)]:
             raise UserError(
                 f"{where}: unknown settings {shown(unknown_keys)}: the model was made by newer code than this; "
                 f"update the code, or use a model whose settings are {', '.join(keys(cls))}"
@@ -207,21 +214,26 @@ def require_valid(settings: Any) -> None:
     together(partial(convert, kind, getattr(settings, key), key) for key, kind in hints(cls).items())
 
 
-def convert(kind: Any, value: Any, where: str) -> Any:
+def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
     """`value` converted to the annotation `kind`. A bool is not a number.
 
     Where a list of dataclasses is expected, a mapping is read as a list with one entry; likewise a text, in a list of
     addresses or of other texts with a rule.
 
-    Raises UserError, whose lines name `where`, for another value.
+    Raises UserError, whose lines name `where`, for another value. They describe the annotation `said`, by default `kind`.
     """
     arguments, origin = get_args(kind), get_origin(kind)
     if kind is Any:
         return value
     if optional(kind):
         return None if value is None else convert(without_none(kind), value, where)
-    if origin is Annotated:
-        return convert_annotated(kind, value, where)
+    if origin is Annotated:  # the rule is Limits, a Pattern, or a function that raises UserError
+        found, rule = convert(arguments[0], value, where, kind), arguments[1]
+        with placed(where, ": "):
+            valid = rule(found) is not False
+        if not valid:
+            raise UserError(f"{where}: {shown(value)} is not possible; {describe(kind)} is expected")
+        return found
     if origin is Differences or hasattr(kind, "further"):
         return read_keys(kind, value, where)
     if is_settings(kind):
@@ -244,23 +256,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise UserError(f"{where.removesuffix(':')}: {shown(value)} is of the wrong type; {describe(kind)} is expected")
-
-
-def convert_annotated(kind: Any, value: Any, where: str) -> Any:
-    """A number or a text, converted. Its rule is Limits, a Pattern, or a function that raises UserError."""
-    of, rule = get_args(kind)
-    try:
-        found = convert(of, value, where)
-    except UserError:
-        raise UserError(f"{where}: {shown(value)} is of the wrong type; {describe(kind)} is expected") from None
-    try:
-        valid = rule(found) is not False
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    if not valid:
-        raise UserError(f"{where}: {shown(value)} is not possible; {describe(kind)} is expected")
-    return found
+    raise UserError(f"{where.removesuffix(':')}: {shown(value)} is of the wrong type; {describe(said or kind)} is expected")
 
 
 def convert_item(kinds: tuple[Any, Any], item: tuple[Any, Any], where: str) -> tuple[Any, Any]:

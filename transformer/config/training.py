@@ -37,18 +37,11 @@ class TrainingConfig:
     patience: Whole
 
     def __post_init__(self) -> None:
-        require(
-            self.max_length <= min(self.batch_tokens, self.micro_batch_tokens),
-            "max_length",
-            self.max_length,
-            f"at most batch_tokens ({self.batch_tokens}) and micro_batch_tokens ({self.micro_batch_tokens}) is expected",
-        )
-        require(
-            self.checkpoint_every <= self.steps,
-            "checkpoint_every",
-            self.checkpoint_every,
-            f"at most steps ({self.steps}) is expected",
-        )
+        tokens = self.batch_tokens, self.micro_batch_tokens
+        expected = "at most batch_tokens ({}) and micro_batch_tokens ({}) is expected".format(*tokens)
+        require(self.max_length <= min(tokens), "max_length", self.max_length, expected)
+        expected = f"at most steps ({self.steps}) is expected"
+        require(self.checkpoint_every <= self.steps, "checkpoint_every", self.checkpoint_every, expected)
 
 
 @dataclass(frozen=True)
