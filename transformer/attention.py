@@ -1,7 +1,10 @@
-"""Attention (section 3.2): its masks, equation 1 and the heads.
+"""Attention (section 3.2): equation 1, the heads, their masks and the keys of incremental decoding.
 
-Shapes: B sentences, H heads, Q queries, K keys, D d_model, E d_k or d_v. A name such as `x_BQD` gives a tensor's shape.
-A mask is boolean, true where a query may attend to a key, or additive: floats that are added to the scores.
+This file, layers.py and model.py are the model, to be read in this order. They import torch and the settings only.
+
+Shapes: B sentences, H heads, Q queries, K keys, D d_model, E d_k in queries and keys, d_v in values. A name such as `x_BQD`
+gives a tensor's shape. A mask is boolean, true where a query may attend to a key, or consists of floats that are added to
+the scores.
 """
 
 import math
@@ -15,101 +18,28 @@ from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import PAD
 
 
-def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor:
-    """The boolean mask of self-attention over `length` positions, [Q, K].
-
-    `causal` masks later positions (3.2.3). A `neighbourhood` r > 0 masks positions at a distance above r (section 4).
-    """
-    positions = torch.arange(length, device=device)
-    distance_QK = positions[:, None] - positions
-    allowed_QK = distance_QK >= 0 if causal else torch.ones_like(distance_QK, dtype=torch.bool)
-    return allowed_QK & (distance_QK.abs() <= neighbourhood) if neighbourhood else allowed_QK
-
-
-def padding_mask(keys_BK: Tensor) -> Tensor:
-    """The boolean mask that hides padding, [B, 1, 1, K], given the ids of the keys."""
-    return (keys_BK != PAD)[:, None, None, :]
-
-
-def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """The boolean mask as floats: 0 where it is true, -inf elsewhere.
-
-    Attention converts a boolean mask at every call; a mask that many calls share is converted once by this function.
-    """
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
-
-
-@dataclass
-class Masks:
-    """The masks of a batch. Each has a shape that broadcasts to [B, H, Q, K]."""
-
-    decoder: Tensor  # of the decoder's self-attention: hides later positions, and so the padding at the end of the target
-    cross: Tensor  # of the attention to the encoder's output: hides padding
-    encoder: Tensor | None = None  # of the encoder's self-attention: hides padding; None once the source is encoded
-
-    @classmethod
-    def of(cls, source_BS: Tensor, target_BT: Tensor, neighbourhood: int) -> "Masks":
-        """The masks of a batch with one sentence in each row, padded at its end."""
-        device = source_BS.device
-        decoder = position_mask(target_BT.shape[1], True, neighbourhood, device)
-        cross = encoder = padding_mask(source_BS)
-        if neighbourhood:
-            encoder = cross & position_mask(source_BS.shape[1], False, neighbourhood, device)
-        return cls(decoder, cross, encoder)
-
-
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    """softmax(scale * Q K^T), [B, H, Q, K] (equation 1). `scale` is 1 / sqrt(d_k), or 1 for unscaled dot products."""
+    """softmax(scale * Q K^T + mask), [B, H, Q, K] (equation 1). Unscaled dot products have a `scale` of 1."""
     return masked_softmax(q_BHQE @ k_BHKE.transpose(-2, -1) * scale, mask)
 
 
-def additive_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, v_HE: Tensor) -> Tensor:
-    """softmax(v . tanh(q + k)), [B, H, Q, K]: additive attention (Bahdanau et al. 2015), the alternative in 3.2.1."""
+def additive_weights(q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None, vector_HE: Tensor) -> Tensor:
+    """softmax(v . tanh(q + k) + mask), [B, H, Q, K]: additive attention (Bahdanau et al. 2015; 3.2.1)."""
     hidden_BHQKE = torch.tanh(q_BHQE.unsqueeze(-2) + k_BHKE.unsqueeze(-3))
-    return masked_softmax((hidden_BHQKE * v_HE[:, None, None, :]).sum(-1), mask)
+    return masked_softmax((hidden_BHQKE * vector_HE[:, None, None, :]).sum(-1), mask)
 
 
 def masked_softmax(scores_BHQK: Tensor, mask: Tensor | None) -> Tensor:
     """The softmax over the keys, computed in float32 and returned in the dtype of the scores.
 
-    A query at padding may have no allowed key. With a boolean mask, the weights of this query are then equal: the mask
-    adds the lowest float32 number to the scores, because -inf would make the weights NaN.
+    In the encoder with a neighbourhood, a query at padding may have no allowed key. With a boolean mask, its weights are
+    then equal: the mask adds the lowest float32 number to the scores, because -inf would make the weights NaN.
     """
     dtype = scores_BHQK.dtype
     if mask is not None:
         least = torch.finfo(torch.float32).min
         scores_BHQK = scores_BHQK + (torch.where(mask, 0.0, least) if mask.dtype == torch.bool else mask)
     return scores_BHQK.float().softmax(-1).to(dtype)
-
-
-class Keys:
-    """The keys and values of one attention, which incremental decoding keeps from step to step, each [B, H, K, E].
-
-    The newest tokens of all hypotheses of a sentence are the queries of a step, and their keys are appended. No keys are
-    moved or copied when a hypothesis continues another one: a mask selects those of each hypothesis and its ancestors.
-    """
-
-    CAPACITY = 64  # keys, initially; doubled when it is exhausted
-
-    def __init__(self, k_BHKE: Tensor, v_BHKE: Tensor) -> None:
-        self.k, self.v, self.length = k_BHKE.contiguous(), v_BHKE.contiguous(), k_BHKE.shape[2]
-
-    def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the keys and values of the newest positions. Returns those of all positions."""
-        start, self.length = self.length, self.length + k_BHKE.shape[2]
-        if self.length > self.k.shape[2]:
-            self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
-        self.k[:, :, start : self.length], self.v[:, :, start : self.length] = k_BHKE, v_BHKE
-        return self.k[:, :, : self.length], self.v[:, :, : self.length]
-
-    def enlarged(self, old: Tensor) -> Tensor:
-        new = old.new_empty(*old.shape[:2], max(self.CAPACITY, 2 * self.length), old.shape[3])
-        new[:, :, : old.shape[2]] = old
-        return new
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep the sentences with these indices and drop the others."""
-        self.k, self.v = self.k.index_select(0, sentences), self.v.index_select(0, sentences)
 
 
 class MultiHeadAttention(nn.Module):
@@ -131,7 +61,7 @@ class MultiHeadAttention(nn.Module):
         if config.attention == "additive":
             self.v_HE = nn.Parameter(torch.empty(config.h, config.d_k))
 
-    def forward(self, x_BQD: Tensor, memory_BKD: Tensor | None, mask: Tensor | None, cache: Keys | None = None) -> Tensor:
+    def forward(self, x_BQD: Tensor, memory_BKD: Tensor | None, mask: Tensor | None, cache: "Keys | None" = None) -> Tensor:
         """Concat(head_1, ..., head_h) W^O, [B, Q, D]: each position of `x_BQD` attends to the memory.
 
         In self-attention, the memory is `x_BQD` itself. In incremental decoding, the `cache` holds the keys and values of
@@ -140,12 +70,12 @@ class MultiHeadAttention(nn.Module):
         """
         if memory_BKD is None:
             assert cache is not None
-            q_BHQE, k_BHKE, v_BHKE = self.queries(x_BQD), cache.k, cache.v
+            q_BHQE, k_BHKE, v_BHKE = self.queries(x_BQD), cache.k, cache.v  # nothing is appended to it, so no spare room
         else:
             q_BHQE, k_BHKE, v_BHKE = self.projections(x_BQD, memory_BKD)
             if cache is not None:
                 k_BHKE, v_BHKE = cache.append(k_BHKE, v_BHKE)
-        if self.step_by_step(q_BHQE):
+        if self.written_out(q_BHQE):
             heads_BHQE = self.dropout(self.weights(q_BHQE, k_BHKE, mask)) @ v_BHKE
         else:
             heads_BHQE = F.scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, mask, scale=self.scale)
@@ -157,11 +87,12 @@ class MultiHeadAttention(nn.Module):
             return additive_weights(q_BHQE, k_BHKE, mask, self.v_HE)
         return attention_weights(q_BHQE, k_BHKE, mask, self.scale)
 
-    def step_by_step(self, q_BHQE: Tensor) -> bool:
-        """Whether equation 1 is computed step by step, and not by torch's function, which has no additive scores.
+    def written_out(self, q_BHQE: Tensor) -> bool:
+        """Whether equation 1 is computed as it is written above, and not by torch's faster function.
 
-        Dropout of the weights would draw from torch's random generator, which threads share. In training in bfloat16 on a
-        CPU, the backward pass of torch's function takes 4 to 15 times as long as in float32.
+        That is so for additive scores, which torch's function lacks; for dropout of the weights, which torch's function
+        would draw from the random generator that all threads share; and for training in bfloat16 on a CPU, where the
+        backward pass of torch's function takes 4 to 15 times as long as in float32.
         """
         drops = self.training and self.dropout.p > 0
         slow = q_BHQE.device.type == "cpu" and q_BHQE.requires_grad and q_BHQE.dtype == torch.bfloat16
@@ -169,18 +100,90 @@ class MultiHeadAttention(nn.Module):
 
     def projections(self, x_BQD: Tensor, memory_BKD: Tensor) -> list[Tensor]:
         """The queries of `x_BQD`, the keys and the values of the memory, each [B, H, Q or K, E]."""
-        if memory_BKD is not x_BQD:
-            return [self.queries(x_BQD), *self.keys_values(memory_BKD)]
-        return self.split(F.linear(x_BQD, self.projection, self.projection_bias), self.sizes)
+        if memory_BKD is x_BQD:  # self-attention: one product
+            return self.project(x_BQD, 0, 3)
+        return [self.queries(x_BQD), *self.keys_values(memory_BKD)]
 
     def queries(self, x_BQD: Tensor) -> Tensor:
-        end = self.sizes[0]
-        return self.split(F.linear(x_BQD, self.projection[:end], self.projection_bias[:end]), self.sizes[:1])[0]
+        return self.project(x_BQD, 0, 1)[0]
 
     def keys_values(self, memory_BKD: Tensor) -> list[Tensor]:
-        start = self.sizes[0]
-        return self.split(F.linear(memory_BKD, self.projection[start:], self.projection_bias[start:]), self.sizes[1:])
+        return self.project(memory_BKD, 1, 3)
 
-    def split(self, projected: Tensor, sizes: list[int]) -> list[Tensor]:
-        """Columns of these sizes, each divided into heads: from [B, Q, H * E] to [B, H, Q, E]."""
+    def project(self, x_BPD: Tensor, first: int, last: int) -> list[Tensor]:
+        """The projections number `first` to `last` - 1 of W^Q, W^K and W^V, divided into heads, each [B, H, P, E]."""
+        sizes, before = self.sizes[first:last], sum(self.sizes[:first])
+        rows = slice(before, before + sum(sizes))
+        projected = F.linear(x_BPD, self.projection[rows], self.projection_bias[rows])
         return [part.unflatten(-1, (self.h, -1)).transpose(1, 2) for part in projected.split(sizes, -1)]
+
+
+def position_mask(length: int, causal: bool, neighbourhood: int, device: torch.device) -> Tensor:
+    """The boolean mask of self-attention over `length` positions, [Q, K].
+
+    `causal` masks later positions (3.2.3). A `neighbourhood` r > 0 masks positions at a distance above r (section 4).
+    """
+    positions = torch.arange(length, device=device)
+    distance_QK = positions[:, None] - positions
+    allowed_QK = torch.ones_like(distance_QK, dtype=torch.bool)
+    if causal:
+        allowed_QK &= distance_QK >= 0
+    if neighbourhood:
+        allowed_QK &= distance_QK.abs() <= neighbourhood
+    return allowed_QK
+
+
+def padding_mask(keys_BK: Tensor) -> Tensor:
+    """The boolean mask that hides padding, [B, 1, 1, K], given the ids of the keys."""
+    return (keys_BK != PAD)[:, None, None, :]
+
+
+@dataclass
+class Masks:
+    """The masks of a batch. Each has a shape that broadcasts to [B, H, Q, K]."""
+
+    decoder: Tensor  # of the decoder's self-attention: hides later positions, and so the padding at the end of the target
+    cross: Tensor  # of the attention to the encoder's output: hides padding
+    encoder: Tensor | None = None  # of the encoder's self-attention: hides padding; None once the source is encoded
+
+    @classmethod
+    def of(cls, source_BS: Tensor, target_BT: Tensor, neighbourhood: int) -> "Masks":
+        """The masks of a batch with one sentence in each row, padded at its end."""
+        device = source_BS.device
+        decoder = position_mask(target_BT.shape[1], True, neighbourhood, device)
+        cross = encoder = padding_mask(source_BS)
+        if neighbourhood:
+            encoder = cross & position_mask(source_BS.shape[1], False, neighbourhood, device)
+        return cls(decoder, cross, encoder)
+
+
+class Keys:
+    """The keys and values of one attention, which incremental decoding keeps from step to step, each [B, H, K, E].
+
+    The newest tokens of all hypotheses of a sentence are the queries of a step, and their keys are appended. No keys are
+    moved or copied when a hypothesis continues another one: a mask selects those of each hypothesis and its ancestors.
+    """
+
+    CAPACITY = 64  # keys, at least, once one is appended; later twice the length
+
+    def __init__(self, k_BHKE: Tensor, v_BHKE: Tensor) -> None:
+        self.k, self.v, self.length = k_BHKE.contiguous(), v_BHKE.contiguous(), k_BHKE.shape[2]
+
+    def append(self, k_BHKE: Tensor, v_BHKE: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the keys and values of the newest positions. Returns those of all positions."""
+        start = self.length
+        self.length += k_BHKE.shape[2]
+        if self.length > self.k.shape[2]:
+            self.k, self.v = self.enlarged(self.k), self.enlarged(self.v)
+        self.k[:, :, start : self.length] = k_BHKE
+        self.v[:, :, start : self.length] = v_BHKE
+        return self.k[:, :, : self.length], self.v[:, :, : self.length]
+
+    def enlarged(self, old: Tensor) -> Tensor:
+        new = old.new_empty(*old.shape[:2], max(self.CAPACITY, 2 * self.length), old.shape[3])
+        new[:, :, : old.shape[2]] = old
+        return new
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep the sentences with these indices and drop the others."""
+        self.k, self.v = self.k.index_select(0, sentences), self.v.index_select(0, sentences)

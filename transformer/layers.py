@@ -1,6 +1,6 @@
-"""The layers of encoder and decoder (section 3.1), the feed-forward networks (3.3) and the positions (3.5).
+"""The parts of a layer (section 3.1), the feed-forward network (3.3), the positions (3.5) and the layers (3.1).
 
-Shapes: B sentences, S source positions, T target positions, P positions, D d_model, F d_ff.
+Shapes: B sentences, S source positions, T target positions, P positions, D d_model.
 """
 
 import math
@@ -30,52 +30,6 @@ class Residual(nn.Module):
         return self.norm(x + self.dropout(sublayer(x)))
 
 
-@dataclass
-class LayerCache:
-    """What incremental decoding keeps of a decoder layer: the keys and values of the target so far and of the source."""
-
-    target: Keys
-    source: Keys
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep the sentences with these indices and drop the others."""
-        self.target.select(sentences)
-        self.source.select(sentences)
-
-
-class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward network (3.1)."""
-
-    def __init__(self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout) -> None:
-        super().__init__()
-        self.self_attention = MultiHeadAttention(config, dropout)
-        self.feed_forward = FeedForward(config, dropout)
-        self.residuals = nn.ModuleList(Residual(config, dropout) for _ in range(2))
-
-    def forward(self, x_BSD: Tensor, mask: Tensor) -> Tensor:
-        """[B, S, D]."""
-        x_BSD = self.residuals[0](x_BSD, lambda x: self.self_attention(x, x, mask))
-        return self.residuals[1](x_BSD, self.feed_forward)
-
-
-class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention to the encoder's output, then the feed-forward network (3.1)."""
-
-    def __init__(self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout) -> None:
-        super().__init__()
-        self.self_attention = MultiHeadAttention(config, dropout)
-        self.cross_attention = MultiHeadAttention(config, dropout)
-        self.feed_forward = FeedForward(config, dropout)
-        self.residuals = nn.ModuleList(Residual(config, dropout) for _ in range(3))
-
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor | None, masks: Masks, cache: LayerCache | None = None) -> Tensor:
-        """[B, T, D]. With a `cache`, whose `source` has the keys of the memory, the memory is None."""
-        target, source = (cache.target, cache.source) if cache else (None, None)
-        x_BTD = self.residuals[0](x_BTD, lambda x: self.self_attention(x, x, masks.decoder, target))
-        x_BTD = self.residuals[1](x_BTD, lambda x: self.cross_attention(x, memory_BSD, masks.cross, source))
-        return self.residuals[2](x_BTD, self.feed_forward)
-
-
 class FeedForward(nn.Module):
     """Position-wise feed-forward network (3.3)."""
 
@@ -92,10 +46,10 @@ class FeedForward(nn.Module):
 
 def sinusoids(positions: int, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of this angle (3.5); [positions, d_model]."""
-    angle_PI = torch.arange(positions, dtype=torch.float64)[:, None] * torch.exp(
-        torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model)
-    )
-    return torch.stack([angle_PI.sin(), angle_PI.cos()], -1).flatten(1).float()
+    position = torch.arange(positions, dtype=torch.float64)[:, None]
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
+    angle = position * torch.exp(even * (-math.log(10000.0) / d_model))
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1).float()
 
 
 class Positions(nn.Module):
@@ -122,6 +76,52 @@ class Positions(nn.Module):
         elif stop > len(table):
             table = self.table = sinusoids(2 * stop, table.shape[1]).to(table)
         return F.embedding(position, table)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network (3.1)."""
+
+    def __init__(self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config, dropout)
+        self.feed_forward = FeedForward(config, dropout)
+        self.residuals = nn.ModuleList(Residual(config, dropout) for _ in range(2))  # in the order of `forward`
+
+    def forward(self, x_BSD: Tensor, mask: Tensor) -> Tensor:
+        """The layer's output, [B, S, D]."""
+        x_BSD = self.residuals[0](x_BSD, lambda x: self.self_attention(x, x, mask))
+        return self.residuals[1](x_BSD, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention to the encoder's output, then the feed-forward network (3.1)."""
+
+    def __init__(self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config, dropout)
+        self.cross_attention = MultiHeadAttention(config, dropout)
+        self.feed_forward = FeedForward(config, dropout)
+        self.residuals = nn.ModuleList(Residual(config, dropout) for _ in range(3))  # in the order of `forward`
+
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor | None, masks: Masks, cache: "LayerCache | None" = None) -> Tensor:
+        """The layer's output, [B, T, D]. With a `cache`, whose `source` has the keys of the memory, the memory is None."""
+        target, source = (cache.target, cache.source) if cache else (None, None)
+        x_BTD = self.residuals[0](x_BTD, lambda x: self.self_attention(x, x, masks.decoder, target))
+        x_BTD = self.residuals[1](x_BTD, lambda x: self.cross_attention(x, memory_BSD, masks.cross, source))
+        return self.residuals[2](x_BTD, self.feed_forward)
+
+
+@dataclass
+class LayerCache:
+    """What incremental decoding keeps of a decoder layer: the keys and values of the target so far and of the source."""
+
+    target: Keys
+    source: Keys
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep the sentences with these indices and drop the others."""
+        self.target.select(sentences)
+        self.source.select(sentences)
 
 
 class Layers(NamedTuple):

@@ -1,9 +1,9 @@
-"""The Transformer (section 3), as an essay: attention.py (3.2), layers.py (3.1, 3.3, 3.5) and this file (3.1, 3.4).
+"""The Transformer (section 3): encoder and decoder (3.1), embeddings and logits (3.4), and the loss (5.4).
 
-The three files need torch and the settings only. They have one implementation of each equation, for training and for
-incremental decoding. What is only for speed is in transformer/fast/ and comes in by the argument `layers`.
+Training and incremental decoding use the same code. Faster layers for a GPU are in transformer/fast/ and come in by the
+argument `layers`.
 
-Shapes: B sentences, S source positions, T target positions, D d_model, V vocabulary.
+Shapes: B sentences, S source positions, T target positions or hypotheses, P either, D d_model, V vocabulary.
 
 Initialisation, as in the authors' tensor2tensor of 2017 (the paper does not state it):
     matrices                        Glorot-uniform. W^Q, W^K and W^V of all heads are one matrix, as in
@@ -26,8 +26,8 @@ from transformer.config.vocabulary import PAD
 from transformer.layers import REFERENCE, DecoderLayer, EncoderLayer, LayerCache, Layers, Positions
 
 Place = tuple[Tensor, int]
-"""The position of each id within its sentence, in a shape that broadcasts to that of the ids, and a number above all of
-them, which is the length of the table of encodings that they need."""
+"""(positions, stop): the position of each id in its sentence, which broadcasts to the shape of the ids, and a number above
+all of them. The table of encodings needs `stop` rows."""
 
 
 class Transformer(nn.Module):
@@ -40,7 +40,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
-        self.source_positions, self.target_positions = Positions(config), Positions(config)
+        self.source_positions, self.target_positions = Positions(config), Positions(config)  # two: learned tables differ
         self.dropout = layers.dropout(config.dropout)
         # torch does not type ModuleList by its elements.
         self.encoder: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
@@ -51,8 +51,9 @@ class Transformer(nn.Module):
         )
         # Pre-norm normalises the output of each stack (Xiong et al. 2020). With post-norm, as in the paper, every layer
         # normalises its own output.
-        final = nn.LayerNorm if config.norm == "pre" else lambda _: nn.Identity()
-        self.encoder_norm, self.decoder_norm = final(config.d_model), final(config.d_model)
+        pre = config.norm == "pre"
+        self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
         self.initialise()
         # For the whole process, without cuDNN's attention. It takes 0.2 seconds to plan each new shape. On Hopper GPUs, its
         # backward pass can return NaN with a mask at lengths such as 64 and 192, if all scores of a query are very low
@@ -89,7 +90,7 @@ class Transformer(nn.Module):
         source_place: Place | None = None,
         target_place: Place | None = None,
     ) -> Tensor:
-        """The decoder's output, [B, T, D]. Rows that hold several sentences need masks and places."""
+        """The decoder's output, [B, T, D]. Packed rows, which hold several sentences, need masks and places."""
         masks = masks or Masks.of(source_BS, target_BT, self.config.neighbourhood)
         memory_BSD = self.encode(source_BS, masks, source_place)
         return self.decode(target_BT, memory_BSD, masks, target_place)
@@ -119,15 +120,15 @@ class Transformer(nn.Module):
             x_BTD = layer(x_BTD, memory_BSD, masks, cache)
         return self.decoder_norm(x_BTD)
 
-    def embed(self, ids_BS: Tensor, positions: Positions, place: Place | None) -> Tensor:
-        """Embeddings times sqrt(d_model) plus position encodings, with dropout on the sum (3.4, 3.5, 5.4); [B, S, D].
+    def embed(self, ids_BP: Tensor, positions: Positions, place: Place | None) -> Tensor:
+        """Embeddings times sqrt(d_model) plus position encodings, with dropout on the sum (3.4, 3.5, 5.4); [B, P, D].
 
         Without a `place`, each row is one sentence.
         """
-        length = ids_BS.shape[1]
-        position, stop = place or (torch.arange(length, device=ids_BS.device), length)
-        x_BSD = F.embedding(ids_BS, self.embedding) * math.sqrt(self.config.d_model)
-        return self.dropout(x_BSD + positions(position, stop))
+        length = ids_BP.shape[1]
+        position, stop = place or (torch.arange(length, device=ids_BP.device), length)
+        x_BPD = F.embedding(ids_BP, self.embedding) * math.sqrt(self.config.d_model)
+        return self.dropout(x_BPD + positions(position, stop))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The decoder's output projected on the vocabulary (3.4), [..., V]."""

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.attention import Keys, Masks, additive_mask
+from transformer.attention import Keys, Masks
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layers import LayerCache
 from transformer.layout import pad
@@ -123,6 +123,11 @@ def mean_of(logits: Sequence[Tensor]) -> Tensor:
     return torch.stack([each.float().log_softmax(-1) for each in logits]).logsumexp(0) - math.log(len(logits))
 
 
+def float_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """The boolean mask as floats: 0 where it is true, -inf elsewhere. So attention need not convert it in every layer."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
+
+
 def caches_of(model: Transformer, source_BS: Tensor) -> tuple[list[LayerCache], Tensor]:
     """Encode the sources. Returns a cache for each decoder layer, and the additive mask of the source, [B, 1, 1, S]."""
     masks = Masks.of(source_BS, source_BS[:, :0], model.config.neighbourhood)
@@ -130,7 +135,7 @@ def caches_of(model: Transformer, source_BS: Tensor) -> tuple[list[LayerCache], 
     for layer in model.decoder:
         k_BHSE, v_BHSE = layer.cross_attention.keys_values(memory_BSD)
         caches.append(LayerCache(Keys(k_BHSE[:, :, :0], v_BHSE[:, :, :0]), Keys(k_BHSE, v_BHSE)))
-    return caches, additive_mask(masks.cross, memory_BSD.dtype)
+    return caches, float_mask(masks.cross, memory_BSD.dtype)
 
 
 class ModelStep:
@@ -169,7 +174,7 @@ class ModelStep:
         if near and len(self.ends) > near:
             mask_BKN[..., : self.ends[-1 - near]] = float("-inf")
         own_KK = torch.eye(parent_BK.shape[1], dtype=torch.bool, device=parent_BK.device)
-        own_KK = additive_mask(own_KK, mask_BKN.dtype)
+        own_KK = float_mask(own_KK, mask_BKN.dtype)
         self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)
         self.ends.append(self.mask_BKN.shape[2])
 
@@ -244,7 +249,7 @@ class TreeStep:
             path_BKN = path_BKN & (position_BK[:, :, None] - self.position_BN[:, None, :-1] <= near)
         for keys in self.keys:
             keys.slot_BK = slot_BK
-        masks = Masks(additive_mask(path_BKN, self.source_mask.dtype)[:, None], self.source_mask)
+        masks = Masks(float_mask(path_BKN, self.source_mask.dtype)[:, None], self.source_mask)
         place = position_BK, int(position_BK.max()) + 1
         self.hidden_BKD = self.model.decode(tokens_BK, None, masks, place, self.caches)
         return self.model.logits(self.hidden_BKD)
