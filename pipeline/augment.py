@@ -26,8 +26,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pipeline.binarise import encoded, report_of, sampled
-from pipeline.corpora.lines import progress
-from pipeline.corpora.sets import find_sets
+from pipeline.corpora.sets import find_sets, progress
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage

@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.corpora.lines import clean_blocks, progress
-from pipeline.corpora.sets import find_sets, require_aligned
+from pipeline.corpora.sets import blocks, find_sets, progress, require_aligned
 from pipeline.settings import params
 from pipeline.workflow import stage
 from transformer.binarised import SIDES, id_type, write_description, write_side
@@ -28,7 +27,7 @@ from transformer.vocabulary import Vocabulary, WordTable
 
 def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield, for each block of lines, the ids of the block and the number of ids of each line."""
-    for lines in clean_blocks(path, bar):
+    for lines in blocks(path, bar):
         block = b"".join(lines)
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 
@@ -38,7 +37,7 @@ def sampled(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield blocks as `encoded` does, one segmentation after another. BPE-dropout samples each segmentation."""
     for segmentation in range(config.segmentations):
-        for number, lines in enumerate(clean_blocks(path, bar)):
+        for number, lines in enumerate(blocks(path, bar)):
             (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
             ids = vocabulary.sample([line.removesuffix(b"\n") for line in lines], config.bpe_dropout, seed)
             yield np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))

@@ -8,7 +8,6 @@ dropped for the same reasons as training pairs. The report counts read, kept, dr
 """
 
 import argparse
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from pipeline.corpora.archives import unpacked
 from pipeline.corpora.collecting import append_lines
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import text
-from pipeline.corpora.lines import blocks, progress
 from pipeline.corpora.normalising import COUNTS, Filter, Side
+from pipeline.corpora.sets import blocks, progress
 from pipeline.corpora.transfer import say
 from pipeline.settings.back_translations import BackTranslation, Monolingual
 from pipeline.settings.machine import machine
@@ -35,24 +34,11 @@ def write_raw(chosen: Monolingual, fetcher: Fetcher, out: Path) -> None:
     path, skip = fetcher.fetch(chosen.text, chosen.sum), chosen.skip or 0
     say(f"reading {path}")
     with unpacked(path) as stream, open(out, "wb") as file:
-        lines = append_lines(after(text(stream), skip), file, chosen.first)
+        lines = append_lines(text(stream), file, chosen.text, skip, chosen.first)
     if lines < (chosen.first or 1):
         raise UserError(
             f"{chosen.text}: {lines:,} lines are left after skip: {skip}; at least {chosen.first or 1:,} are expected"
         )
-
-
-def after(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
-    """Yield the text after the first `lines` lines, in chunks."""
-    for chunk in chunks:
-        found = chunk.count(b"\n") if lines else 0
-        if lines > found:
-            lines -= found
-            continue
-        rest = chunk.split(b"\n", lines)[-1]
-        lines = 0
-        if rest:
-            yield rest
 
 
 def normalise(raw: Path, out: Path, language: str, config: NormaliseConfig, bar: tqdm) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import argparse
 
 from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.lines import progress
 from pipeline.corpora.normalising import write_set
+from pipeline.corpora.sets import progress
 from pipeline.settings.download import Archive, SetConfig
 from pipeline.settings.machine import machine
 from pipeline.settings.normalise import NormaliseConfig

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from pipeline.corpora.lines import clean_blocks, progress
+from pipeline.corpora.sets import blocks, progress
 from pipeline.settings import params
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -32,7 +32,7 @@ def sample(path: Path, pairs: int, bar: tqdm) -> Iterator[bytes]:
     if pairs:
         with open(path, "rb") as file:
             total = sum(1 for _ in file)
-    for lines in clean_blocks(path, bar):
+    for lines in blocks(path, bar):
         if pairs < total:
             # Take each line at which number * pairs / total reaches the next integer.
             numbers = range(first, first + len(lines))

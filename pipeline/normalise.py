@@ -21,9 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
-from pipeline.corpora.lines import progress
 from pipeline.corpora.normalising import Filter, normalise_set, write_set
-from pipeline.corpora.sets import find_sets
+from pipeline.corpora.sets import find_sets, progress
 from pipeline.corpora.transfer import say
 from pipeline.settings import params
 from pipeline.settings.normalise import NormaliseConfig

@@ -1,22 +1,26 @@
 """Joins the parts of each set of a corpus, in the given order. Both sides of a set have the same number of lines."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
+from operator import eq
+from os import SEEK_END
 from pathlib import Path
 from typing import IO
 
-from pipeline.corpora.archives import CHUNK, language_members, members, unpacked
+from pipeline.corpora.archives import CHUNK, Unpacked, members, unpacked
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.forms import PAIRS, text
+from pipeline.corpora.forms import pairs, text
 from pipeline.corpora.holding_out import hold_out
-from pipeline.corpora.sets import require_aligned
+from pipeline.corpora.sets import lines_of, require_aligned
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import Archive, Part, one_file, pinned
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
-Files = tuple[IO[bytes], IO[bytes]]
+Files = Sequence[IO[bytes]]
+Sides = Iterator[tuple[str, Unpacked]]  # each side of a part: how the part names it, and its stream
 
 
 def collect(
@@ -30,130 +34,105 @@ def collect(
 
     Raises UserError if a file cannot be obtained or is damaged, or if two sides have different numbers of lines.
     """
-    pairs = {}
+    counts: dict[str, int] = {}
     held = {name: parts[0].hold_out for name, parts in sets.items() if parts[0].hold_out}
-    for name, parts in sets.items():
-        if name not in held:
-            with ExitStack() as stack:
-                source, target = (stack.enter_context(open(folder / f"{name}.{code}", "wb")) for code in languages)
-                pairs[name] = sum(append(part, archives, languages, fetcher, (source, target)) for part in parts)
+    for name in (name for name in sets if name not in held):
+        with ExitStack() as stack:
+            files = [stack.enter_context(open(folder / f"{name}.{code}", "w+b")) for code in languages]
+            counts[name] = sum(append(part, archives, languages, fetcher, files) for part in sets[name])
     if held:
-        left = hold_out(folder, languages, pairs["train"], held)
-        more = pairs["train"] - left - sum(held.values())
+        left = hold_out(folder, languages, counts["train"], held)
+        more = counts["train"] - left - sum(held.values())
         say(f"held out of train, evenly spread: {held}; {more:,} more pairs with the same sources are removed from it")
-        pairs |= held | {"train": left}
-    return pairs
+        counts |= held | {"train": left}
+    return counts
 
 
 def append(part: Part, archives: Mapping[str, Archive], languages: Languages, fetcher: Fetcher, files: Files) -> int:
     """Append one part to the two files of the set. Returns the number of pairs in the part."""
     starts = [file.tell() for file in files]
-    if part.form == "zip":
-        names, lines = append_zips(part, languages, fetcher, files)
-    elif part.form:
-        label, lines = ", ".join(part.files), [append_pairs(part, languages, fetcher, files)] * 2
-        names = (label, label)
-    elif part.archive is None:
-        names, lines = part.sides, append_files(part, fetcher, files)
+    if part.form and part.form != "zip":
+        count, labels = append_pairs(part, languages, fetcher, files), [", ".join(part.files)] * 2
     else:
-        archive = archives[part.archive]
-        path, sides = fetcher.fetch(archive.url[0], archive.sum, *archive.url[1:]), part.sides
-        names, lines = (f"{archive.url[0]}: {sides[0]}", sides[1]), append_members(part, path, sides, files)
-    for name, count in zip(names, lines):
-        if part.first is not None and count < part.first:
-            raise UserError(f"{name} has {count:,} lines; first: {part.first} asks for more")
-    require_aligned(names[0], lines[0], names[1], lines[1])
-    require_different(names, files, starts)
-    return lines[0]
-
-
-def append_files(part: Part, fetcher: Fetcher, files: Files) -> list[int]:
-    lines = []
-    sums = (pinned("sha256", value, unpacked=True) for value in (part.source_sha256, part.target_sha256))
-    for name, expected, encoding, file in zip(part.sides, sums, part.encodings, files):
-        path = fetcher.fetch(name, expected)
-        say(f"reading {path}")
-        with unpacked(path) as stream:
-            lines.append(append_lines(text(stream, encoding), file, part.first))
-    return lines
-
-
-def append_members(part: Part, archive: Path, names: tuple[str, str], files: Files) -> list[int]:
-    say(f"reading {names[0]} and {names[1]} from {archive}")
-    into = dict(zip(names, zip(part.encodings, files)))
-    lines = {}
-    for name, stream in members(archive, names):
-        encoding, file = into[name]
-        lines[name] = append_lines(text(stream, encoding), file, part.first)
-    return [lines[name] for name in names]
-
-
-def append_zips(part: Part, languages: Languages, fetcher: Fetcher, files: Files) -> tuple[tuple[str, str], list[int]]:
-    """Append the two members of each zip file. Returns their names and their numbers of lines, together."""
-    names, total = ("", ""), [0, 0]
-    for address in part.files:
-        path = fetcher.fetch(address, None)
-        sides = language_members(path, languages)
-        names, lines = (f"{address}: {sides[0]}", sides[1]), append_members(part, path, sides, files)
-        require_aligned(names[0], lines[0], names[1], lines[1])
-        total = [some + more for some, more in zip(total, lines)]
-    return names, total
+        keys = (f".{languages[0]}", f".{languages[1]}") if part.form else part.sides
+        count, labels = append_sides(part, opened(part, keys, archives, fetcher), keys, files)
+    if part.first and count < part.first:
+        raise UserError(f"{labels[0]} has {count:,} lines; first: {part.first} asks for more")
+    if equal(files, starts):
+        raise UserError(f"{' and '.join(labels)} hold the same text, so a model would copy; {one_file(labels[0])}")
+    return count
 
 
 def append_pairs(part: Part, languages: Languages, fetcher: Fetcher, files: Files) -> int:
-    pairs = 0
-    for pair in itertools.islice(all_pairs(part, languages, fetcher), part.first):
+    """Append pairs of the files of the part, which hold both sides. Returns the number of appended pairs."""
+    say(f"reading {', '.join(part.files)}")
+    of_files = (pairs(part.form, fetcher.fetch(file, None), languages, part.encodings[0]) for file in part.files)
+    count = 0
+    for pair in itertools.islice(itertools.chain.from_iterable(of_files), part.first):
         for side, file in zip(pair, files):
             file.write(side)
-        pairs += 1
-    return pairs
+        count += 1
+    return count
 
 
-def all_pairs(part: Part, languages: Languages, fetcher: Fetcher) -> Iterator[tuple[bytes, bytes]]:
-    for address in part.files:
-        path = fetcher.fetch(address, None)
-        say(f"reading {path}")
-        yield from PAIRS[part.form](path, languages, part.encodings[0])
+def opened(part: Part, keys: Languages, archives: Mapping[str, Archive], fetcher: Fetcher) -> list[Sides]:
+    """Return the streams of both sides, for each file of the part. `keys` names the two sides in an archive."""
+    if part.form:
+        return [members(fetcher.fetch(address, None), keys) for address in part.files]
+    if part.archive is not None:
+        archive = archives[part.archive]
+        return [members(fetcher.fetch(archive.url[0], archive.sum, *archive.url[1:]), keys)]
+    return [two_files(part, fetcher)]
 
 
-def require_different(names: tuple[str, str], files: Files, starts: list[int]) -> None:
-    """Raise UserError if the two sides, appended to `files` from `starts` on, are equal."""
-    sizes = {file.tell() - start for file, start in zip(files, starts)}
-    if len(sizes) > 1 or sizes == {0}:
-        return
-    with ExitStack() as stack:
-        sides = []
-        for file, start in zip(files, starts):
-            file.flush()
-            sides.append(stack.enter_context(open(file.name, "rb")))
-            sides[-1].seek(start)
-        while chunk := sides[0].read(CHUNK):
-            if sides[1].read(CHUNK) != chunk:
-                return
-    raise UserError(f"{names[0]} and {names[1]} hold the same text, so a model would learn to copy; {one_file(names[0])}")
+def two_files(part: Part, fetcher: Fetcher) -> Sides:
+    for name, value in zip(part.sides, (part.source_sha256, part.target_sha256)):
+        with unpacked(fetcher.fetch(name, pinned("sha256", value, unpacked=True))) as stream:
+            yield name, stream
 
 
-def append_lines(chunks: Iterable[bytes], file: IO[bytes], first: int | None) -> int:
-    """Append the bytes unchanged: all lines, or the first `first` lines. Returns the number of appended lines.
+def append_sides(part: Part, opened: list[Sides], keys: Languages, files: Files) -> tuple[int, list[str]]:
+    """Append the sides, one after the other. Returns the number of pairs and what the sides are called in messages."""
+    count, labels = 0, ["", ""]
+    for number, sides in enumerate(opened, 1):
+        lines = [0, 0]
+        for key, stream in sides:
+            say(f"reading {stream.label}")
+            side, left = keys.index(key), part.first and part.first - count
+            labels[side] = stream.label
+            lines[side] = append_lines(text(stream, part.encodings[side]), files[side], stream.label, 0, left)
+            if left and lines[side] < left and number == len(opened):
+                raise UserError(f"{stream.label} has {lines[side]:,} lines; first: {part.first} asks for more")
+        require_aligned(labels[0], lines[0], labels[1], lines[1])
+        count += lines[0]
+    return count, labels
+
+
+def equal(files: Files, starts: list[int]) -> bool:
+    """Return whether what was appended to both files, from `starts` on, is the same text."""
+    sizes = [file.tell() - start for file, start in zip(files, starts)]
+    for file, start in zip(files, starts):
+        file.seek(start)
+    chunks = (iter(partial(file.read, CHUNK), b"") for file in files)
+    same = sizes[0] == sizes[1] > 0 and all(map(eq, *chunks))
+    for file in files:
+        file.seek(0, SEEK_END)
+    return same
+
+
+def append_lines(chunks: Iterable[bytes], file: IO[bytes], label: str, skip: int = 0, first: int | None = None) -> int:
+    """Append all lines after the first `skip`, or `first` of these, unchanged. Returns the number of appended lines.
 
     A missing final line feed is added. Without it, the first line of the next part would continue the last line.
     """
+    if skip or first is not None:
+        chosen = itertools.islice(lines_of(chunks, label), skip, None if first is None else skip + first)
+        chunks = (line + b"\n" for line in chosen)
     lines, last = 0, b"\n"
-    for chunk in chunks if first is None else head(chunks, first):
+    for chunk in chunks:
         file.write(chunk)
-        lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+        lines, last = lines + chunk.count(b"\n"), chunk[-1:] or last
     if last != b"\n":
         file.write(b"\n")
         lines += 1
     return lines
-
-
-def head(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:
-    """Yield the first `lines` lines, in chunks. Later chunks are not read."""
-    for chunk in chunks:
-        found = chunk.count(b"\n")
-        if found >= lines:
-            yield b"\n".join([*chunk.split(b"\n", lines)[:lines], b""])
-            return
-        lines -= found
-        yield chunk

@@ -1,42 +1,50 @@
-"""Reads the forms in which parallel text is published, as UTF-8 with one segment per line.
+"""Reads the forms and encodings in which parallel text is published, as UTF-8 with one segment per line.
 
-`text` reads one side: plain text, or an .sgm file of WMT. `PAIRS` reads both sides of one file: TSV, JSONL, TMX, parquet.
+`text` reads one side: plain text, or an .sgm file of WMT. `pairs` reads both sides of one file: TSV, JSONL, TMX, parquet.
 """
 
+import codecs
 import html
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-from pipeline.corpora.archives import Unpacked, refuse_bomb, unpacked
-from pipeline.corpora.encodings import head, utf8
+from charset_normalizer import from_bytes
+
+from pipeline.corpora.archives import HEAD, Unpacked, refuse_bomb, undamaged, unpacked
+from pipeline.corpora.sets import lines_of, refuse_long
+from pipeline.corpora.transfer import say
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
 Pair = tuple[bytes, bytes]
+Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
 LARGEST_SGM = 1 << 28  # bytes; the .sgm file of a test set has about one million
-LARGEST_LINE = 1 << 24  # bytes of a line of a TSV or JSONL file, and of a unit of a TMX file
-NATIVE = ("bpt", "ept", "it", "ph", "ut")  # elements of a segment in TMX that hold codes of a program, no text
-BATCH = 10_000  # pairs of a parquet file in memory at a time
-SGM = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?<(srcset|refset|tstset|mteval|doc|seg)\b"
+NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
+XML = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?"
+SGM = XML + rb"<(srcset|refset|tstset|mteval|doc|seg)\b"
 # What is no plain text, by its first bytes: a regular expression, and what to say.
 OTHERS = {
     rb"PK\x03\x04": "a zip file; {{zip: {0}}} names one with a member for each language",
     rb"PAR1": "a parquet file; {{parquet: {0}}} reads it",
-    rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?<tmx\b": "a TMX file; {{tmx: {0}}} reads it",
+    XML + rb"<tmx\b": "a TMX file; {{tmx: {0}}} reads it",
     rb"\s*(<!DOCTYPE html|<html|<head)": "an HTML page, perhaps an error page of the site; text is expected",
     rb"\s*<(\?xml|!DOCTYPE)": "an XML file; text without mark-up, one segment per line, is expected",
     rb'\s*\[?\s*\{\s*"': "a JSON file; {{jsonl: {0}}} reads one object per line",
     rb"\s*(WEBVTT|1\r?\n\d\d:\d\d:\d\d,\d{3} -->)": "subtitles; text without times, one segment per line, is expected",
-    rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP)": "compressed in a way that is not read here; "
-    "plain text, .gz, .xz, .bz2 or .zip is expected",
-    rb"(%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not text; plain text, one segment per line, is expected",
+    rb"(7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|\x1f\x9d|LZIP|%PDF|\xd0\xcf\x11\xe0|\x7fELF|\x89PNG)": "not "
+    "text, or compressed in a way that is not read here; plain text, .gz, .xz, .bz2 or .zip is expected",
     rb"([^\t\n]*\t[^\n]*\n){2,}[^\n]*\Z": "a table with tabs; {{tsv: {0}}} reads both sides",
 }
+MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
+MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
+SHIFTED = b"\x1b$"  # ISO 2022 writes Chinese, Japanese and Korean in 7 bits, after this sequence
+SAMPLE = 1 << 14  # bytes by which an encoding is guessed
+ENOUGH = 1000  # lines that are not UTF-8, of which a file needs no more to be refused
 
 
 def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
@@ -44,125 +52,214 @@ def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
 
     Raises UserError for anything that is no plain text, so that mark-up is never taken for sentences.
     """
-    if re.match(SGM, stream.head, re.IGNORECASE):
-        yield from sgm_segments(stream, encoding)
-        return
-    starts = (stream.head, head(stream, encoding))
+    require_plain(stream.head, stream.label)
+    chunks = utf8(stream, encoding)
+    first = next(chunks)
+    require_plain(first[:HEAD], stream.label)
+    whole = itertools.chain([first], chunks)
+    yield from sgm_segments(whole, stream.label) if re.match(SGM, first, re.IGNORECASE) else whole
+
+
+def require_plain(beginning: bytes, label: str) -> None:
     for pattern, said in OTHERS.items():
-        if any(re.match(pattern, start, re.IGNORECASE) for start in starts):
-            raise UserError(f"{stream.label} is {said.format(stream.label)}")
-    yield from utf8(stream, encoding)
+        if re.match(pattern, beginning, re.IGNORECASE) and not re.match(SGM, beginning, re.IGNORECASE):
+            raise UserError(f"{label} is {said.format(label)}")
 
 
-def sgm_segments(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
+def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     """Yield the text of each <seg> as a line, in order, with entities replaced by their characters."""
     content = bytearray()
-    for chunk in utf8(stream, encoding, damaged=False):
+    for chunk in chunks:
         content += chunk
-        if len(content) > LARGEST_SGM:
-            raise UserError(f"{stream.label} is refused: an .sgm of more than {LARGEST_SGM:,} bytes is not plausible")
-    document = content.decode("utf-8")
-    segments = re.findall(r"<seg\b[^>]*>(.*?)</seg>", document, re.DOTALL | re.IGNORECASE)
-    opened = len(re.findall(r"<seg\b", document, re.IGNORECASE))
+        refuse_long(len(content), label, LARGEST_SGM)
+    segments = re.findall(rb"<seg\b[^>]*>(.*?)</seg>", content, re.DOTALL | re.IGNORECASE)
+    opened = len(re.findall(rb"<seg\b", content, re.IGNORECASE))
     if len(segments) != opened or not opened:
-        raise UserError(
-            f"{stream.label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected"
-        )
-    for segment in segments:
-        yield line(html.unescape(segment).encode())
+        raise UserError(f"{label}: {opened} <seg> are opened and {len(segments)} closed; a complete .sgm is expected")
+    for segment in segments:  # bytes that are not UTF-8 are passed on
+        yield line(html.unescape(segment.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
 
 
-def rows(path: Path, encoding: str | None) -> Iterator[tuple[str, bytes]]:
-    """Yield the non-empty lines of a TSV or JSONL file, each with a label for messages."""
-    with unpacked(path) as stream:
-        rest, number = b"", 0
-        for chunk in itertools.chain(utf8(stream, encoding), [b"\n"]):
-            *whole, rest = (rest + chunk).split(b"\n")
-            if len(rest) > LARGEST_LINE:
-                raise UserError(f"{path}: line {number + 1} is refused: it has more than {LARGEST_LINE:,} bytes")
-            for row in whole:
-                number += 1
-                if row.strip():
-                    yield f"{path}: line {number}", row.removesuffix(b"\r")
+def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
+    """Yield the text in UTF-8, without a byte order mark.
+
+    Raises UserError, at the end at the latest, for text in another encoding than `stated` or, without it, UTF-8, and for
+    lines that end in CR. If most lines with other characters than ASCII are valid, the rest is damaged. It is passed on
+    and named on stderr, for `normalise` to refuse or replace.
+    """
+    mark = next((mark for mark in MARKS if stream.head.startswith(mark)), b"")
+    encoding = MARKS.get(mark) or codecs.lookup(stated or "utf-8").name  # a byte order mark counts more
+    if encoding == "utf-8":
+        stream.read(len(mark))
+        return checked(stream, stream.label)
+    beginning = stream.head.decode(errors="ignore").encode()  # without half of a character at the end
+    if stream.head.startswith(beginning) and not mark and len(beginning.decode("ascii", "ignore")) + 9 < len(beginning):
+        raise UserError(f"{stream.label} is UTF-8, not {encoding}; encoding: [utf-8, {encoding}] names that of each side")
+    return checked(recoded(stream, encoding), stream.label)
 
 
-def tsv_pairs(path: Path, languages: Languages, encoding: str | None) -> Iterator[Pair]:
-    """Yield the pairs of a table with tabs: of two columns, or of the columns that its first line names by language."""
-    columns, width = (0, 1), 0
-    for label, row in rows(path, encoding):
-        cells = row.split(b"\t")
-        if not width:
-            width = len(cells)
-            names = [cell.strip().decode(errors="replace").lower() for cell in cells]
-            if found := named(names, languages):
-                columns = (names.index(found[0]), names.index(found[1]))
-                continue
-            if width != 2:
-                raise UserError(
-                    f"{label} has {width} columns; two are expected, or a first line that names the columns "
-                    f"{' and '.join(languages)}"
-                )
-        if len(cells) != width:
-            raise UserError(f"{label} has {len(cells)} columns, and the first line has {width}")
-        yield line(cells[columns[0]]), line(cells[columns[1]])
-
-
-def jsonl_pairs(path: Path, languages: Languages, encoding: str | None) -> Iterator[Pair]:
-    """Yield the pairs of a file with one JSON object per line, whose keys are languages, also within `translation`."""
-    for label, row in rows(path, encoding):
-        try:
-            value = json.loads(row)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{label} is not a JSON object: {str(error)[:100]}") from None
-        held: Any = value.get("translation", value) if isinstance(value, dict) else None
-        keys = named(held, languages) if isinstance(held, dict) else None
-        if keys is None or not all(isinstance(held[key], str) for key in keys):
-            shown = ", ".join(map(str, list(held)[:9])) if isinstance(held, dict) else str(held)[:40]
-            raise UserError(f"{label}: text for the keys {' and '.join(languages)} is expected; it has {shown or 'none'}")
-        try:
-            source, target = (held[key].encode() for key in keys)
-        except UnicodeEncodeError:
-            raise UserError(f"{label} holds half of a surrogate pair, which is not valid Unicode") from None
-        yield line(source), line(target)
-
-
-def named(names: Iterable[str], languages: Languages) -> Languages | None:
-    """Return how `names` call the two sides: by language, or source and target. None if they do neither."""
-    names = list(names)
-    return next((pair for pair in (languages, ("source", "target")) if all(names.count(name) == 1 for name in pair)), None)
-
-
-def tmx_pairs(path: Path, languages: Languages, encoding: str | None) -> Iterator[Pair]:
-    """Yield the pairs of the units that have a segment in both languages. `en` stands for en-US, too."""
-    parser: Any = XMLPullParser(("start", "end"))
-    opened: list[Element] = []
-    seen: set[str] = set()
-    since = 0  # bytes since the end of a unit
+def recoded(stream: Unpacked, encoding: str) -> Iterator[bytes]:
+    lines = 1
     try:
-        with unpacked(path) as stream:
+        for text in codecs.iterdecode(stream, encoding):
+            lines += text.count("\n")
+            yield text.encode()
+    except UnicodeError as error:  # also half of a surrogate pair, which UTF-7 can hold
+        raise UserError(f"{stream.label}: at line {lines:,} or later, it is not {encoding}: {error}") from None
+
+
+def checked(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+    decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")(), 0, 0, "", b""
+    valid, other, wrong = False, 0, 0  # of the lines with other characters than ASCII: any, and numbers
+    for chunk in itertools.chain(chunks, [b""]):
+        returns += chunk.count(b"\r") - chunk.count(b"\r\n")
+        if SHIFTED in chunk or chunk.count(0) > len(chunk) // 20:
+            raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
+        try:
+            decoder.decode(chunk, not chunk)
+            valid |= not chunk.isascii()
+        except UnicodeDecodeError as error:
+            place = lines + error.object.count(b"\n", 0, error.start) + 1
+            first = first or f"{label}: line {place:,} (byte 0x{error.object[error.start]:02x})"
+            decoder.reset()
+            of_others = [line for line in error.object.split(b"\n") if not line.isascii()]
+            of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
+            other, wrong, sample = other + len(of_others), wrong + len(of_wrong), b"\n".join([sample, *of_wrong])[:SAMPLE]
+        if (wrong >= ENOUGH or not chunk) and first and 2 * wrong > other and not valid:
+            raise UserError(foreign(first, sample))
+        lines += chunk.count(b"\n")
+        yield chunk
+    if returns > max(1, lines):
+        raise UserError(f"{label}: its lines end in CR, as on an old Mac; LF is expected: tr '\\r' '\\n' < {label} > FILE")
+    if first:
+        say(f"{first} and {wrong - 1:,} more are damaged UTF-8; mend them, or see invalid_utf8 in params.yaml")
+
+
+def foreign(place: str, sample: bytes) -> str:
+    """Return the message for text that is not UTF-8, with a guess of its encoding."""
+    guess = "iso-2022-jp" if SHIFTED in sample else getattr(from_bytes(sample).best(), "encoding", "")
+    if not guess:
+        return f"{place} is not UTF-8, and its encoding is not known; is it text?"
+    name = codecs.lookup(guess).name.replace("utf-16-", "utf-16")  # as iconv calls it
+    shown = sample.decode(name, "replace").strip().split("\n")[0][:40]
+    return (
+        f"{place} is not UTF-8. As {name}, which is a guess, a line reads {shown!r}: if that is right, write `encoding: "
+        f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), or convert it by iconv -f {name} -t utf-8"
+    )
+
+
+def line(segment: str | bytes) -> bytes:
+    """Return a segment as one trimmed line. A line feed in it becomes a space; other separators are kept as text."""
+    data = segment.encode() if isinstance(segment, str) else segment
+    return data.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
+
+
+def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[Pair]:
+    """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target."""
+    for number, names, texts in ROWS[form](path, languages, encoding):
+        try:
+            first, second = named(names, languages)
+            pair = line(texts[first]), line(texts[second])
+        except (AttributeError, ValueError):  # no such columns, no text, half of a surrogate pair
+            held = repr(dict(zip(names, texts)))[:99]
+            raise UserError(
+                f"{path}: row {number:,}: text for {' and '.join(languages)} is expected; it has {held}"
+            ) from None
+        yield pair
+
+
+def named(names: Sequence[str], languages: Languages) -> list[int]:
+    """Return the places of the sides in `names`, by language or as source and target. [] if there are none or several."""
+    possible = (languages, ("source", "target"))
+    return next(([names.index(a), names.index(b)] for a, b in possible if names.count(a) == names.count(b) == 1), [])
+
+
+def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and the content of the lines of a file that are not empty."""
+    with unpacked(path) as stream:
+        for number, row in enumerate(lines_of(utf8(stream, encoding), path), 1):
+            if row.strip():
+                yield number, row.removesuffix(b"\r")
+
+
+def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the rows of a table with tabs: of two columns, or of the columns that its first line names by language."""
+    names: list[str] = []
+    for number, row in filled(path, encoding):
+        cells = row.split(b"\t")
+        if not names:
+            names = [cell.strip().decode(errors="replace").lower() for cell in cells]
+            if named(names, languages):
+                continue
+            names = ["source", "target"] if len(cells) == 2 else names
+        if len(cells) != len(names):
+            raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {len(names)}")
+        yield number, names, cells
+
+
+def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the rows of a file with one JSON object per line, whose keys are languages, also within `translation`."""
+    for number, row in filled(path, encoding):
+        try:
+            held: Any = json.loads(row)
+            held = held.get("translation", held)
+            yield number, list(held), list(held.values())
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise UserError(f"{path}: row {number:,} is not a JSON object: {str(error)[:100]}") from None
+
+
+def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the rows of a table: of two columns of text, or of a column `translation` with a text per language.
+
+    Bytes that are not UTF-8 are passed on, as from a text file; `normalise` refuses or replaces them.
+    """
+    import pyarrow.parquet
+
+    number = size = 0
+    with undamaged(path):
+        file = pyarrow.parquet.ParquetFile(path)
+        fields = list(file.schema_arrow.empty_table().flatten().schema)
+        sides = [fields[at] for at in named([each.name.removeprefix("translation.") for each in fields], languages)]
+        if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
+            held = ", ".join(f"{each.name} ({each.type})" for each in fields)
+            raise UserError(
+                f"{path}: columns of strings for {' and '.join(languages)} are expected; the columns are {held}"
+            )
+        for batch in file.iter_batches(columns=[side.name for side in sides]):
+            table = pyarrow.Table.from_batches([batch]).flatten()
+            size += table.nbytes
+            refuse_bomb(size, path.stat().st_size, str(path))
+            texts = [table[side.name].cast(pyarrow.large_binary()).to_pylist() for side in sides]
+            yield from zip(itertools.count(number + 1), itertools.repeat(languages), zip(*texts))
+            number += len(table)
+
+
+def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
+    """Yield the units that have a segment in both languages. `en` stands for en-US, too."""
+    parser: Any = XMLPullParser(("start", "end"))
+    body, seen, since = Element("body"), set[str](), 0
+    with unpacked(path) as stream:
+        try:
             for chunk in stream:
                 parser.feed(chunk)
-                since += len(chunk)
+                since += len(chunk)  # bytes since the end of a unit
                 for event, element in parser.read_events():
-                    if event == "start":
-                        opened.append(element)
-                        continue
-                    opened.pop()
-                    if element.tag == "tu":
+                    if event == "start" and element.tag == "body":
+                        body = element
+                    elif event == "end" and element.tag == "tu":
                         unit = {language_of(variant): segment(variant) for variant in element.iter("tuv")}
                         seen |= unit.keys()
-                        if all(unit.get(language) for language in languages):
-                            yield unit[languages[0]], unit[languages[1]]
-                        opened[-1].clear() if opened else None  # the units that were read
+                        if all(unit.get(language, "").strip() for language in languages):
+                            yield 0, languages, [unit[language] for language in languages]
+                        body.clear()  # of the units that were read
                         since = 0
-                if since > LARGEST_LINE:
-                    raise UserError(f"{path} is refused: a unit of more than {LARGEST_LINE:,} bytes is not plausible")
+                refuse_long(since, path)
             parser.close()
-    except (ParseError, LookupError) as error:
-        raise UserError(f"{path} is damaged or not a TMX file: {error}") from None
+        except (ParseError, LookupError) as error:
+            raise UserError(f"{path} is damaged or not a TMX file: {error}") from None
     if not {*languages} <= seen:
-        shown = ", ".join(sorted(seen)) or "none"
-        raise UserError(f"{path}: units in {' and '.join(languages)} are expected; its languages are {shown}")
+        held = ", ".join(sorted(seen)) or "none"
+        raise UserError(f"{path}: units in {' and '.join(languages)} are expected; its languages are {held}")
 
 
 def language_of(variant: Element) -> str:
@@ -170,73 +267,13 @@ def language_of(variant: Element) -> str:
     return re.split("[-_]", stated.lower())[0]
 
 
-def segment(variant: Element) -> bytes:
-    """Return the text of a <seg> without the native codes in it, as a line. Without a <seg>, the line is empty."""
-
-    def plain(element: Element) -> str:
-        inner = (("" if each.tag in NATIVE else plain(each)) + (each.tail or "") for each in element)
-        return (element.text or "") + "".join(inner)
-
-    found = variant.find("seg")
-    return line(b"" if found is None else plain(found).encode())
+def segment(variant: Element) -> str:
+    """Return the text of a <seg> without the native codes in it."""
+    for code in [element for element in variant.iter() if element.tag in NATIVE]:
+        tail = code.tail
+        code.clear()
+        code.tail = tail
+    return "".join(text for seg in variant.iter("seg") for text in seg.itertext())
 
 
-def parquet_pairs(path: Path, languages: Languages, encoding: str | None) -> Iterator[Pair]:
-    """Yield the pairs of a table: of two columns of text, or of a column `translation` with a text per language.
-
-    Bytes that are not UTF-8 are passed on, as from a text file; `normalise` refuses or replaces them.
-    """
-    import pyarrow
-    import pyarrow.compute
-    import pyarrow.parquet
-
-    packed, size, first = path.stat().st_size, 0, 1
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-        column, keys = require_columns(file.schema_arrow, path, languages)
-        for batch in file.iter_batches(BATCH, columns=[column] if column else list(keys)):
-            texts = (pyarrow.compute.struct_field(batch.column(column), key) if column else batch[key] for key in keys)
-            sides = [side.cast(pyarrow.large_binary()).to_pylist() for side in texts]
-            for row, pair in enumerate(zip(*sides, strict=True), first):
-                if None in pair:
-                    raise UserError(f"{path}: a side of row {row:,} is null; text on both sides is expected")
-                source, target = map(line, pair)
-                size += len(source) + len(target)
-                yield source, target
-            first += len(batch)
-            refuse_bomb(size, packed, str(path))
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: in a column's name
-        raise UserError(f"{path} is damaged or not a parquet file: {' '.join(str(error).split())}") from None
-
-
-def require_columns(columns: Any, path: Path, languages: Languages) -> tuple[str | None, Languages]:
-    """Return the column of a table that holds the pairs, or None for a column each; and the names of both sides in it."""
-    import pyarrow
-
-    nested = columns.names.count("translation") == 1 and pyarrow.types.is_struct(columns.field("translation").type)
-    held = columns.field("translation").type if nested else columns
-    names = [held.field(i).name for i in range(held.num_fields)] if nested else columns.names
-    keys, column = named(names, languages), "translation" if nested else None
-    if keys is None:
-        raise UserError(
-            f"{path}: {'column translation has' if column else 'there are'} no {' and no '.join(languages)}; "
-            f"it has {', '.join(names) or 'no languages'}, the columns are {', '.join(columns.names)}"
-        )
-    for key in keys:
-        kind = held.field(key).type
-        if not pyarrow.types.is_string(kind) and not pyarrow.types.is_large_string(kind):
-            raise UserError(f"{path}: column {f'{column}.' if column else ''}{key} holds {kind}; string is expected")
-    return column, keys
-
-
-def line(segment: bytes) -> bytes:
-    """Return a segment as one trimmed line. A line feed in it becomes a space; other separators are kept as text."""
-    return segment.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
-
-
-PAIRS: dict[str, Callable[[Path, Languages, str | None], Iterator[Pair]]] = {
-    "tsv": tsv_pairs,
-    "jsonl": jsonl_pairs,
-    "tmx": tmx_pairs,
-    "parquet": parquet_pairs,
-}
+ROWS = {"tsv": tsv_rows, "jsonl": jsonl_rows, "tmx": tmx_rows, "parquet": parquet_rows}

@@ -14,8 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pipeline.corpora.evaluation import DESCRIPTION
-from pipeline.corpora.lines import blocks
-from pipeline.corpora.sets import require_aligned
+from pipeline.corpora.sets import blocks, require_aligned
 from pipeline.settings.normalise import NormaliseConfig
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError

@@ -1,9 +1,19 @@
-"""The sets of a corpus: one file per language, in which line n is the translation of line n of the other file."""
+"""The sets of a corpus: one file per language, in which line n is the translation of line n of the other file.
+
+Files are read a block at a time, as they may be long. Only "\\n" ends a line; other line separators are text.
+"""
 
 import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tqdm import tqdm
+
+from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
+
+BLOCK = 1 << 20  # bytes of a file in memory at a time
+LONGEST = 1 << 24  # bytes of a line or another unit that is read at once
 
 
 def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...]) -> dict[str, list[Path]]:
@@ -27,3 +37,33 @@ def require_aligned(first: Path | str, lines: int, second: Path | str, others: i
     """Raise UserError unless both files have the same number of lines."""
     if lines != others:
         raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")
+
+
+def blocks(path: Path, bar: tqdm) -> Iterator[list[bytes]]:
+    """Yield lists of whole lines with their line feeds, about BLOCK bytes each. The last line may lack a line feed."""
+    with open(path, "rb", buffering=BLOCK) as file:
+        while lines := file.readlines(BLOCK):
+            yield lines
+            bar.update(sum(map(len, lines)))
+
+
+def lines_of(chunks: Iterable[bytes], label: object) -> Iterator[bytes]:
+    """Yield the lines in `chunks`, without their line feeds. Refuses a line that is too long."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+        refuse_long(len(rest), label)
+    if rest:
+        yield rest
+
+
+def refuse_long(size: int, label: object, most: int = LONGEST) -> None:
+    """Raise UserError if what is read at once, such as a line of a file, has more than `most` bytes."""
+    if size > most:
+        raise UserError(f"{label} is refused: it has a line or a unit of more than {most:,} bytes")
+
+
+def progress(paths: Iterable[Path]) -> tqdm:
+    """Return a progress bar over the bytes of all files."""
+    return Progress(total=sum(path.stat().st_size for path in paths), unit="B", unit_scale=True)

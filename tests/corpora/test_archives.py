@@ -61,7 +61,7 @@ def test_a_member_that_an_archive_holds_twice_is_refused(tmp_path):
         tar.addfile(tarfile.TarInfo(NAMES[0]))
         tar.addfile(tarfile.TarInfo("other"))
         tar.addfile(tarfile.TarInfo("other"))
-    with pytest.raises(UserError, match=r"holds dev/newstest2013\.en twice"):
+    with pytest.raises(UserError, match=r"holds dev/newstest2013\.en and dev/newstest2013\.en; one "):
         contents(archive)
     assert contents(archive, NAMES[1:]) == {NAMES[1]: PAIR[NAMES[1]]}
 
@@ -152,7 +152,7 @@ def test_an_archive_with_headers_that_cannot_be_is_named_in_one_line(tmp_path, h
         member.size = 0 if member.issym() else 512
         tar.addfile(member, io.BytesIO(b"no number\n" * 52))
     before = snapshot(tmp_path)
-    with pytest.raises(UserError, match=r"dev\.tgz is damaged, truncated or not a tar file: ") as error:
+    with pytest.raises(UserError, match=r"dev\.tgz is (damaged or truncated: |refused: it holds the unsafe path)") as error:
         contents(archive)
     assert "\n" not in str(error.value)
     assert snapshot(tmp_path) == before

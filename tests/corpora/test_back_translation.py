@@ -22,7 +22,7 @@ from pipeline.back_translate import work
 from pipeline.commands import study
 from pipeline.commands.evaluate import common_set
 from pipeline.corpora.fetching import Fetcher
-from pipeline.corpora.lines import progress
+from pipeline.corpora.sets import progress
 from pipeline.fetch_monolingual import normalise, write_raw
 from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder

@@ -96,7 +96,7 @@ def test_the_arrays_are_npy_files_with_the_checksums_of_sha256sum(made):
 def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypatch):
     expected, model = run_binarise(), Path("vocabulary.model").read_bytes()
     for size, threads in ((2, 1), (50, 2), (1000, 1)):
-        monkeypatch.setattr("pipeline.corpora.lines.BLOCK", size)
+        monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
         write_params(threads=threads)
         assert run_learn_bpe() == model
         assert run_binarise(f"data-{size}") == expected
@@ -124,7 +124,7 @@ def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder):
 
 
 def test_bpe_dropout_samples_each_block_of_a_segmentation_anew(folder, monkeypatch):
-    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 2)
+    monkeypatch.setattr("pipeline.corpora.sets.BLOCK", 2)
     write_sets(Path("text"), {"train": ([SOURCE[0]] * 20, [TARGET[0]] * 20)})
     write_params(bpe_dropout=0.3, segmentations=1)
     run_binarise("sampled")
@@ -139,20 +139,6 @@ def test_a_file_without_its_last_line_end_is_read_whole(folder):
             path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     assert run_learn_bpe() == model
     assert run_binarise() == expected
-
-
-@pytest.mark.parametrize(("number", "line"), [(1, b"\xff"), (2, b"ein \xc3"), (9, b"\x80"), (len(SOURCE), b"\xed\xa0\x80")])
-def test_a_line_that_is_not_utf8_is_refused_by_its_number(folder, monkeypatch, number, line):
-    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 200)
-    path, before = Path("text/train.de"), (Path("vocabulary.model").read_bytes(), run_binarise())
-    lines = path.read_bytes().split(b"\n")
-    lines[number - 1] = line
-    path.write_bytes(b"\n".join(lines))
-    for stage in (run_learn_bpe, run_binarise):
-        with pytest.raises(UserError, match=f"text/train.de: line {number} is not UTF-8"):
-            stage()
-    files = {path.name: path.read_bytes() for path in Path("data").iterdir()}
-    assert (Path("vocabulary.model").read_bytes(), files) == before
 
 
 def test_ids_beyond_65535_take_four_bytes(tmp_path):
@@ -258,7 +244,7 @@ def test_a_sample_has_the_right_size_and_the_same_evenly_spaced_pairs(tmp_path_f
     text = "".join(f"{number}\n" for number in range(total))
     path.write_text(text if end else text.removesuffix("\n"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.corpora.lines.BLOCK", size)
+        patch.setattr("pipeline.corpora.sets.BLOCK", size)
         taken = [int(number) for number in b"".join(learn_bpe.sample(path, pairs, tqdm(disable=True))).split()]
     if pairs == 0 or pairs >= total:
         assert taken == list(range(total))

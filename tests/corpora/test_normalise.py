@@ -232,13 +232,13 @@ def test_blocks_of_any_size_give_the_same_bytes(corpus, monkeypatch):
     lines = [[" ".join(draw(words, k=3)) for _ in range(300)] for _ in "st"]
     expected = corpus({"deduplicate": True}, train=lines)
     for size in (2, 7, 64):
-        monkeypatch.setattr("pipeline.corpora.lines.BLOCK", size)
+        monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
         assert corpus({"deduplicate": True}, train=lines) == expected
 
 
 @pytest.mark.parametrize(("source", "target"), [(3, 2), (2, 3), (700, 2), (2, 700), (1, 0)])
 def test_sides_of_different_length_are_refused_with_both_counts(corpus, monkeypatch, source, target):
-    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 64)
+    monkeypatch.setattr("pipeline.corpora.sets.BLOCK", 64)
     with pytest.raises(UserError, match=rf"raw/dev.en has {source} lines and raw/dev.de has {target};"):
         corpus(dev=(["line"] * source, ["Zeile"] * target))
     assert not Path("out").exists() and not Path("report.json").exists()
@@ -246,7 +246,7 @@ def test_sides_of_different_length_are_refused_with_both_counts(corpus, monkeypa
 
 def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte(corpus, monkeypatch):
     for size in (2, 1 << 20):
-        monkeypatch.setattr("pipeline.corpora.lines.BLOCK", size)
+        monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
         with pytest.raises(UserError, match=r"raw/dev.de: line 3, byte 4 \(0xe4\) is not UTF-8; .*replace"):
             corpus(dev=(["1", "2", "3"], "é\nü\nauß\n".encode()[:-4] + b"zu\xe4h\n"))
 
@@ -298,7 +298,7 @@ def test_a_refused_run_keeps_the_last_output_and_the_next_one_cleans_up_after_a_
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.corpora.lines.BLOCK", 1 << 14)
+    monkeypatch.setattr("pipeline.corpora.sets.BLOCK", 1 << 14)
     config, peaks = read(NormaliseConfig, SETTINGS, "here"), []
     for pairs in (2000, 40000):
         paths = [tmp_path / f"train.{language}" for language in ("en", "de")]
