@@ -42,7 +42,6 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.training import TrainingConfig
 from transformer.device import precision_of
-from transformer.fast.compilation import hindrance
 from transformer.files import atomic, atomic_folder, digest, sha256, write_json
 from transformer.model import Transformer
 from transformer.parallel import WorkerLost, Workers
@@ -89,8 +88,8 @@ def trainer(
     identity = identity_of(device, precision, config.threads)
     store = (Reader if group.rank else Store)(place, config.keep, identity | {"settings and data": place.name})
     state = new_state(network, config, device)
-    if device.type == "cuda" and options.kernels == "auto" and (reason := hindrance()):
-        say(f"layers are not compiled, which is slower: {reason}")
+    if device.type == "cuda" and options.kernels == "auto" and (reason := fast.hindrance()):
+        say(f"our kernels are not used, which is slower: {reason}")
     if store.resume(state):
         say(f"resuming at step {state.step} from {store.state}")
     seconds = options.save_every_minutes * 60

@@ -32,7 +32,7 @@ Project.forked = True
 # Processes that train are forks of a server that has imported torch, which saves the time of the import. They are not
 # forks of the test process: if one of its threads ends during the fork, the child can find MKL's list of buffers locked
 # or damaged, and waits for ever or ends with a segmentation fault.
-IMPORTED = ["pipeline.training.workers", "pytest", "ruamel.yaml", "torch._dynamo", "transformer.training"]
+IMPORTED = ["pipeline.training.workers", "pytest", "ruamel.yaml", "transformer.training"]
 multiprocessing.set_forkserver_preload(IMPORTED)
 
 SMALL = {"N": 2, "d_model": 32, "d_ff": 64, "h": 4, "d_k": 8, "d_v": 8, "dropout": 0.0}

@@ -1,10 +1,9 @@
-"""The kernels of fast/operators.py against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
+"""The kernels of transformer/fast/ against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
 
 Needs Triton and, for its interpreter, numpy before 2.4.
 """
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from torch import Tensor
 from tests.pairs import Pairs
 from transformer.batch import Rows
 from transformer.config.model import ModelConfig
-from transformer.fast import attention_kernels, kernels
+from transformer.fast import kernels
+from transformer.fast.attention_kernels import Attend
 from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
 from transformer.fast.spans import Spans
 from transformer.layers import REFERENCE, Layers
@@ -66,64 +66,67 @@ def check_attention(own: bool, causal: bool, heads: int, k_width: int, v_width: 
     bias = random(2 * sizes[1] + sizes[2])
     x = random(2, 150, len(bias) if own else sizes[1], dtype=dtype)
     memory = None if own else random(2, 170, sizes[1] + sizes[2], dtype=dtype)
-    tables = spans.query_BQ, spans.key_BK, spans.keys_BT2, spans.queries_BT2
-    given = [None if each is None else each.detach() for each in (x, memory, bias)]
-    out, logs = attention_kernels.attend(*given, *tables[:3], sizes, scale, causal)
+    out = Attend.apply(x, memory, bias, spans, sizes, scale)
     gradient = torch.randn_like(out) * (queries.sentence_BS[..., None] > 0)  # type: ignore[index]
-    found = attention_kernels.attend_gradient(gradient, *given, *tables, out, logs, sizes, scale, causal)
     parts = x.split([sizes[1], *sizes[1:]], 2) if memory is None else (x, *memory.split([*sizes[1:]], 2))
-    expected = attended(*(part + own for part, own in zip(parts, bias.split([sizes[1], *sizes[1:]]))), spans, heads, scale)
-    expected.backward(gradient.double())
+    biases = bias * torch.ones_like(bias).index_fill(0, torch.arange(sizes[1], 2 * sizes[1], device=DEVICE), 0)
+    expected = attended(
+        *(part + own for part, own in zip(parts, biases.split([sizes[1], *sizes[1:]]))), spans, heads, scale
+    )
+    given = {"x": x, "bias": bias} | ({} if memory is None else {"memory": memory})
     name = f"attention {own=} {causal=}"
-    near(name, out, expected.detach(), dtype)
-    near(f"{name}: x", found[0], x.grad, dtype)
-    query_bias, value_bias = (each.sum(0) for each in found[2:])
-    near(f"{name}: bias", torch.cat([query_bias, 0 * query_bias, value_bias]), bias.grad, dtype)
-    if memory is not None:
-        near(f"{name}: memory", found[1], memory.grad, dtype)
+    near(name, out.detach(), expected.detach(), dtype)
+    found, theirs = (
+        torch.autograd.grad(of, [*given.values()], by) for of, by in ((out, gradient), (expected, gradient.double()))
+    )
+    for key, ours, other in zip(given, found, theirs):
+        near(f"{name}: {key}", ours, other, dtype)
 
 
 def check_norm(p: float, dtype: torch.dtype) -> None:
     x, change = random(3, 37, 96, dtype=dtype), random(3, 37, 96, dtype=dtype)
     gradient = random(3, 37, 96, dtype=dtype).detach()
-    change_bias, gain, bias = random(96), random(96), random(96)
+    given = {"x": x, "change": change, "change_bias": random(96), "gain": random(96), "bias": random(96)}
     seed = torch.tensor([12345678901, 987654321], device=DEVICE)
-    tensors = [each.detach() for each in (x, change, change_bias, gain, bias)]
-    out, total, statistics = kernels.norm(*tensors, seed, p, 1e-5)
-    # A dropped element does not depend on the change.
-    kept = kernels.norm(tensors[0], tensors[1] + 1e3, *tensors[2:], seed, p, 1e-5)[1].double() - x.double() > 100
-    assert abs(1 - kept.double().mean() - p) < 0.02
-    summed = x.double() + kept * (change.double() + change_bias) / (1 - p)
-    expected = F.layer_norm(summed, (96,), gain.double(), bias.double())
-    expected.backward(gradient.double())
-    near("norm", out, expected.detach(), dtype)
-    found = kernels.norm_gradient(gradient, total, statistics, gain.detach(), seed, p)
-    for name, ours, theirs in zip(("x", "change"), found, (x, change)):
-        near(f"norm: {name}", ours, theirs.grad, dtype)
-    for name, ours, theirs in zip(("gain", "bias", "change_bias"), found[2].sum(0), (gain, bias, change_bias)):
-        near(f"norm: {name}", ours, theirs.grad, dtype)
-    others = kernels.norm(*tensors, seed + 1, p, 1e-5)[1] != total
-    assert bool(others.any()) == (p > 0), "another seed drops other elements"
-    assert torch.equal(kernels.norm(*tensors, seed, p, 1e-5)[1], total), "a step that is computed again drops the same ones"
+
+    def dropped(seed: Tensor) -> Tensor:
+        """Which elements are dropped: with zeros and a change of one large element in each row, others are equal."""
+        ones, none = torch.ones(3 * 37, 96, device=DEVICE), torch.zeros(96, device=DEVICE)
+        out = kernels.AddAndNorm.apply(0 * ones, ones.cumsum(1), none, none + 1, none, seed, p, 1e-5)
+        return out <= out.amin(1, keepdim=True) if p else torch.zeros_like(out, dtype=torch.bool)
+
+    gone = dropped(seed).view(3, 37, 96)
+    assert abs(gone.double().mean() - p) < 0.02
+    summed = x.double() + ~gone * (change.double() + given["change_bias"]) / (1 - p)
+    expected = F.layer_norm(summed, (96,), given["gain"].double(), given["bias"].double())
+    out = kernels.AddAndNorm.apply(*given.values(), seed, p, 1e-5)
+    near("norm", out.detach(), expected.detach(), dtype)
+    found, theirs = (
+        torch.autograd.grad(of, [*given.values()], by) for of, by in ((out, gradient), (expected, gradient.double()))
+    )
+    for name, ours, other in zip(given, found, theirs):
+        near(f"norm: {name}", ours, other, dtype)
+    assert not p or not torch.equal(dropped(seed + 1), dropped(seed)), "another seed drops other elements"
+    assert torch.equal(dropped(seed), dropped(seed)), "a step that is computed again drops the same ones"
 
 
 def check_strides() -> None:
     """A transposed tensor is refused, since the kernels would read other elements of it."""
     square, vector, seed = random(16, 16).detach(), random(16).detach(), torch.zeros(2, dtype=torch.int64, device=DEVICE)
     try:
-        kernels.norm(square.T, square, vector, vector, vector, seed, 0.0, 1e-5)
+        kernels.AddAndNorm.apply(square.T, square, vector, vector, vector, seed, 0.0, 1e-5)
     except AssertionError:
         return
     raise AssertionError("not refused")
 
 
 def check_relu() -> None:
-    inner, gradient = random(2, 33, 700), torch.randn(2, 33, 700).to(DEVICE)
-    inner.relu().backward(gradient)
-    assert inner.grad is not None
-    result, parts = kernels.relu_gradient(gradient, inner.detach().relu())
-    near("relu", result, inner.grad)
-    near("relu: bias", parts.sum(0), inner.grad.sum((0, 1)))
+    given = x, weight, bias = random(2, 33, 40), random(700, 40), random(700)
+    gradient = torch.randn(2, 33, 700).to(DEVICE)
+    out, expected = kernels.ReluOfLinear.apply(*given), F.linear(x, weight, bias).relu()
+    near("relu", out.detach(), expected.detach())
+    for ours, theirs in zip(*(torch.autograd.grad(each, given, gradient) for each in (out, expected))):
+        near("relu: gradients", ours, theirs)
 
 
 def check_loss(vocabulary: int, smoothing: float) -> None:
@@ -139,20 +142,19 @@ def check_loss(vocabulary: int, smoothing: float) -> None:
 
 def check_layers() -> None:
     """A model of fast layers gives the loss and the gradients of the reference, in training and in a dev loss."""
-    options: dict[str, Any] = {"kernels": True, "backend": None}
-    fast = Layers(partial(FastEncoderLayer, **options), partial(FastDecoderLayer, **options))
+    fast = Layers(FastEncoderLayer, FastDecoderLayer)
     sizes: dict[str, Any] = {"N": 1, "d_model": 64, "d_ff": 96, "h": 2, "d_k": 32, "d_v": 16, "max_positions": 64}
-    rest: dict[str, Any] = {"positions": "sinusoidal", "attention": "scaled_dot_product", "neighbourhood": 0}
+    rest: dict[str, Any] = {"positions": "sinusoidal", "attention": "scaled_dot_product"}
     rates = {"dropout": 0.0, "attention_dropout": 0.0, "relu_dropout": 0.0}
-    for norm in ("post", "pre"):
-        config, found = ModelConfig(norm=norm, **sizes, **rest, **rates), []  # type: ignore[arg-type]
+    for norm, near_by in (("post", 0), ("pre", 0), ("post", 9)):
+        config, found = ModelConfig(norm=norm, neighbourhood=near_by, **sizes, **rest, **rates), []  # type: ignore[arg-type]
         for layers in (REFERENCE, fast):
             torch.manual_seed(2)
             model = Transformer(config, 90, layers).to(DEVICE)
             for parameter in model.parameters():
                 torch.nn.init.normal_(parameter, std=0.2)
             batch = tabled(Pairs(12, 15), np.arange(12), 3, 64).to(torch.device(DEVICE))
-            assert takes_spans(model) == (layers is fast)
+            assert takes_spans(model) == (layers is fast and not near_by)
             with torch.no_grad():
                 dev = batch_loss(model.eval(), batch, 0.0)
             loss = batch_loss(model.train(), batch, 0.1)

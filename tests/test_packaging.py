@@ -94,5 +94,5 @@ def test_the_api_pages_hold_every_module():
 
     paths = (path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / "transformer").rglob("*.py"))
     expected = {".".join(parts).removesuffix(".__init__") for parts in paths}
-    # The kernels need Triton. The API is that of the operators.
+    # The kernels need Triton.
     assert modules(Module(transformer)) == expected - {"transformer.fast.attention_kernels", "transformer.fast.kernels"}

@@ -68,6 +68,10 @@ class MultiHeadAttention(nn.Module):
         earlier positions, and those of the memory are appended to it. If the memory is None, the cache holds all of them:
         those of the encoder's output, which no step changes.
         """
+        return self.output(self.heads(x_BQD, memory_BKD, mask, cache))
+
+    def heads(self, x_BQD: Tensor, memory_BKD: Tensor | None, mask: Tensor | None, cache: Keys | None = None) -> Tensor:
+        """Concat(head_1, ..., head_h), [B, Q, H * E]."""
         if memory_BKD is None:
             assert cache is not None
             q_BHQE, k_BHKE, v_BHKE = self.queries(x_BQD), cache.k, cache.v  # nothing is appended to it, so no spare room
@@ -79,7 +83,7 @@ class MultiHeadAttention(nn.Module):
             heads_BHQE = self.dropout(self.weights(q_BHQE, k_BHKE, mask)) @ v_BHKE
         else:
             heads_BHQE = F.scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, mask, scale=self.scale)
-        return self.output(heads_BHQE.transpose(1, 2).flatten(2))  # the heads, concatenated, times W^O
+        return heads_BHQE.transpose(1, 2).flatten(2)
 
     def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, mask: Tensor | None) -> Tensor:
         """The attention weights, [B, H, Q, K]."""

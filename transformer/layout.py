@@ -29,23 +29,20 @@ from torch import Tensor
 from transformer.batch import Batch, Pairs, Rows
 from transformer.config.vocabulary import BOS, EOS
 
-# The maximum widths of packed rows that are tried. A row is wider only if one sentence needs it. Narrow rows cost less
-# attention; wide rows leave fewer positions empty.
-WIDTHS = (128, 256)
+WIDTH = 128  # of packed rows, or as wide as the longest sentence needs; wider rows cost more attention
 SIZES = 32  # the width of a joined row is rounded up to one of 32 sizes between two powers of two
-STEP = 16  # the width of packed rows is rounded up to a multiple of this
-COLUMNS = 8  # the width of `rounded` rows is rounded up to a multiple of this
+STEP = 16  # the width of packed rows is a multiple of this
+COLUMNS = 8  # the width of `rounded` rows is a multiple of this
 
 Layout = Callable[[Pairs, np.ndarray], Batch]
+Size = Callable[[int, int], tuple[int, int]]
+"""The number of rows and of positions in a row of a table, given the smallest numbers that hold the sentences."""
 
 
-def padded(pairs: Pairs, numbers: np.ndarray, multiple: int = 1, rows: int = 0) -> Batch:
-    """The pairs `numbers` in their order, one in each row. The last rows are empty if there are fewer pairs than `rows`.
-
-    The width of the rows is a multiple of `multiple`.
-    """
+def padded(pairs: Pairs, numbers: np.ndarray, size: Size = lambda rows, width: (rows, width)) -> Batch:
+    """The pairs `numbers` in their order, one in each row. The last rows are empty if `size` gives more."""
     source, target = sentences(pairs, numbers)
-    return batch_of(source, target, np.arange(len(numbers)), numbered=False, multiple=multiple, least=(rows, 0))
+    return batch_of(source, target, np.arange(len(numbers)), size, numbered=False)
 
 
 def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
@@ -54,23 +51,24 @@ def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
     For bfloat16 on a CPU, oneDNN plans its kernels anew for each shape. docs/results.md has the speed for several
     numbers of shapes.
     """
-    return padded(pairs, numbers, COLUMNS, coarse(len(numbers)))
+    return padded(pairs, numbers, lambda rows, width: (coarse(rows), rounded_up(width, COLUMNS)))
 
 
 def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, as many in each row as fit. Both sides of a pair are in the same row.
 
-    The last rows may be empty.
+    The last rows may be empty: fewer shapes need fewer CUDA graphs (graphs.py).
     """
     source, target = sentences(pairs, numbers)
-    row_P = packed_rows(source.length_P + 1, target.length_P + 1)
-    return batch_of(source, target, row_P, numbered=True, multiple=STEP, least=(packed_height(row_P), 0))
+    width = max(WIDTH, rounded_up(1 + max(side.length_P.max() for side in (source, target)), STEP))
+    row_P = rows_of(split(source.length_P + 1, target.length_P + 1, width))
+    return batch_of(source, target, row_P, lambda rows, own: (coarse(rows, 16), rounded_up(own, STEP)))
 
 
 def joined(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, all in one row. Fewer widths need fewer CUDA graphs (graphs.py)."""
     source, target = sentences(pairs, numbers)
-    return batch_of(source, target, np.zeros(len(numbers), dtype=np.int64), numbered=True, sizes=SIZES)
+    return batch_of(source, target, np.zeros(len(numbers), np.int64), lambda rows, width: (rows, coarse(width, SIZES)))
 
 
 def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
@@ -80,7 +78,7 @@ def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
     """
     source, target = sentences(pairs, numbers)
     row_P = rows_of(split(source.length_P + 1, target.length_P + 1, width))
-    return batch_of(source, target, row_P, numbered=True, least=(rows, width))
+    return batch_of(source, target, row_P, lambda *least: (max(rows, least[0]), max(width, least[1])))
 
 
 @dataclass(frozen=True)
@@ -107,22 +105,9 @@ def sentences(pairs: Pairs, numbers: np.ndarray) -> tuple[Sentences, Sentences]:
     return Sentences.of(pairs, "source", numbers), Sentences.of(pairs, "target", numbers)
 
 
-def batch_of(
-    source: Sentences,
-    target: Sentences,
-    row_P: np.ndarray,
-    numbered: bool,
-    multiple: int = 1,
-    least: tuple[int, int] = (0, 0),
-    sizes: int | None = None,
-) -> Batch:
-    """The batch with pair p in row `row_P[p]`. `numbered` rows have positions and sentence numbers.
-
-    The width of the rows is a multiple of `multiple`. `least` is the minimum number of rows and of positions in a row. With
-    `sizes`, the width is rounded up by `coarse`.
-    """
-    source_places = Places.of(row_P, source.length_P + 1, multiple, least, sizes)
-    target_places = Places.of(row_P, target.length_P + 1, multiple, least, sizes)
+def batch_of(source: Sentences, target: Sentences, row_P: np.ndarray, size: Size, numbered: bool = True) -> Batch:
+    """The batch with pair p in row `row_P[p]`. `numbered` rows have positions and sentence numbers."""
+    source_places, target_places = (Places.of(row_P, side.length_P + 1, size) for side in (source, target))
     return Batch(
         source_places.rows(source.with_eos(), numbered),
         target_places.rows(target.with_bos(), numbered),
@@ -141,24 +126,16 @@ class Places:
     sentence_N: np.ndarray  # the number of its sentence within the row
 
     @classmethod
-    def of(
-        cls,
-        row_P: np.ndarray,
-        length_P: np.ndarray,
-        multiple: int,
-        least: tuple[int, int] = (0, 0),
-        sizes: int | None = None,
-    ) -> "Places":
+    def of(cls, row_P: np.ndarray, length_P: np.ndarray, size: Size) -> "Places":
         """Sentence p is in row `row_P[p]`, after the earlier sentences of this row. `row_P` is in ascending order."""
         start_P = np.cumsum(length_P) - length_P  # in the concatenation of all sentences
         first_P = np.searchsorted(row_P, row_P)  # the first sentence in the same row
         column_P = start_P - start_P[first_P]
-        width = max(rounded_up((column_P + length_P).max(), multiple), least[1])
-        width = coarse(int(width), sizes) if sizes else width
+        rows, width = size(int(row_P[-1]) + 1, int((column_P + length_P).max()))
         position_N = np.arange(length_P.sum()) - np.repeat(start_P, length_P)
         cell_N = np.repeat(row_P * width + column_P, length_P) + position_N
         sentence_N = np.repeat(np.arange(len(row_P)) - first_P + 1, length_P)
-        return cls((max(row_P[-1] + 1, least[0]), width), cell_N, position_N, sentence_N)
+        return cls((rows, width), cell_N, position_N, sentence_N)
 
     def rows(self, ids_N: np.ndarray, numbered: bool) -> Rows:
         if not numbered:
@@ -171,25 +148,6 @@ class Places:
         table_BS = np.zeros(self.shape, dtype=np.int64)
         table_BS.flat[self.cell_N] = value_N
         return torch.from_numpy(table_BS)
-
-
-def packed_rows(source_P: np.ndarray, target_P: np.ndarray) -> np.ndarray:
-    """The row of each pair, given the lengths of its sides, at the width that gives the smallest tables.
-
-    A pair begins the next row if one of its sides does not fit into the current row.
-    """
-    longest = max(source_P.max(), target_P.max())
-    choices = []
-    for width in [width for width in WIDTHS if width >= longest] or [longest]:
-        row_P = rows_of(split(source_P, target_P, width))
-        width_of_both = sum(Places.of(row_P, length_P, STEP).shape[1] for length_P in (source_P, target_P))
-        choices.append((packed_height(row_P) * width_of_both, row_P))
-    return min(choices, key=lambda choice: choice[0])[1]
-
-
-def packed_height(row_P: np.ndarray) -> int:
-    """The number of rows of a packed table, given the row of each pair. Fewer shapes need fewer CUDA graphs (graphs.py)."""
-    return coarse(int(row_P[-1]) + 1, 16)
 
 
 def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:

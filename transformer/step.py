@@ -19,8 +19,8 @@ from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import at_once, autocast
 from transformer.fast.dropout import drawing_from
-from transformer.fast.fused import layout_on
-from transformer.fast.graphs import Graphs
+from transformer.fast.fused import is_fast, layout_on
+from transformer.fast.graphs import CudaCapture, Graphs
 from transformer.memory import enough_memory, out_of_memory, release_cached
 from transformer.perplexity import batch_loss
 from transformer.store import TrainingState
@@ -59,7 +59,7 @@ class Step:
     ) -> None:
         self.state, self.model, self.config = state, state.model, config
         self.device, self.precision, self.warn = device, precision, warn
-        self.graphs = Graphs.on_gpu(self.model, warn)
+        self.graphs = Graphs(self.model, CudaCapture(), warn) if is_fast(self.model) else None
         number = at_once(device, config.threads)
         self.generators = [torch.Generator() for _ in range(number)]
         self.pool = ThreadPoolExecutor(number, "share", torch.set_num_threads, (config.threads // number,))

@@ -25,9 +25,9 @@ import torch
 from benchmarks.gpu import checks, speed
 from benchmarks.gpu.bench import Bench, Outcome, versions
 from benchmarks.provenance import shown, write_record
+from transformer import fast
 from transformer.config.reading import UserError
 from transformer.device import device_of
-from transformer.fast.compilation import compiles, hindrance
 
 PARTS: dict[str, Callable[[Bench, Outcome], None]] = {
     "check": checks.run,
@@ -53,8 +53,8 @@ def run(part: str, bench: Bench) -> Outcome:
     outcome, began = Outcome(), time.perf_counter()
     signal.signal(signal.SIGALRM, time_up)
     signal.alarm(bench.scale.seconds)
-    if bench.device.type == "cuda" and not compiles("cuda"):
-        outcome.failures.append(f"nothing is compiled: {hindrance()}")
+    if bench.device.type == "cuda" and (reason := fast.hindrance()):
+        outcome.failures.append(f"our kernels are not used: {reason}")
     try:
         PARTS[part](bench, outcome)
     except TimeUp:

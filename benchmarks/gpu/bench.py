@@ -4,7 +4,6 @@ import dataclasses
 import os
 import platform
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ from transformer.config.reading import UserError, read
 from transformer.config.training import TrainingConfig
 from transformer.data import Batches
 from transformer.device import precision_of
-from transformer.fast.compilation import compiles, hindrance
-from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer
 from transformer.fast.graphs import Graphs
 from transformer.files import read_json
 from transformer.layers import Layers
@@ -116,15 +113,6 @@ class Bench:
         layers = layers or fast.layers(self.device)
         return Transformer(config, self.vocabulary, layers).to(self.device).train()
 
-    def compiled(self) -> Layers:
-        """The compiled layers of a training. On a CPU, torch.compile only traces them and makes no kernels."""
-        if self.device.type == "cuda" and not compiles("cuda"):
-            raise UserError(f"torch.compile cannot be used: {hindrance()}")
-        if self.device.type == "cuda":
-            return fast.layers(self.device)
-        options: dict[str, Any] = {"kernels": False, "backend": "eager"}
-        return Layers(partial(FastEncoderLayer, **options), partial(FastDecoderLayer, **options))
-
     def trainer(
         self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path, layers: Layers | None = None
     ) -> Trainer:
@@ -170,10 +158,3 @@ class Outcome:
         said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         self.failures.append(f"{name}: {said}")
         return said
-
-
-def programs() -> tuple[int, float]:
-    """The number of programs that torch.compile has made in this process, and the seconds that this took."""
-    from torch._dynamo.utils import calculate_time_spent, counters
-
-    return counters["stats"]["unique_graphs"], calculate_time_spent().get("total_wall_time", 0.0)

@@ -1,6 +1,6 @@
 """Parts `train` and `big`: the first steps of a training from a cold start, and the same steps again.
 
-Nothing is compiled at the start, and no kernel has been chosen for a shape. A shape gets CUDA graphs when it occurs for the
+No kernel is compiled at the start, and none has been chosen for a shape. A shape gets CUDA graphs when it occurs for the
 second time, so all shapes have them in the third pass over the same batches. All passes train as pipeline.train does, with
 its prefetch thread, copies, optimiser and learning rate, but without dev losses and saving.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.gpu.bench import Bench, Outcome, programs
+from benchmarks.gpu.bench import Bench, Outcome
 from benchmarks.profile import group_of, host_waits, profiled
 from transformer.data import Prefetch
 from transformer.flops import Lengths, forward_flops, training_flops
@@ -51,39 +51,37 @@ class Pass:
     seconds: float
     tokens: int
     waited: float  # seconds, for batches
-    compiling: float  # seconds
-    programs: int  # compiled
     flops: float  # of the model, without padding and masked scores
 
     def cells(self) -> list[str]:
         speeds = [f"{self.tokens / self.seconds:,.0f}", f"{self.flops / self.seconds / 1e12:.0f}"]
-        return [f"{self.steps:,}", *speeds, f"{self.waited:.1f}", f"{self.compiling:.1f}", str(self.programs)]
+        return [f"{self.steps:,}", *speeds, f"{self.waited:.1f}"]
 
 
 def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int) -> Pass:
     """Train from step 0 for `steps` steps, or until SECONDS are over."""
-    state, before, waited, made = trainer.state, dict(trainer.state.sums), coming.waited, programs()
+    state, before, waited = trainer.state, dict(trainer.state.sums), coming.waited
     began, state.step = time.perf_counter(), 0
     while state.step < steps and time.perf_counter() - began < SECONDS:
         trainer.advance()
         if state.step % trainer.config.log_every == 0:
             trainer.log()
     bench.synchronise()
-    took, after = time.perf_counter() - began, programs()
+    took = time.perf_counter() - began
     sums = {key: value - before.get(key, 0) for key, value in state.sums.items()}
     forward = forward_flops(state.model.config, bench.vocabulary, Lengths(**sums), causal_half=True)
     tokens = sums["source_tokens"] + sums["target_tokens"]
     counted = sum(training_flops(forward).values())
-    return Pass(state.step, took, tokens, coming.waited - waited, after[1] - made[1], after[0] - made[0], counted)
+    return Pass(state.step, took, tokens, coming.waited - waited, counted)
 
 
 def run(bench: Bench, outcome: Outcome, part: str) -> None:
     scale = bench.scale
     name, steps = (scale.big, scale.big_steps) if part == "big" else (scale.base, scale.steps)
     columns = ("pass", "batching", "goal, tokens/s", "steps", "real tokens/s", "TFLOP/s")
-    rows = outcome.table(*columns, "waiting for batches, s", "compiling, s", "programs")
+    rows = outcome.table(*columns, "waiting for batches, s")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "compiled"))  # nothing of an earlier run is used
+        os.environ["TRITON_CACHE_DIR"] = str(Path(folder, "kernels"))  # nothing of an earlier run is used
         began = time.perf_counter()
         trainer = bench.trainer(bench.model(name), bench.training(name), bench.epoch(), Path(folder))
         trainer.state.model.train()

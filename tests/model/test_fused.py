@@ -4,7 +4,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,9 +12,9 @@ import torch
 from tests.imports import ROOT
 from transformer.batch import Rows
 from transformer.fast import loss
-from transformer.fast.fused import FastEncoderLayer, takes_spans
+from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
 from transformer.fast.spans import TILE, Spans
-from transformer.layers import Layers
+from transformer.layers import REFERENCE, Layers
 from transformer.model import Transformer
 
 GPU = torch.cuda.is_available()
@@ -49,11 +48,12 @@ def test_padding_attends_to_nothing():
 
 
 def test_only_plain_attention_of_fast_layers_has_kernels(settings):
-    def takes(kernels=True, **changes):
-        config = settings(**{"d_model": 64, "h": 4, "d_k": 16, "d_v": 16, **changes})
-        return takes_spans(Transformer(config, 50, Layers(partial(FastEncoderLayer, kernels=kernels, backend=None))))
+    fast = Layers(FastEncoderLayer, FastDecoderLayer)
 
-    assert takes() and not takes(kernels=False)
+    def takes(layers=fast, **changes):
+        return takes_spans(Transformer(settings(**{"d_model": 64, "h": 4, "d_k": 16, "d_v": 16, **changes}), 50, layers))
+
+    assert takes() and not takes(REFERENCE)
     for changes in ({"d_k": 8}, {"d_v": 24}, {"attention": "additive"}, {"attention_dropout": 0.1}, {"neighbourhood": 3}):
         assert not takes(**changes), changes
 

@@ -12,8 +12,7 @@ from tests.pairs import Pairs
 from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast
-from transformer.fast import compilation, fused
-from transformer.layers import Layers
+from transformer.fast import fused
 from transformer.layout import coarse, joined, packed, pad, padded, rounded, split, tabled
 from transformer.perplexity import batch_loss
 
@@ -22,7 +21,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def narrow_rows(monkeypatch):
-    monkeypatch.setattr(layout, "WIDTHS", (24, 48))
+    monkeypatch.setattr(layout, "WIDTH", 24)
     monkeypatch.setattr(layout, "STEP", 8)
 
 
@@ -79,23 +78,9 @@ def test_coarse_sizes():
     assert all(len({size for size in sizes if start < size <= 2 * start}) == 8 for start in (8, 64, 512))
 
 
-def test_packed(monkeypatch):
-    batch = packed(three(), np.array([0, 1, 2]))
-    assert batch.source.ids_BS[0].tolist() == [5, 6, EOS, 7, EOS, *[20] * 24, EOS, 0, 0]
-    monkeypatch.setattr(layout, "WIDTHS", (25,))
-    batch = packed(three(), np.array([0, 1, 2]))
-    assert batch.source.ids_BS[:, :6].tolist() == [[5, 6, EOS, 7, EOS, 0], [20] * 6]
-    assert batch.source.position_BS[0, :6].tolist() == [0, 1, 2, 0, 1, 0]
-    assert batch.source.sentence_BS[0, :6].tolist() == [1, 1, 1, 2, 2, 0]
-    assert batch.target.ids_BS[0, :7].tolist() == [BOS, 8, BOS, 9, 10, 11, 0]
-    assert batch.target.sentence_BS[0, :7].tolist() == [1, 1, 2, 2, 2, 2, 0]
-    assert batch.real_N.tolist() == [*range(6), *range(24, 24 + 21)]
-    assert batch.labels_N[:7].tolist() == [8, EOS, 9, 10, 11, EOS, 21]
-
-
 def test_the_example_of_the_documentation(monkeypatch):
     """The docstring of transformer.layout shows the tables of this batch."""
-    monkeypatch.setattr(layout, "WIDTHS", (5,))
+    monkeypatch.setattr(layout, "WIDTH", 5)
     monkeypatch.setattr(layout, "STEP", 1)
     pairs = Pairs(3)
     pairs.sides = [[[5, 6], [7], [4, 5, 6, 7]], [[8], [9, 10], [8, 9]]]
@@ -121,8 +106,9 @@ def sentences(rows):
             yield [piece for piece, n in zip(row, of) if n == number]
 
 
-def test_packing_keeps_every_pair_once_whole_and_beside_its_other_side():
-    pairs, numbers = Pairs(300, 30), np.random.default_rng(1).permutation(300)
+@pytest.mark.parametrize("longest", [20, 90])  # wider than any other row
+def test_packing_keeps_every_pair_once_whole_and_beside_its_other_side(longest):
+    pairs, numbers = Pairs(300, longest), np.random.default_rng(1).permutation(300)
     batch = packed(pairs, numbers)
     together = list(zip(sentences(batch.source), sentences(batch.target), strict=True))
     expected = [pairs.pair(number) for number in numbers]
@@ -143,13 +129,8 @@ def test_a_table_has_its_shape_whatever_is_in_it():
         assert len(list(sentences(batch.source))) == len(numbers)
 
 
-def test_a_sentence_wider_than_any_row_has_one():
-    pairs = Pairs(20, 90)
-    batch = packed(pairs, np.arange(20))
-    assert len(list(sentences(batch.source))) == 20
-
-
-def test_few_positions_are_left_empty():
+def test_few_positions_are_left_empty(monkeypatch):
+    monkeypatch.setattr(layout, "WIDTH", 48)
     pairs = Pairs(400, 12)
     batch = packed(pairs, np.arange(400))
     real = int((batch.source.ids_BS != 0).sum()) + len(batch.real_N)
@@ -194,33 +175,6 @@ def test_no_sentence_sees_another(settings, variation):
     others = (before.target.sentence_BS > 0) & ~changed
     torch.testing.assert_close(outputs[0][others], outputs[1][others], atol=1e-6, rtol=1e-6)
     assert not torch.allclose(outputs[0][changed], outputs[1][changed])
-
-
-@pytest.mark.slow
-def test_compiled_layers_are_the_same_and_are_compiled_once(settings):
-    """After two batches nothing more is compiled, whatever the number and the width of the rows."""
-    from torch._dynamo.testing import CompileCounterWithBackend  # takes two seconds
-
-    counter, counts = CompileCounterWithBackend("eager"), []
-    options = {"kernels": False, "backend": counter}
-    layers = Layers(partial(fused.FastEncoderLayer, **options), partial(fused.FastDecoderLayer, **options))
-    plain, compiled = (build(settings(), 90, layers=of).train() for of in (Layers(), layers))
-    assert plain.state_dict().keys() == compiled.state_dict().keys()
-    for longest in (40, 10, 20, 30, 60):
-        pairs = Pairs(30, longest)
-        batch = packed(pairs, np.arange(longest // 2))
-        results = [loss_and_gradients(model, batch, "float32") for model in (plain, compiled)]
-        assert results[0][0] == pytest.approx(results[1][0], rel=1e-6)
-        torch.testing.assert_close(results[0][1], results[1][1], atol=1e-4, rtol=1e-4)
-        counts.append(counter.frame_count)
-    assert counts[1:] == [counts[1]] * 4
-
-
-def test_asking_whether_to_compile_changes_no_setting_of_dynamo(monkeypatch):
-    monkeypatch.setattr(compilation, "hindrance", lambda: None)
-    with torch._dynamo.config.patch(specialize_float=False):
-        assert compilation.compiles("cuda")
-        assert not torch._dynamo.config.specialize_float
 
 
 def test_padding_beside_a_full_row_is_a_number(settings):

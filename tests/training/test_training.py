@@ -19,14 +19,15 @@ from tests.pairs import Pairs
 from tests.refusals import refused
 from tests.torch_twin import summed_loss
 from tests.trainers import CPU, build, files, run
-from transformer import perplexity, store
+from transformer import fast, perplexity, store
 from transformer import step as one_step
 from transformer.checkpoint import average, read_tensors, write_tensors
 from transformer.config.reading import UserError
 from transformer.data import Batches
 from transformer.device import precision_of
-from transformer.fast import compilation, loss
+from transformer.fast import loss
 from transformer.fast.dropout import SOURCE, Dropout
+from transformer.layers import REFERENCE, EncoderLayer
 from transformer.layout import packed, padded
 from transformer.memory import out_of_memory
 from transformer.model import Transformer
@@ -446,19 +447,23 @@ def test_auto_is_bfloat16_where_there_are_units_for_it(monkeypatch, device, foun
     assert [precision_of(name, CPU) for name in ("float32", "bfloat16")] == ["float32", "bfloat16"]
 
 
-def test_what_keeps_a_gpu_from_compiled_layers_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (6, 0))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla P100")
+def test_what_keeps_a_gpu_from_our_kernels_is_said_and_torch_s_operations_are_used(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (7, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla V100")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    hindrance = compilation.hindrance.__wrapped__
-    assert hindrance() == "Tesla P100 is too old for Triton's kernels"
+    hindrance = fast.hindrance.__wrapped__
+    assert hindrance().startswith("Tesla V100 is too old for the kernels")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (9, 0))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     assert "no C compiler" in hindrance()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert hindrance() == "Triton is not installed"
-    assert not compilation.compiles("cpu")
+    cuda = torch.device("cuda")
+    for found, fastest in (("a reason", False), (None, True)):
+        monkeypatch.setattr(fast, "hindrance", lambda found=found: found)
+        assert (fast.layers(cuda).encoder is not EncoderLayer) == fastest
+        assert fast.layers(cuda, "off") == REFERENCE and fast.layers(CPU).encoder is EncoderLayer
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -479,7 +484,7 @@ def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(tmp_path, 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
     """Gradients would triple the time. Even in inference mode, torch reports that they are needed."""
     asked, whole = [], loss.negative_loss_and_gradient
-    monkeypatch.setattr(loss, "of_logits", lambda device: lambda *given: asked.append(given[-1]) or whole(*given))
+    monkeypatch.setattr(loss, "negative_loss_and_gradient", lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)
     mean_loss(model, Pairs(4), 100, CPU)
     perplexity.batch_loss(model, padded(Pairs(4), np.arange(4)), 0.1)

@@ -1,4 +1,4 @@
-"""The kernels of attention (3.2) in Triton, for the operators in operators.py.
+"""Attention (3.2) within packed sentences, forward and backward, by kernels in Triton.
 
 A program computes a tile of `TILE` positions of one head. A sentence has 30 pieces on average, so a tile holds several. The
 program goes through the positions of the other side that belong to these sentences, and a mask separates the sentences. No
@@ -12,9 +12,10 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from transformer.fast.kernels import LOG2_E, contiguous
-from transformer.fast.spans import TILE
+from transformer.fast.spans import TILE, Spans
 
 # Chosen on an H200 for sentences of 25 to 60 pieces.
 INNER = 16  # positions of the other side that a program takes in one iteration of its loop
@@ -22,7 +23,7 @@ STAGES = 3  # iterations of this loop whose loads are in flight
 
 
 class Call:
-    """The arguments that the kernels of an attention share."""
+    """The arguments that the kernels of an attention share; `sizes` are h, h * d_k and h * d_v."""
 
     def __init__(self, x: Tensor, memory: Tensor | None, sizes: tuple[int, int, int], scale: float, causal: bool) -> None:
         self.heads, self.k_size, self.v_size = sizes
@@ -212,30 +213,53 @@ def attention_key_kernel(
     tl.store(sums + (row * tiles + tile) * heads * EV + head * EV + tl.arange(0, EV), tl.sum(v_result, 0))
 
 
-def attend(x, memory, bias, query, key, keys, sizes, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
-    """See `operators.attend`."""
-    contiguous(x, memory, bias, query, key, keys)
-    call = Call(x, memory, sizes, scale, causal)
-    out, logs = x.new_empty(call.B, call.Q, call.v_size), x.new_empty(call.B, call.heads, call.Q, dtype=torch.float32)
-    attention_kernel[call.grid(call.Q)](x, call.memory, bias, out, logs, query, key, keys, *call.numbers, **call.options)
-    return out, logs
+class Attend(torch.autograd.Function):
+    """The attended values of all heads, [B, Q, H * d_v].
 
+    Without `memory`, `x` holds queries, keys and values, [B, Q, 2 H d_k + H d_v]. With `memory`, `x` holds the queries and
+    `memory` the keys and values. `bias`, [2 H d_k + H d_v], is added to queries and values. The bias of the keys adds the
+    same number to all scores of a query, which changes no softmax, so it is not read and its gradient is 0.
+    """
 
-def attend_gradient(
-    gradient, x, memory, bias, query, key, keys, queries, out, logs, sizes, scale: float, causal: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """See `operators.attend_gradient`."""
-    contiguous(gradient, x, memory, bias, query, key, keys, queries, out, logs)
-    call = Call(x, memory, sizes, scale, causal)
-    x_gradient, delta = torch.empty_like(x), torch.empty_like(logs)
-    memory_gradient = x_gradient if memory is None else torch.empty_like(memory)
-    tiles = [call.B * triton.cdiv(positions, TILE) for positions in (call.Q, call.K)]
-    query_bias, value_bias = logs.new_empty(tiles[0], call.k_size), logs.new_empty(tiles[1], call.v_size)
-    given, sides = (x, call.memory, bias), (query, key)
-    attention_query_kernel[call.grid(call.Q)](
-        *given, out, gradient, logs, delta, x_gradient, query_bias, *sides, keys, *call.numbers, **call.options
-    )
-    attention_key_kernel[call.grid(call.K)](
-        *given, gradient, logs, delta, memory_gradient, value_bias, *sides, queries, *call.numbers, **call.options
-    )
-    return x_gradient, x.new_empty(0) if memory is None else memory_gradient, query_bias, value_bias
+    @staticmethod
+    def forward(ctx, x, memory, bias, spans: Spans, sizes: tuple[int, int, int], scale: float) -> Tensor:
+        contiguous(x, memory, bias)
+        call = Call(x, memory, sizes, scale, spans.causal)
+        out, logs = x.new_empty(call.B, call.Q, call.v_size), x.new_empty(call.B, call.heads, call.Q, dtype=torch.float32)
+        attention_kernel[call.grid(call.Q)](
+            x, call.memory, bias, out, logs, spans.query_BQ, spans.key_BK, spans.keys_BT2, *call.numbers, **call.options
+        )
+        ctx.save_for_backward(x, memory, bias, out, logs)
+        ctx.settings = spans, sizes, scale
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, memory, bias, out, logs = ctx.saved_tensors
+        spans, sizes, scale = ctx.settings
+        call, gradient = Call(x, memory, sizes, scale, spans.causal), gradient.contiguous()
+        x_gradient, delta = torch.empty_like(x), torch.empty_like(logs)
+        memory_gradient = x_gradient if memory is None else torch.empty_like(memory)
+        tiles = [call.B * triton.cdiv(positions, TILE) for positions in (call.Q, call.K)]
+        query_bias, value_bias = logs.new_empty(tiles[0], call.k_size), logs.new_empty(tiles[1], call.v_size)
+        given, sides, options = (x, call.memory, bias), (spans.query_BQ, spans.key_BK), call.options
+        attention_query_kernel[call.grid(call.Q)](
+            *given,
+            out,
+            gradient,
+            logs,
+            delta,
+            x_gradient,
+            query_bias,
+            *sides,
+            spans.keys_BT2,
+            *call.numbers,
+            **call.options,
+        )
+        attention_key_kernel[call.grid(call.K)](
+            *given, gradient, logs, delta, memory_gradient, value_bias, *sides, spans.queries_BT2, *call.numbers, **options
+        )
+        query_bias, value_bias = query_bias.sum(0), value_bias.sum(0)
+        bias_gradient = torch.cat([query_bias, torch.zeros_like(query_bias), value_bias])
+        return x_gradient, None if memory is None else memory_gradient, bias_gradient, None, None, None

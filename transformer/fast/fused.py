@@ -14,9 +14,6 @@ from torch import Tensor, nn
 
 from transformer.attention import Masks, MultiHeadAttention
 from transformer.batch import Batch
-from transformer.config.model import ModelConfig
-from transformer.fast.compilation import compiled
-from transformer.fast.operators import add_and_norm, attend, relu_of_linear
 from transformer.fast.spans import Spans
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, LayerCache, Residual
 from transformer.layout import Layout, joined, packed, padded, rounded
@@ -25,36 +22,25 @@ from transformer.model import Transformer
 WIDTHS = (16, 32, 64)  # of d_k and d_v, for which there are kernels of attention
 
 
-class FastLayer(nn.Module):
-    """`kernels` states whether the operators can be used. `backend` is that of torch.compile, or None."""
-
-    def __init__(
-        self, config: ModelConfig, dropout: type[nn.Dropout] = nn.Dropout, kernels: bool = True, backend: Any = "inductor"
-    ) -> None:
-        super().__init__(config, dropout)
-        self.kernels = kernels
-        compiled(self, backend)
-
-
-class FastEncoderLayer(FastLayer, EncoderLayer):
+class FastEncoderLayer(EncoderLayer):
     def forward(self, x: Tensor, mask: Tensor | Spans) -> Tensor:
-        if isinstance(mask, Tensor) and not (self.kernels and self.training):
+        if isinstance(mask, Tensor) and not self.training:
             return super().forward(x, mask)
         first, second = residuals(self)
         x = x if first.pre else lowered(self, x)
         x = attended(first, self.self_attention, x, None, mask)
-        return fed(second, self.feed_forward, x)
+        return added(second, x, partial(inner, self.feed_forward), self.feed_forward.outer)
 
 
-class FastDecoderLayer(FastLayer, DecoderLayer):
+class FastDecoderLayer(DecoderLayer):
     def forward(self, x: Tensor, memory: Tensor | None, masks: Masks, cache: LayerCache | None = None) -> Tensor:
-        if isinstance(masks.cross, Tensor) and not (self.kernels and self.training):
+        if isinstance(masks.cross, Tensor) and not self.training:
             return super().forward(x, memory, masks, cache)
         first, second, third = residuals(self)
         x = x if first.pre else lowered(self, x)
         x = attended(first, self.self_attention, x, None, masks.decoder)
         x = attended(second, self.cross_attention, x, memory, masks.cross)
-        return fed(third, self.feed_forward, x)
+        return added(third, x, partial(inner, self.feed_forward), self.feed_forward.outer)
 
 
 def residuals(layer: EncoderLayer | DecoderLayer) -> list[Residual]:
@@ -72,39 +58,45 @@ def added(residual: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor], l
     """`residual` of a sub-layer that ends with the linear layer `last`; `sublayer` is what precedes it."""
     if residual.pre or not residual.training:
         return residual(x, lambda x: last(sublayer(x)))
+    from transformer.fast.kernels import AddAndNorm  # needs Triton
+
     norm, p = residual.norm, residual.dropout.p
     seed = torch.randint(2**31, (2,), device=x.device)  # torch draws another one when a CUDA graph is replayed
-    return add_and_norm(x, F.linear(sublayer(x), last.weight), last.bias, norm.weight, norm.bias, seed, p, norm.eps)[0]
+    change = F.linear(sublayer(x), last.weight)
+    return AddAndNorm.apply(x, change, last.bias, norm.weight, norm.bias, seed, p, norm.eps)
 
 
 def attended(
     residual: Residual, attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, mask: Tensor | Spans
 ) -> Tensor:
     """Attention to the memory, or of `x` to itself if the memory is None."""
-    if isinstance(mask, Tensor):
-        return residual(x, lambda x: attention(x, x if memory is None else memory, mask))
-    return added(residual, x, lambda x: heads(attention, x, memory, mask), attention.output)
+
+    def heads(x: Tensor) -> Tensor:
+        if isinstance(mask, Tensor):
+            return attention.heads(x, x if memory is None else memory, mask)
+        return heads_within(attention, x, memory, mask)
+
+    return added(residual, x, heads, attention.output)
 
 
-def heads(attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, spans: Spans) -> Tensor:
+def heads_within(attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, spans: Spans) -> Tensor:
     """The attended values of all heads within the sentences of packed rows, before W^O, [B, Q, H * E]."""
-    weight, (start, *sizes) = attention.projection, attention.sizes
+    from transformer.fast.attention_kernels import Attend  # needs Triton
+
+    weight, start = attention.projection, attention.sizes[0]
     projected = F.linear(x, weight if memory is None else weight[:start])
     others = None if memory is None else F.linear(memory, weight[start:])
-    tables = spans.query_BQ, spans.key_BK, spans.keys_BT2, spans.queries_BT2
-    numbers = attention.h, *sizes, attention.scale, spans.causal
-    return attend(projected, others, attention.projection_bias, *tables, *numbers)[0]
-
-
-def fed(residual: Residual, feed: FeedForward, x: Tensor) -> Tensor:
-    return added(residual, x, partial(inner, feed), feed.outer)
+    sizes = attention.h, *attention.sizes[1:]
+    return Attend.apply(projected, others, attention.projection_bias, spans, sizes, attention.scale)
 
 
 def inner(feed: FeedForward, x: Tensor) -> Tensor:
     """max(0, x W_1 + b_1), with dropout."""
     if not feed.training or feed.dropout.p:
         return feed.dropout(F.relu(feed.inner(x)))
-    return relu_of_linear(*(lowered(feed, each) for each in (x, feed.inner.weight, feed.inner.bias)))
+    from transformer.fast.kernels import ReluOfLinear  # needs Triton
+
+    return ReluOfLinear.apply(*(lowered(feed, each) for each in (x, feed.inner.weight, feed.inner.bias)))
 
 
 def is_fast(model: Transformer) -> bool:
@@ -114,10 +106,9 @@ def is_fast(model: Transformer) -> bool:
 
 def takes_spans(model: Transformer) -> bool:
     """Whether the model's attention within packed rows has kernels."""
-    layer, config = model.encoder[0], model.config
+    config = model.config
     plain = config.attention == "scaled_dot_product" and not (config.attention_dropout or config.neighbourhood)
-    kernels = isinstance(layer, FastEncoderLayer) and layer.kernels
-    return kernels and plain and config.d_k in WIDTHS and config.d_v in WIDTHS
+    return is_fast(model) and plain and config.d_k in WIDTHS and config.d_v in WIDTHS
 
 
 def layout_on(device: torch.device, precision: str, model: Transformer) -> Layout:

@@ -8,7 +8,6 @@ Shapes: B rows, T positions of the target in a row, D d_model.
 """
 
 import gc
-import warnings
 from collections.abc import Callable
 from weakref import WeakSet
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from transformer.batch import Batch
-from transformer.fast.fused import hidden, is_fast
+from transformer.fast.fused import hidden
 from transformer.memory import out_of_memory, release_cached
 from transformer.model import Transformer
 
@@ -76,11 +75,6 @@ class Graphs:
         self.seen: set[tuple[torch.Size, torch.Size]] = set()
         self.fault = ""  # why no graphs are used any more
 
-    @classmethod
-    def on_gpu(cls, model: Transformer, warn: Callable[[str], None] = warnings.warn) -> "Graphs | None":
-        """The graphs of a model on a GPU; None for a model on a CPU, or without fast layers."""
-        return cls(model, CudaCapture(), warn) if model.embedding.is_cuda and is_fast(model) else None
-
     def hidden(self, batch: Batch) -> Tensor:
         """The decoder's output, [B, T, D]."""
         shape = batch.source.ids_BS.shape, batch.target.ids_BS.shape
@@ -93,7 +87,6 @@ class Graphs:
 
     def add(self, shape: tuple[torch.Size, torch.Size], batch: Batch) -> None:
         kept: list[Tensor] = []
-        reason = ""
         try:
             self.share_gradients()
             if not self.graphs:
@@ -103,16 +96,16 @@ class Graphs:
                 passes.check()
             self.graphs[shape] = passes
         except (RuntimeError, ArithmeticError) as error:
-            if lacks_memory(error):
-                self.most = len(self.graphs)
-                reason = "" if self.graphs else "memory does not suffice for them"
-            else:
-                reason = next(filter(None, str(error.__context__ or error).splitlines()), "unknown error")
+            if not lacks_memory(error):
+                self.fault = next(filter(None, str(error.__context__ or error).splitlines()), "unknown error")
+            elif not self.graphs:
+                self.fault = "memory does not suffice for them"
+            self.most = len(self.graphs)
         finally:
             if kept:
                 torch._foreach_copy_(self.sums, kept)
-        if reason:
-            self.give_up(reason)
+        if self.fault:
+            self.give_up(self.fault)
 
     def captured(self, batch: Batch) -> "Passes":
         """The graphs of a shape. A capture cannot use memory that torch keeps, so it is repeated without torch's cache."""

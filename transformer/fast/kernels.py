@@ -1,4 +1,7 @@
-"""The kernels of the norm, of the ReLU and of the loss in Triton, for operators.py and loss.py.
+"""The norm, the ReLU and the loss of training on a GPU, by kernels in Triton.
+
+A training step is limited by the memory that its many small operations read and write. These do in one pass what takes
+torch several: dropout with the residual sum and its norm, the ReLU with its bias, and the loss with its gradient.
 
 Shapes: N positions, D columns, V vocabulary.
 """
@@ -7,9 +10,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from transformer.fast.operators import PROGRAMS
-
+PROGRAMS = 1056  # of a kernel that sums gradients over positions: eight for each multiprocessor of an H200
 CHUNK = 8192  # logits that a program of the loss takes at a time, chosen on an H200
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
@@ -107,33 +110,39 @@ def drops(p: float) -> tuple[int, float]:
     return min(round(p * 2**32), 2**32 - 1), 1 / (1 - p)
 
 
-def norm(x: Tensor, change, change_bias, gain, bias, seed, p: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """See `operators.add_and_norm`."""
-    contiguous(x, change, change_bias, gain, bias)
-    D = x.shape[-1]
-    N = x.numel() // D
-    total, out = torch.empty_like(x), torch.empty_like(x)
-    statistics = x.new_empty(2, N, dtype=torch.float32)
-    chosen = tiles(D, 4)
-    norm_kernel[(triton.cdiv(N, chosen["ROWS"]),)](
-        x, change, change_bias, gain, bias, seed, total, out, statistics, N, D, *drops(p), eps, DROPS=p > 0, **chosen
-    )
-    return out, total, statistics
+class AddAndNorm(torch.autograd.Function):
+    """LayerNorm(x + Dropout(change + change_bias)), [..., D], with dropout at rate `p`.
 
+    `seed`, two random integers, determines the dropout, which the backward pass computes again.
+    """
 
-def norm_gradient(gradient: Tensor, total, statistics, gain, seed, p: float) -> tuple[Tensor, Tensor, Tensor]:
-    """See `operators.add_and_norm_gradient`."""
-    contiguous(gradient, total, statistics, gain)
-    D = gradient.shape[-1]
-    N = gradient.numel() // D
-    chosen = tiles(D, 2)
-    x_gradient, change_gradient = torch.empty_like(total), torch.empty_like(total)
-    sums = gradient.new_empty(PROGRAMS, 3, D, dtype=torch.float32)
-    norm_gradient_kernel[(PROGRAMS,)](
-        gradient, total, statistics, gain, seed, x_gradient, change_gradient, sums, N, D, *drops(p),
-        triton.cdiv(N, PROGRAMS * chosen["ROWS"]), DROPS=p > 0, **chosen,
-    )  # fmt: skip
-    return x_gradient, change_gradient, sums
+    @staticmethod
+    def forward(ctx, x: Tensor, change, change_bias, gain, bias, seed, p: float, eps: float) -> Tensor:
+        contiguous(x, change, change_bias, gain, bias)
+        D = x.shape[-1]
+        N, chosen = x.numel() // D, tiles(D, 4)
+        total, out, statistics = torch.empty_like(x), torch.empty_like(x), x.new_empty(2, N, dtype=torch.float32)
+        norm_kernel[(triton.cdiv(N, chosen["ROWS"]),)](
+            x, change, change_bias, gain, bias, seed, total, out, statistics, N, D, *drops(p), eps, DROPS=p > 0, **chosen
+        )
+        ctx.save_for_backward(total, statistics, gain, seed)
+        ctx.p = p
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        total, statistics, gain, seed = ctx.saved_tensors
+        gradient, D = gradient.contiguous(), total.shape[-1]
+        N, chosen = total.numel() // D, tiles(D, 2)
+        x_gradient, change_gradient = torch.empty_like(total), torch.empty_like(total)
+        sums = total.new_empty(PROGRAMS, 3, D, dtype=torch.float32)
+        norm_gradient_kernel[(PROGRAMS,)](
+            gradient, total, statistics, gain, seed, x_gradient, change_gradient, sums, N, D, *drops(ctx.p),
+            triton.cdiv(N, PROGRAMS * chosen["ROWS"]), DROPS=ctx.p > 0, **chosen,
+        )  # fmt: skip
+        gain_gradient, bias_gradient, change_bias_gradient = sums.sum(0)
+        return x_gradient, change_gradient, change_bias_gradient, gain_gradient, bias_gradient, None, None, None
 
 
 @triton.jit
@@ -152,16 +161,27 @@ def relu_gradient_kernel(gradient, out, result, sums, N, D, steps, WIDTH: tl.con
     tl.store(sums + tl.program_id(0) * D + columns, tl.sum(total, 0), mask=columns < D)
 
 
-def relu_gradient(gradient: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-    """See `operators.relu_gradient`."""
-    contiguous(gradient, out)
-    D = out.shape[-1]
-    N = out.numel() // D
-    result, sums = torch.empty_like(gradient), gradient.new_empty(PROGRAMS // 8, D, dtype=torch.float32)
-    relu_gradient_kernel[(len(sums), triton.cdiv(D, 512))](
-        gradient, out, result, sums, N, D, triton.cdiv(N, len(sums) * 4), WIDTH=512, ROWS=4, num_warps=4
-    )
-    return result, sums
+class ReluOfLinear(torch.autograd.Function):
+    """max(0, x W^T + b), [..., F], in one kernel."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        out = torch._addmm_activation(bias, x.flatten(0, -2), weight.T).view(*x.shape[:-1], -1)
+        ctx.save_for_backward(x, weight, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, ...]:
+        x, weight, out = ctx.saved_tensors
+        gradient, D = gradient.contiguous(), out.shape[-1]
+        contiguous(out)
+        N, programs = out.numel() // D, PROGRAMS // 8
+        inner, sums = torch.empty_like(out), out.new_empty(programs, D, dtype=torch.float32)
+        relu_gradient_kernel[(programs, triton.cdiv(D, 512))](
+            gradient, out, inner, sums, N, D, triton.cdiv(N, programs * 4), WIDTH=512, ROWS=4, num_warps=4
+        )
+        return inner @ weight, inner.flatten(0, -2).T @ x.flatten(0, -2), sums.sum(0).to(weight.dtype)
 
 
 @triton.jit

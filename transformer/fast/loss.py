@@ -3,15 +3,10 @@
 Shapes: N target tokens without padding, P pairs of rows of R-Drop, D d_model, V vocabulary.
 """
 
-import functools
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-from transformer.fast.compilation import compiles, configure, usable
 
 # Target tokens whose logits are in memory at once: enough for an efficient matrix product, and to fill a GPU.
 # Even, so that no pair of rows of R-Drop is divided.
@@ -25,7 +20,7 @@ def cross_entropy(
     labels_N: Tensor,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
-    fast: bool = True,
+    fast: bool = False,
 ) -> Tensor:
     """The summed loss, in nats, of the labels under softmax(hidden embedding^T).
 
@@ -36,7 +31,7 @@ def cross_entropy(
     dropout masks. The loss of a token is then half of equation 4 of that paper: the mean cross-entropy of its two rows,
     plus alpha / 4 times the sum of the two Kullback-Leibler divergences between them.
 
-    `fast` permits a compiled function or a kernel on a GPU.
+    `fast` is for a GPU with our kernels: without R-Drop, one of them computes loss and gradient in the place of the logits.
     """
     # Determined here: in Function.forward gradients are disabled, and `needs_input_grad` is true even in inference mode.
     needed = torch.is_grad_enabled() and (hidden_ND.requires_grad or embedding_VD.requires_grad)
@@ -71,7 +66,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         gradients = (torch.empty_like(hidden), torch.zeros_like(embedding, dtype=wide)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         rows = ROWS.get(device, ROWS["cpu"])
-        function = in_blocks if blocks else of_logits(device if fast else "cpu")
+        function = in_blocks if blocks else by_kernel if fast and not r_drop else negative_loss_and_gradient
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
@@ -100,27 +95,14 @@ def scaled(saved: Tensor, dtype: torch.dtype, factor: Tensor) -> Tensor:
     return saved.to(wide, copy=True).mul_(factor).to(dtype)
 
 
-@functools.cache
-def of_logits(device: str) -> Callable[[Tensor, Tensor, float, float, bool], tuple[Tensor, Tensor | None]]:
-    """`negative_loss_and_gradient`: on a GPU by one kernel, which overwrites the logits, or compiled for R-Drop."""
-    if not compiles(device):
-        return negative_loss_and_gradient
-    configure()
-    compiled = torch.compile(negative_loss_and_gradient, dynamic=True)
+def by_kernel(
+    logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """`negative_loss_and_gradient` in one kernel. If `needed`, the gradient overwrites the logits."""
+    from transformer.fast.kernels import loss_and_gradient  # needs Triton
 
-    def computed(
-        logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        if not r_drop and usable():
-            from transformer.fast import kernels
-
-            with torch.cuda.device_of(logits_NV):
-                loss, gradient_NV = kernels.loss_and_gradient(logits_NV, labels_N, smoothing, needed)
-            return -loss, gradient_NV
-        torch._dynamo.mark_static(logits_NV, 1)  # the kernels then load several logits at a time
-        return compiled(logits_NV, labels_N, smoothing, r_drop, needed)
-
-    return computed
+    loss, gradient_NV = loss_and_gradient(logits_NV, labels_N, smoothing, needed)
+    return -loss, gradient_NV
 
 
 def negative_loss_and_gradient(
@@ -137,7 +119,7 @@ def negative_loss_and_gradient(
         likelihood = (likelihood - r_drop / 2 * divergence) / 2
     if not needed:
         return likelihood, None
-    gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing, scatter=not logits_NV.is_cuda)
+    gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing)
     if r_drop:
         gradient_NV = gradient_NV.add_(divergence_gradient_NV, alpha=r_drop / 2).div_(2)
     return likelihood, gradient_NV.to(logits_NV.dtype)
@@ -178,17 +160,10 @@ def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: f
     return (1 - smoothing) * likelihood + smoothing / log_probs_NV.shape[1] * log_probs_NV.sum()
 
 
-def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float, scatter: bool) -> Tensor:
-    """The gradient of the cross-entropy with respect to the logits, [N, V]; overwrites `log_probs_NV`.
-
-    `scatter` uses `scatter_add_`, which is faster on a CPU. On a GPU, it would need the gradient in float32 in memory: 2.4
-    GiB more at the peak of base's loss. Without it, one compiled kernel writes the final gradient.
-    """
+def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
+    """The gradient of the cross-entropy with respect to the logits, [N, V]; overwrites `log_probs_NV`."""
     gradient_NV = log_probs_NV.exp_()
     if smoothing:
         gradient_NV.sub_(smoothing / gradient_NV.shape[1])
-    if not scatter:
-        columns_V = torch.arange(gradient_NV.shape[1], device=labels_N.device)
-        return torch.where(columns_V == labels_N[:, None], gradient_NV + (smoothing - 1), gradient_NV)
     target = torch.full_like(labels_N, smoothing - 1, dtype=gradient_NV.dtype)
     return gradient_NV.scatter_add_(1, labels_N[:, None], target[:, None])
