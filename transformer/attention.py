@@ -70,7 +70,7 @@ class MultiHeadAttention(nn.Module):
         """
         return self.output(self.heads(x_BQD, memory_BKD, mask, cache))
 
-    def heads(self, x_BQD: Tensor, memory_BKD: Tensor | None, mask: Tensor | None, cache: Keys | None = None) -> Tensor:
+    def heads(self, x_BQD: Tensor, memory_BKD: Tensor | None, mask: Tensor | None, cache: "Keys | None" = None) -> Tensor:
         """Concat(head_1, ..., head_h), [B, Q, H * E]."""
         if memory_BKD is None:
             assert cache is not None
