@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ LARGEST_RATIO = 100  # decompressed size divided by compressed size; 3 to 20 for
 LARGEST = 1 << 36  # bytes; 64 GiB, ten times the longest side of WMT14
 # RuntimeError: an encrypted zip file. ValueError: tarfile and zipfile do not check all numbers and paths of headers.
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError, ValueError)
-ZIP = b"PK\x03\x04"
 PACKED: dict[bytes, Callable[[Any], Any]] = {  # the first bytes, as a regular expression
     rb"\x1f\x8b": gzip.open,
     rb"\xfd7zXZ\0": lzma.open,
@@ -79,27 +77,15 @@ class Unpacked:
 
 def refuse_bomb(unpacked: int, packed: int, label: str) -> None:
     if unpacked > min(LARGEST, max(HARMLESS, LARGEST_RATIO * packed)):
-        raise UserError(
-            f"{label} is refused: {packed:,} bytes unpack to {unpacked:,}; at most {LARGEST_RATIO} times as many and "
-            f"{LARGEST:,} bytes are accepted"
-        )
-
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[BufferedReader]:
-    """Open `path` for reading, with a progress bar of the bytes read."""
-    with (
-        open(path, "rb") as file,
-        Progress.wrapattr(file, "read", total=path.stat().st_size, unit="B", unit_scale=True, desc=path.name) as followed,
-    ):
-        yield followed  # type: ignore[misc]  # tqdm passes on all methods of `file`; types-tqdm declares only `read`
+        raise UserError(f"{label} is refused: {packed:,} bytes unpack to {unpacked:,}; no text does")
 
 
 @contextlib.contextmanager
 def unpacked(path: Path) -> Iterator[Unpacked]:
-    """Open a plain or compressed file as a stream of its decompressed bytes, with a progress bar."""
-    with reading(path) as packed:
-        yield Unpacked(packed, str(path))
+    """Open a plain or compressed file as a stream of its decompressed bytes, with a progress bar of the bytes read."""
+    bar: Any = {"total": path.stat().st_size, "unit": "B", "unit_scale": True, "desc": path.name}
+    with open(path, "rb") as file, Progress.wrapattr(file, "read", **bar) as followed:
+        yield Unpacked(followed, str(path))
 
 
 def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked]]:
@@ -134,7 +120,7 @@ def members(archive: Path, names: Sequence[str]) -> Iterator[tuple[str, Unpacked
 def entries(archive: Path) -> Iterator[tuple[str, str, Callable[[], Any] | None]]:
     """Yield the path of each member, the path to which it links, and what opens it, or None unless it is a regular file."""
     with undamaged(archive), unpacked(archive) as stream:
-        if stream.head.startswith(ZIP):
+        if stream.head.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(archive) as packed:
                 for info in packed.infolist():  # zipfile reads no more than the stated size
                     refuse_bomb(info.file_size, info.compress_size, f"{archive}: {info.filename}")

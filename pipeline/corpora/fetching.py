@@ -5,24 +5,22 @@ file is verified. A download gets its final name only after this. If no checksum
 download is recorded in `checksums.json`, and later downloads must have it.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import re
 import urllib.parse
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 from urllib3.util.retry import Retry
 
-from pipeline.corpora.archives import CHUNK, Unpacked, reading
+from pipeline.corpora.archives import unpacked
 from pipeline.corpora.transfer import PATIENT, Unavailable, record_path, say, transfer
 from pipeline.settings.addresses import TEXT, file_name, is_url, on_the_web
 from pipeline.settings.download import Sum
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, convert
 from transformer.files import sync_folder, write_json
 
 
@@ -44,21 +42,15 @@ class Fetcher:
             return local(address, expected)
         place = self.downloads / folder_name(address) / file_name(address)
         with locked(place.with_name(place.name + ".lock")):
-            expected = expected or self.recorded(address)
-            if not kept(place, expected):
-                found = self.obtain([address, *others], place, expected)
-                if found.parent != place.parent:  # a file in a mirror's folder is not copied
-                    place = found
-                else:
-                    os.replace(found, place)
-                    record_path(found).unlink(missing_ok=True)
-                    sync_folder(place.parent)
+            value = recorded(self.checksums).get(address)
+            expected = expected or (Sum("sha256", value, str(self.checksums)) if value else None)
+            path = place if kept(place, expected) else self.obtain([address, *others], place, expected)
             if expected is None:
-                self.record(address, digest(place, "sha256"))
-        return place
+                self.record(address, digest(path, "sha256"))
+        return path
 
     def obtain(self, urls: list[str], place: Path, expected: Sum | None) -> Path:
-        """Return the file, with the right checksum: a partial file beside `place`, or a file in a mirror's folder.
+        """Return the file, with the right checksum: `place`, or a file in a mirror's folder, which is not copied.
 
         An address is skipped if it fails, lacks the file or has a file with a wrong checksum. A message on stderr gives the
         reason. If a mirror is a folder that lacks the file, there is no message.
@@ -79,7 +71,7 @@ class Fetcher:
         raise AssertionError("the last address is a URL")
 
     def download(self, url: str, place: Path, expected: Sum | None) -> Path:
-        """Download `url` into a partial file beside `place`. If its checksum is wrong, the file is renamed and kept."""
+        """Download `url` to `place`. If its checksum is wrong, the file is renamed and kept."""
         partial = place.with_name(place.name + ".partial")
         say(f"downloading {url}")
         if not transfer(url, partial, self.patience, self.timeout) and expected is None:
@@ -91,15 +83,14 @@ class Fetcher:
             require_sum(partial, url, expected)
         except WrongSum as error:
             raise WrongSum(f"{error}; the file is kept as {set_aside(partial)}") from None
-        return partial
-
-    def recorded(self, url: str) -> Sum | None:
-        value = read_sums(self.checksums).get(url)
-        return None if value is None else Sum("sha256", value, str(self.checksums))
+        os.replace(partial, place)
+        record_path(partial).unlink(missing_ok=True)
+        sync_folder(place.parent)
+        return place
 
     def record(self, url: str, value: str) -> None:
         with locked(self.downloads / "checksums.lock"):
-            write_json(self.checksums, dict(sorted({**read_sums(self.checksums), url: value}.items())))
+            write_json(self.checksums, dict(sorted({**recorded(self.checksums), url: value}.items())))
         say(f"{url}: sha256 {value} recorded in {self.checksums}")
 
 
@@ -163,10 +154,12 @@ def require_sum(path: Path, address: str, expected: Sum | None) -> None:
 
 def digest(path: Path, kind: str, unpack: bool = False) -> str:
     """Return the checksum of the file. With `unpack`, a compressed file is decompressed first."""
+    if not unpack:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, kind).hexdigest()
     result = hashlib.new(kind)
-    with reading(path) as file:
-        chunks = Unpacked(file, str(path).removesuffix(".partial")) if unpack else iter(lambda: file.read(CHUNK), b"")
-        for chunk in chunks:
+    with unpacked(path) as stream:
+        for chunk in stream:
             result.update(chunk)
     return result.hexdigest()
 
@@ -178,28 +171,21 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
-def read_sums(path: Path) -> dict[str, str]:
+def recorded(path: Path) -> dict[str, str]:
+    """Return the recorded checksums by URL."""
     try:
-        sums = json.loads(path.read_bytes()) if path.exists() else {}
+        return convert(dict[str, str], json.loads(path.read_bytes()), "its content") if path.exists() else {}
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON ({error}); restore it from git") from None
-    if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
-        raise UserError(f"{path} is not a mapping from URLs to sha256 sums; restore it from git")
-    return sums
+        raise UserError(f"{path} is not a mapping from URLs to sha256 sums: {error}; restore it from git") from None
 
 
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock `path` against other processes until the block ends. If the process is killed, the kernel releases the lock."""
+def locked(path: Path) -> AcquireReturnProxy:
+    """Lock `path` against other processes in a `with` block. If the process is killed, the kernel releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()  # raises where filelock would wait for ever
     lock = FileLock(path)
     try:
-        lock.acquire(blocking=False)
+        return lock.acquire(blocking=False)
     except Timeout:
         say(f"waiting for the process that holds the lock {path}")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()

@@ -21,9 +21,7 @@ from pipeline.corpora.transfer import say
 from transformer.config.reading import UserError
 
 Languages = tuple[str, str]
-Pair = tuple[bytes, bytes]
 Row = tuple[int, Sequence[str], Sequence[Any]]  # its number, the names of its columns, and its texts
-LARGEST_SGM = 1 << 28  # bytes; the .sgm file of a test set has about one million
 NATIVE = {"bpt", "ept", "it", "ph", "ut"}  # elements of a segment in TMX that hold codes of a program, no text
 XML = rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE[^>]*>\s*)?"
 SGM = XML + rb"<(srcset|refset|tstset|mteval|doc|seg)\b"
@@ -71,7 +69,7 @@ def sgm_segments(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
     content = bytearray()
     for chunk in chunks:
         content += chunk
-        refuse_long(len(content), label, LARGEST_SGM)
+        refuse_long(len(content), label)
     segments = re.findall(rb"<seg\b[^>]*>(.*?)</seg>", content, re.DOTALL | re.IGNORECASE)
     opened = len(re.findall(rb"<seg\b", content, re.IGNORECASE))
     if len(segments) != opened or not opened:
@@ -91,44 +89,38 @@ def utf8(stream: Unpacked, stated: str | None = None) -> Iterator[bytes]:
     encoding = MARKS.get(mark) or codecs.lookup(stated or "utf-8").name  # a byte order mark counts more
     if encoding == "utf-8":
         stream.read(len(mark))
-        return checked(stream, stream.label)
+        return checked(stream, stream.label, encoding)
     beginning = stream.head.decode(errors="ignore").encode()  # without half of a character at the end
     if stream.head.startswith(beginning) and not mark and len(beginning.decode("ascii", "ignore")) + 9 < len(beginning):
         raise UserError(f"{stream.label} is UTF-8, not {encoding}; encoding: [utf-8, {encoding}] names that of each side")
-    return checked(recoded(stream, encoding), stream.label)
+    return checked((text.encode() for text in codecs.iterdecode(stream, encoding)), stream.label, encoding)
 
 
-def recoded(stream: Unpacked, encoding: str) -> Iterator[bytes]:
-    lines = 1
-    try:
-        for text in codecs.iterdecode(stream, encoding):
-            lines += text.count("\n")
-            yield text.encode()
-    except UnicodeError as error:  # also half of a surrogate pair, which UTF-7 can hold
-        raise UserError(f"{stream.label}: at line {lines:,} or later, it is not {encoding}: {error}") from None
-
-
-def checked(chunks: Iterable[bytes], label: str) -> Iterator[bytes]:
+def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[bytes]:
     decoder, lines, returns, first, sample = codecs.getincrementaldecoder("utf-8")(), 0, 0, "", b""
     valid, other, wrong = False, 0, 0  # of the lines with other characters than ASCII: any, and numbers
-    for chunk in itertools.chain(chunks, [b""]):
-        returns += chunk.count(b"\r") - chunk.count(b"\r\n")
-        if SHIFTED in chunk or chunk.count(0) > len(chunk) // 20:
-            raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
-        try:
-            decoder.decode(chunk, not chunk)
-            valid |= not chunk.isascii()
-        except UnicodeDecodeError as error:
-            place = lines + error.object.count(b"\n", 0, error.start) + 1
-            first = first or f"{label}: line {place:,} (byte 0x{error.object[error.start]:02x})"
-            decoder.reset()
-            of_others = [line for line in error.object.split(b"\n") if not line.isascii()]
-            of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
-            other, wrong, sample = other + len(of_others), wrong + len(of_wrong), b"\n".join([sample, *of_wrong])[:SAMPLE]
-        if (wrong >= ENOUGH or not chunk) and first and 2 * wrong > other and not valid:
-            raise UserError(foreign(first, sample))
-        lines += chunk.count(b"\n")
-        yield chunk
+    try:
+        for chunk in itertools.chain(chunks, [b""]):
+            returns += chunk.count(b"\r") - chunk.count(b"\r\n")
+            if SHIFTED in chunk or chunk.count(0) > len(chunk) // 20:
+                raise UserError(foreign(f"{label}: line {lines + 1:,} or later", chunk[:SAMPLE]))
+            try:
+                decoder.decode(chunk, not chunk)
+                valid |= not chunk.isascii()
+            except UnicodeDecodeError as error:
+                place = lines + error.object.count(b"\n", 0, error.start) + 1
+                first = first or f"{label}: line {place:,} (byte 0x{error.object[error.start]:02x})"
+                decoder.reset()
+                of_others = [line for line in error.object.split(b"\n") if not line.isascii()]
+                of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
+                other, wrong = other + len(of_others), wrong + len(of_wrong)
+                sample = b"\n".join([sample, *of_wrong])[:SAMPLE]
+            if (wrong >= ENOUGH or not chunk) and first and 2 * wrong > other and not valid:
+                raise UserError(foreign(first, sample))
+            lines += chunk.count(b"\n")
+            yield chunk
+    except UnicodeError as error:  # also half of a surrogate pair, which UTF-7 can hold
+        raise UserError(f"{label}: at line {lines + 1:,} or later, it is not {encoding}: {error}") from None
     if returns > max(1, lines):
         raise UserError(f"{label}: its lines end in CR, as on an old Mac; LF is expected: tr '\\r' '\\n' < {label} > FILE")
     if first:
@@ -154,18 +146,15 @@ def line(segment: str | bytes) -> bytes:
     return data.strip(b" \t\r\n").replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
 
 
-def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[Pair]:
+def pairs(form: str, path: Path, languages: Languages, encoding: str | None) -> Iterator[tuple[bytes, bytes]]:
     """Yield the pairs of a file of a `form` that holds both sides by language, or as source and target."""
     for number, names, texts in ROWS[form](path, languages, encoding):
         try:
-            first, second = named(names, languages)
-            pair = line(texts[first]), line(texts[second])
+            source, target = (line(texts[place]) for place in named(names, languages))
         except (AttributeError, ValueError):  # no such columns, no text, half of a surrogate pair
             held = repr(dict(zip(names, texts)))[:99]
-            raise UserError(
-                f"{path}: row {number:,}: text for {' and '.join(languages)} is expected; it has {held}"
-            ) from None
-        yield pair
+            raise UserError(f"{path}: row {number:,} has no text for {' and '.join(languages)}, but {held}") from None
+        yield source, target
 
 
 def named(names: Sequence[str], languages: Languages) -> list[int]:
@@ -215,29 +204,26 @@ def parquet_rows(path: Path, languages: Languages, encoding: str | None) -> Iter
     """
     import pyarrow.parquet
 
-    number = size = 0
+    size, numbers = 0, itertools.count(1)
     with undamaged(path):
         file = pyarrow.parquet.ParquetFile(path)
         fields = list(file.schema_arrow.empty_table().flatten().schema)
         sides = [fields[at] for at in named([each.name.removeprefix("translation.") for each in fields], languages)]
         if not sides or any(side.type not in (pyarrow.string(), pyarrow.large_string()) for side in sides):
             held = ", ".join(f"{each.name} ({each.type})" for each in fields)
-            raise UserError(
-                f"{path}: columns of strings for {' and '.join(languages)} are expected; the columns are {held}"
-            )
+            raise UserError(f"{path}: columns of strings for {' and '.join(languages)} are expected, not {held}")
         for batch in file.iter_batches(columns=[side.name for side in sides]):
             table = pyarrow.Table.from_batches([batch]).flatten()
             size += table.nbytes
             refuse_bomb(size, path.stat().st_size, str(path))
             texts = [table[side.name].cast(pyarrow.large_binary()).to_pylist() for side in sides]
-            yield from zip(itertools.count(number + 1), itertools.repeat(languages), zip(*texts))
-            number += len(table)
+            yield from ((number, languages, pair) for pair, number in zip(zip(*texts), numbers))
 
 
 def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
     """Yield the units that have a segment in both languages. `en` stands for en-US, too."""
     parser: Any = XMLPullParser(("start", "end"))
-    body, seen, since = Element("body"), set[str](), 0
+    body, seen, since = Element("body"), dict[str, str](), 0
     with unpacked(path) as stream:
         try:
             for chunk in stream:
@@ -247,8 +233,8 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
                     if event == "start" and element.tag == "body":
                         body = element
                     elif event == "end" and element.tag == "tu":
-                        unit = {language_of(variant): segment(variant) for variant in element.iter("tuv")}
-                        seen |= unit.keys()
+                        unit = dict(map(segment, element.iter("tuv")))
+                        seen |= unit
                         if all(unit.get(language, "").strip() for language in languages):
                             yield 0, languages, [unit[language] for language in languages]
                         body.clear()  # of the units that were read
@@ -257,23 +243,18 @@ def tmx_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             parser.close()
         except (ParseError, LookupError) as error:
             raise UserError(f"{path} is damaged or not a TMX file: {error}") from None
-    if not {*languages} <= seen:
-        held = ", ".join(sorted(seen)) or "none"
-        raise UserError(f"{path}: units in {' and '.join(languages)} are expected; its languages are {held}")
+    if not {*languages} <= seen.keys():
+        raise UserError(
+            f"{path}: it has no unit in {' and '.join(languages)}; its languages are {', '.join(seen) or 'none'}"
+        )
 
 
-def language_of(variant: Element) -> str:
-    stated = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
-    return re.split("[-_]", stated.lower())[0]
-
-
-def segment(variant: Element) -> str:
-    """Return the text of a <seg> without the native codes in it."""
+def segment(variant: Element) -> tuple[str, str]:
+    """Return the language of a variant of a unit, and the text of its <seg> without the native codes in it."""
     for code in [element for element in variant.iter() if element.tag in NATIVE]:
-        tail = code.tail
-        code.clear()
-        code.tail = tail
-    return "".join(text for seg in variant.iter("seg") for text in seg.itertext())
+        code.text, code[:] = None, []
+    stated = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
+    return re.split("[-_]", stated.lower())[0], "".join(text for seg in variant.iter("seg") for text in seg.itertext())
 
 
 ROWS = {"tsv": tsv_rows, "jsonl": jsonl_rows, "tmx": tmx_rows, "parquet": parquet_rows}

@@ -24,62 +24,47 @@ def hold_out(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[s
     wanted = sum(sizes.values())
     if 2 * wanted > pairs:
         raise UserError(f"{wanted} pairs cannot be held out of the {pairs} pairs of train; at most half of them can")
-    held = take(folder, languages, pairs, sizes)
-    return remove(folder, languages, held)
-
-
-def take(folder: Path, languages: tuple[str, str], pairs: int, sizes: dict[str, int]) -> set[str]:
-    """Write the new sets. Returns the keys of their sources."""
-    turns, held = order(sizes), set()
+    chosen, held = choose(folder, languages, pairs, order(sizes))
+    if len(held) < wanted:
+        raise UserError(f"train has only {len(held)} different sources to hold out; hold_out asks for {wanted}")
+    kept = 0
     with ExitStack() as stack:
         files = {
             name: [stack.enter_context(open(folder / f"{name}.{language}", "wb")) for language in languages]
-            for name in sizes
+            for name in (*sizes, "rest")
         }
-        for name, pair in zip(turns, chosen(folder, languages, pairs, len(turns))):
-            for file, side in zip(files[name], pair):
-                file.write(side)
-            held.add(key(pair[0]))
-    if len(held) < len(turns):
-        raise UserError(f"train has only {len(held)} different sources to hold out; hold_out asks for {len(turns)}")
-    return held
+        for place, pair in enumerate(pairs_of(folder, languages)):
+            if place in chosen or key(pair[0]) not in held:
+                for file, side in zip(files[chosen.get(place, "rest")], pair):
+                    file.write(side)
+                kept += place not in chosen
+    for language in languages:
+        os.replace(folder / f"rest.{language}", folder / f"train.{language}")
+    return kept
 
 
-def chosen(folder: Path, languages: tuple[str, str], pairs: int, wanted: int) -> Iterator[Pair]:
-    """Yield up to `wanted` pairs without an empty side and with different sources.
+def choose(folder: Path, languages: tuple[str, str], pairs: int, turns: list[str]) -> tuple[dict[int, str], set[str]]:
+    """Return the set of each pair to move, by its place in train, and the keys of the sources of these pairs.
 
     The pairs are evenly spread. If repeated sources or empty sides leave too few, more are taken from the start of train.
     """
-    sources: set[str] = set()
+    chosen: dict[int, str] = {}
+    held: set[str] = set()
     for spread in (True, False):
-        for i, (source, target) in enumerate(pairs_of(folder, languages)):
-            if len(sources) == wanted:
-                return
-            due = not spread or i >= len(sources) * pairs // wanted
-            if due and (cleaned := key(source)) not in sources and cleaned.strip() and key(target).strip():
-                sources.add(cleaned)
-                yield source, target
+        for place, (source, target) in enumerate(pairs_of(folder, languages)):
+            if len(held) == len(turns):
+                return chosen, held
+            due = not spread or place >= len(held) * pairs // len(turns)
+            if due and (cleaned := key(source)) not in held and cleaned.strip() and key(target).strip():
+                chosen[place] = turns[len(held)]
+                held.add(cleaned)
+    return chosen, held
 
 
 def order(sizes: dict[str, int]) -> list[str]:
     """Return, for each held-out pair in order, the name of its set. Every set is evenly spread."""
     turns = [((i + 0.5) / size, name) for name, size in sizes.items() for i in range(size)]
     return [name for _, name in sorted(turns)]
-
-
-def remove(folder: Path, languages: tuple[str, str], held: set[str]) -> int:
-    """Rewrite train without the pairs whose source has a key in `held`. Returns the number of pairs left."""
-    kept = 0
-    rest = [folder / f"train.{language}.rest" for language in languages]
-    with open(rest[0], "wb") as source_file, open(rest[1], "wb") as target_file:
-        for source, target in pairs_of(folder, languages):
-            if key(source) not in held:
-                source_file.write(source)
-                target_file.write(target)
-                kept += 1
-    for path in rest:
-        os.replace(path, path.with_suffix(""))
-    return kept
 
 
 def key(line: bytes) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pipeline.corpora.evaluation import DESCRIPTION
-from pipeline.corpora.sets import blocks, require_aligned
+from pipeline.corpora.sets import blocks
 from pipeline.settings.normalise import NormaliseConfig
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
@@ -112,17 +112,15 @@ def selected(sources: list[str], targets: list[str], keep) -> tuple[list[str], l
 def paired_blocks(paths: list[Path], bar: tqdm) -> Iterator[tuple[list[bytes], list[bytes]]]:
     """Yield blocks with the same number of lines from each file. Raises UserError if one file ends before the other."""
     first, second = paths
-    sources, read = blocks(first, bar), 0
     with open(second, "rb") as targets:
-        for lines in sources:
+        for lines in blocks(first, bar):
             others = list(itertools.islice(targets, len(lines)))
             bar.update(sum(map(len, others)))
             if len(others) < len(lines):
-                longer = read + len(lines) + sum(map(len, sources))
-                require_aligned(first, longer, second, read + len(others))
-            read += len(lines)
+                raise UserError(f"{second} has fewer lines than {first}; they must match line by line")
             yield lines, others
-        require_aligned(first, read, second, read + sum(1 for _ in targets))
+        if targets.readline():
+            raise UserError(f"{first} has fewer lines than {second}; they must match line by line")
 
 
 def normalise_set(

@@ -13,7 +13,7 @@ from pipeline.workflow.progress import Progress
 from transformer.config.reading import UserError
 
 BLOCK = 1 << 20  # bytes of a file in memory at a time
-LONGEST = 1 << 24  # bytes of a line or another unit that is read at once
+LONGEST = 1 << 24  # bytes of a line, an .sgm file or another unit that is read at once; a test set has a million
 
 
 def find_sets(folder: Path, languages: tuple[str, str], required: tuple[str, ...]) -> dict[str, list[Path]]:
@@ -58,10 +58,10 @@ def lines_of(chunks: Iterable[bytes], label: object) -> Iterator[bytes]:
         yield rest
 
 
-def refuse_long(size: int, label: object, most: int = LONGEST) -> None:
-    """Raise UserError if what is read at once, such as a line of a file, has more than `most` bytes."""
-    if size > most:
-        raise UserError(f"{label} is refused: it has a line or a unit of more than {most:,} bytes")
+def refuse_long(size: int, label: object) -> None:
+    """Raise UserError if what is read at once, such as a line or an .sgm file, has more than LONGEST bytes."""
+    if size > LONGEST:
+        raise UserError(f"{label} is refused: it has a line or a unit of more than {LONGEST:,} bytes")
 
 
 def progress(paths: Iterable[Path]) -> tqdm:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from urllib3.exceptions import InvalidHeader, MaxRetryError, ProtocolError
+from urllib3.exceptions import MaxRetryError, ProtocolError
 from urllib3.util.retry import Retry
 
 from pipeline.workflow.progress import Progress
@@ -20,7 +20,6 @@ from transformer.config.reading import UserError
 from transformer.files import naming, read_json, write_json
 
 CHUNK = 1 << 14  # bytes; a lost connection loses at most this many
-NUMBER = "[0-9]{1,19}"  # a number of bytes in a header
 ADVICE = "run again to resume, or set machine.mirror in params.yaml to a folder or URL that has the file"
 
 
@@ -29,19 +28,13 @@ class Unavailable(UserError):
 
 
 class Patience(Retry):
-    """urllib3's retries, which are said on stderr. A Retry-After header that is not valid counts as absent."""
+    """urllib3's retries, which are said on stderr."""
 
     def sleep(self, response: Any = None) -> None:
         last, wait = self.history[-1], (self.get_retry_after(response) if response else None) or self.get_backoff_time()
         said = f"status {last.status}" if last.status else brief(last.error or Exception("failed"))
         say(f"{last.url}: {said}; next attempt in {wait:.0f} s")
         super().sleep(response)
-
-    def parse_retry_after(self, retry_after: str) -> float:
-        try:
-            return super().parse_retry_after(retry_after)
-        except (InvalidHeader, ValueError, OverflowError):
-            return 0.0
 
 
 PATIENT = Patience(
@@ -63,7 +56,7 @@ def transfer(url: str, partial: Path, patience: Retry = PATIENT, timeout: float 
     An attempt fails after `timeout` seconds without a byte. Raises Unavailable if the server refuses, redirects to a URL
     that is not http(s), or fails too often in a row.
     """
-    import requests
+    import requests  # takes a third of a second, and most stages only `say` something
     from requests.adapters import HTTPAdapter
 
     left = patience
@@ -94,7 +87,7 @@ def attempt(session: Any, url: str, partial: Path, timeout: float) -> bool:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": record["validator"]} if record["validator"] else {})
     try:
         response = session.get(url, headers=headers, stream=True, timeout=(min(timeout, 20.0), timeout))
-    except (OSError, ValueError) as error:  # of requests, and of a redirect to what is no URL
+    except (OSError, ValueError, OverflowError) as error:  # of requests, of a redirect to no URL, of a date in a header
         raise Unavailable(f"{url}: {brief(error)}; {ADVICE}") from None
     with response:
         start, size = placed(response, url, partial, have, record)
@@ -104,11 +97,11 @@ def attempt(session: Any, url: str, partial: Path, timeout: float) -> bool:
 
 def placed(response: Any, url: str, partial: Path, have: int, record: dict) -> tuple[int, int | None]:
     """Return the offset of the response's body in the file, and the size of the whole file if the server states it."""
-    status, told = response.status_code, response.headers
+    status = response.status_code
     if status == 206 and have:
-        match = re.fullmatch(rf"bytes ({NUMBER})-\d+/({NUMBER})", told.get("Content-Range", ""))
-        if match and int(match[1]) == have and record["size"] in (None, int(match[2])):
-            return have, int(match[2])
+        match = re.fullmatch(rf"bytes {have}-\d+/([0-9]{{1,19}})", response.headers.get("Content-Range", ""))
+        if match and record["size"] in (None, int(match[1])):
+            return have, int(match[1])
     if status in (206, 416):
         partial.unlink(missing_ok=True)
         raise ProtocolError("the partial file does not match the server's file, starting again")
@@ -116,10 +109,7 @@ def placed(response: Any, url: str, partial: Path, have: int, record: dict) -> t
         raise Unavailable(f"{url}: status {status} {response.reason}; is the address right? {ADVICE}")
     if have:
         say(f"{url}: the server cannot resume, starting again")
-    length = told.get("Content-Length")
-    if length is not None and not re.fullmatch(NUMBER, length):
-        raise Unavailable(f"{url}: the server states Content-Length {length[:40]!r}, a number is expected; {ADVICE}")
-    return 0, None if length is None else int(length)
+    return 0, response.raw.length_remaining  # None without a valid length
 
 
 def receive(response: Any, url: str, partial: Path, start: int, size: int | None) -> None:

@@ -136,10 +136,10 @@ def test_equal_sides_are_refused(refused, collected):
     ("part", "data", "said"),
     [
         ("tsv", table([("a", "b"), ("c",)]), ["row 2 has 1 columns"]),
-        ("tsv", table([("a", "b", "c")]), ["row 1: text for en and de"]),
-        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["row 2: text for en and de"]),
+        ("tsv", table([("a", "b", "c")]), ["row 1 has no text for en and de"]),
+        ("jsonl", b'{"en": "a", "de": "b"}\n{"en": "a", "de": null}\n', ["row 2 has no text for en and de"]),
         ("jsonl", b'{"en": "a", "de": "b"}\n{"en": \n', ["row 2 is not a JSON object"]),
-        ("jsonl", b'{"en": "\\ud800", "de": "b"}\n', ["row 1: text for en and de"]),
+        ("jsonl", b'{"en": "\\ud800", "de": "b"}\n', ["row 1 has no text for en and de"]),
         ("jsonl", b"[" * 99_999, ["row 1 is not a JSON object"]),
         ("jsonl", b"[1]\n", ["row 1 is not a JSON object"]),
         ("jsonl", b"x" * (1 << 25), ["more than 16,777,216 bytes"]),
@@ -303,14 +303,14 @@ def test_parquet_gives_pairs_by_language(tmp_path):
 
 def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
     path = structs(tmp_path / "a.parquet", [*[{"de": "a", "en": "b"}] * 20_001, {"de": "a", "en": None}])
-    with pytest.raises(UserError, match=r"a.parquet: row 20,002: text for en and de is expected; it has .*None"):
+    with pytest.raises(UserError, match=r"a.parquet: row 20,002 has no text for en and de, but .*None"):
         pairs_of(path)
-    with pytest.raises(UserError, match=r"columns of strings for en and fr are expected; the columns are translation\.de "):
+    with pytest.raises(UserError, match=r"columns of strings for en and fr are expected, not translation\.de "):
         pairs_of(path, ("en", "fr"))
     twice = pyarrow.array([{"de": "a", "en": "b"}])
     for columns, names in (([["a"]], ["text"]), ([twice, twice], ["translation"] * 2)):
         pyarrow.parquet.write_table(pyarrow.table([pyarrow.array(column) for column in columns], names), path)
-        with pytest.raises(UserError, match=f"a.parquet: .* the columns are {names[0]}"):
+        with pytest.raises(UserError, match=f"a.parquet: columns of strings .* expected, not {names[0]}"):
             pairs_of(path)
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), path)
     whole = path.read_bytes()
@@ -323,7 +323,7 @@ def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
 @pytest.mark.parametrize("kind, value", [(pyarrow.int64(), 1), (pyarrow.binary(), b"a"), (pyarrow.float64(), 1.5)])
 def test_a_parquet_column_that_is_no_text_is_named(tmp_path, kind, value):
     path = structs(tmp_path / "a.parquet", [{"de": value, "en": value}], kind)
-    with pytest.raises(UserError, match=rf"a\.parquet: columns of strings .*; the columns are .*translation.en \({kind}\)"):
+    with pytest.raises(UserError, match=rf"a\.parquet: columns of strings .* not .*translation.en \({kind}\)"):
         pairs_of(path)
 
 
