@@ -10,7 +10,6 @@ times/decodings/NAME.json, as for runs (pipeline/result.py).
 """
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.reporting import decoder_facts
@@ -27,7 +26,7 @@ def collect_decodings(params: dict, scores: Path, sets: Path, times: Path, out: 
         folder = scores / "decodings" / name
         made, score = (read_json(folder / f"{part}.json") for part in ("decoding", "score"))
         head = {"name": name, "model": made["model"], "set": made["set"]}
-        write_json(out / f"decodings/{name}.json", {**head, "decoding": made, "score": score, "facts": asdict(facts)})
+        write_json(out / f"decodings/{name}.json", {**head, "decoding": made, "score": score, "facts": facts})
         timing = read_times(times / f"decodings/{name}.json", folder / "decoding.json")
         write_json(out / f"times/decodings/{name}.json", {"decoding_sha256": digest(made), "decoding": timing})
 

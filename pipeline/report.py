@@ -21,9 +21,9 @@ from pipeline.reporting import claims, decodings, paper_tables, run_tables
 from pipeline.reporting.figures.style import style
 from pipeline.reporting.page import page
 from pipeline.reporting.results import load_results
-from pipeline.reporting.sections import Report, own_sections, recorded_sections
 from pipeline.reporting.studies import headline_table
 from pipeline.reporting.tables import escaped, latex, markdown
+from pipeline.reporting.views import Report
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
@@ -46,28 +46,35 @@ def files_of(report: Report) -> dict[str, str]:
     """The text of each file of the report, by its path in the report's folder."""
     results, files = report.results, {}
     tables = [*report.paper, run_tables.all_runs(results), run_tables.all_scores(results), paper_tables.toolkits(results)]
-    tables += [decodings.table(report.params, results.decodings)] if results.decodings else []
-    overview = [headline_table(report.headlines)]
-    if report.compared:
-        tables.append(found := claims.table(report.compared))
-        overview.append(found)
+    tables += [decodings.decodings_table(report.params, results.decodings)] if results.decodings else []
+    overview = [headline_table(report.headlines), *([claims.claims_table(report.compared)] if report.compared else [])]
+    tables += overview[1:]
     files = {f"{table.name}.csv": table.csv for table in tables}
     shown = digest(files)  # pipeline/workflow/results.py compares the digest with the files
     files |= {f"{table.name}.tex": latex(table) for table in report.paper}
     with style():
-        pictures = report.pictures()
-        own, recorded = list(own_sections(report)), list(recorded_sections(report))
+        pictures, scored = report.pictures(), len(report.own.scored)
+        files[PAGE] = page(
+            PAGE,
+            title="Attention Is All You Need, reproduced",
+            lede=f"{count(len(results.selected), 'run')} of params.yaml, {scored} of them scored.",
+            other=(RECORDED, "All recorded runs, by study"),
+            report=report,
+            runs=set(results.selected),
+            digest=shown,
+        )
+        files[RECORDED] = page(
+            RECORDED,
+            title="Recorded runs",
+            lede=f"{count(len(results.scored), 'run')} with results, in {count(len(report.studies), 'study', 'studies')}.",
+            other=(PAGE, "The runs of params.yaml"),
+            report=report,
+            runs=set(results.runs.index),
+            digest=shown,
+        )
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
     lines = [f"{escaped(each.caption)}\n\n![{escaped(each.alt)}](figures/{each.name}.svg)\n" for each in pictures]
     files["README.md"] = "\n".join([INTRODUCTION, *map(markdown, overview), "## Pictures\n", *lines])
-    title, other = "Attention Is All You Need, reproduced", (RECORDED, "All recorded runs, by study")
-    scored = len(results.of(results.selected).scored)
-    lede = f"{count(len(results.selected), 'run')} of params.yaml, {scored} of them scored."
-    files[PAGE] = page(title, lede, own, other, results.selected, shown)
-    lede = f"{count(len(results.scored), 'run')} with results, in {count(len(report.studies), 'study', 'studies')}."
-    files[RECORDED] = page(
-        "Recorded runs", lede, recorded, (PAGE, "The runs of params.yaml"), list(results.runs.index), shown
-    )
     return files
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -30,11 +31,11 @@ from pipeline.reporting import changes, claims, decoder_facts, decodings, model_
 from pipeline.reporting import studies as studies_of
 from pipeline.reporting.figures import attention, curves, reliability
 from pipeline.reporting.figures.style import COLOURS, axes, drawn, style
-from pipeline.reporting.published import BASE, TABLE2, TABLE3
+from pipeline.reporting.published import BASE, LOWER_CASED, TABLE2, TABLE3
 from pipeline.reporting.results import Results, load_results
-from pipeline.reporting.sections import Report
 from pipeline.reporting.seeds import alike, over_seeds
-from pipeline.reporting.tables import Table, interval, latex, markdown
+from pipeline.reporting.tables import interval, latex, markdown, table
+from pipeline.reporting.views import Report
 from pipeline.scoring.bleu import PUBLISHED, measures
 from pipeline.scoring.intervals import resampled
 from pipeline.settings.params import languages
@@ -146,7 +147,9 @@ class Project:
         return Report(self.params, self.load(), self.scores, self.sets, self.results)
 
     def compared(self) -> changes.Comparison:
-        found = changes.comparison(studies_of.studies(self.params, self.load()), ScoringConfig(bootstrap=200, seed=7))
+        found = changes.comparison(
+            studies_of.studies(self.params, self.load()), self.load(), ScoringConfig(bootstrap=200, seed=7)
+        )
         assert found
         return found
 
@@ -208,13 +211,17 @@ def invented(params, tmp_path_factory):
     wmt = {"big": {**de, "model": "big"}, "fr": {**fr, "dropout": 0.1}, "fr-as-de": fr}
     wmt |= {"hub": {**de, "corpus": "wmt14-en-de-hub"}}
     wmt |= {"anything": {**de, "h": 16, "d_k": 32, "d_v": 32, "seed": 7}, "h2": {**de, "h": 2}, "warm": {**de, "warmup": 1}}
+    wmt["lower"] = {"corpus": LOWER_CASED, "model": "multi30k-published"}
     for bleu, (run, entry) in enumerate(wmt.items(), 20):
         project.write({run: entry}, bleu)
     project.params["runs"] = {run: changed()[run] for run in ("base", "heads", "base-2")} | {"untrained": de}
-    project.params["decodings"] = {name: {} for name in ("beam", "exact")}
+    project.params["decodings"] = {name: {} for name in ("beam", "exact", "lower-beam")}
     paper = {key: value for key, value in params["base"]["decoding"].items() if key in decoder_facts.PAPERS}
     paper |= {"decoder": "beam", "regulariser": 0.0, "no_repeat_ngram": 0}
     write_decoding(project, "beam", 30.0, worsened(2), -2.0, **paper)
+    write_decoding(project, "lower-beam", 29.0, worsened(2), -2.0, **paper)
+    made = read_json(project.scores / "decodings/lower-beam/decoding.json")
+    write_json(project.scores / "decodings/lower-beam/decoding.json", made | {"set": f"{LOWER_CASED}-test"})
     write_decoding(project, "exact", 31.0, worsened(5), -2.0, decoder="exact", max_steps=7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collect, "load", lambda: {**project.params, "values": {}, "searches": {}})
@@ -225,14 +232,30 @@ def invented(params, tmp_path_factory):
 
 @pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.csv")))
 def test_every_number_stands_in_its_place(invented, name):
+    """The bytes do not depend on the version of Python, although its sums do."""
     if os.environ.get("REPORT_GOLDEN") == "write":
         (GOLDEN / name).write_text(invented[1][name])
-    sources = io.StringIO(invented[1][name]), GOLDEN / name
-    ours, theirs = (pd.read_csv(source, dtype=str, keep_default_na=False) for source in sources)
-    assert list(ours) == list(theirs) and len(ours) == len(theirs)
-    for label in ours:
-        for one, other in zip(ours[label], theirs[label]):
-            assert one == other or float(one) == pytest.approx(float(other), rel=1e-9), f"{name}: {label}"
+    assert invented[1][name] == (GOLDEN / name).read_text()
+
+
+def test_no_column_has_scores_of_lower_cased_and_of_other_text(invented):
+    for name in ("runs.csv", "decoding.csv", "scores.csv", "toolkits.csv"):
+        frame = pd.read_csv(io.StringIO(invented[1][name]))
+        lower = frame.iloc[:, 0].isin(["lower", "lower-beam"]) | (
+            frame.get("measure", frame.index) == "lower-cased, tokenised"
+        )
+        assert lower.any(), name
+        kinds = frame["measure"] if name == "scores.csv" else pd.Series("", frame.index)
+        scores = [label for label in frame if re.search(r"BLEU( |$)|chrF$|^test (?!set)|^dev (sacre|BLEU)", label)]
+        for kind, rows in frame.groupby(kinds):
+            for label in scores:
+                known = rows[label].notna()
+                assert not (known & lower[rows.index]).any() or not (known & ~lower[rows.index]).any(), (name, kind, label)
+    (study,) = [each for each in invented[0].report().studies if each.name == "others"]
+    frame = studies_of.study_table(study).frame.set_index("run")
+    assert frame["test BLEU of lower-cased text"].dropna().index.tolist() == ["lower"] and pd.isna(
+        frame["test sacreBLEU"]["lower"]
+    )
 
 
 def test_all_tables_are_compared(invented):
@@ -304,7 +327,9 @@ def test_a_damaged_result_is_refused_by_its_name(project, damage):
 def test_the_results_in_git_load_and_are_in_a_study(params):
     results = load_results({**params, "runs": {}}, ROOT / "results")
     assert all(run["cost reason"] or run["cost flops"] or not run["seconds"] for _, run in results.runs.iterrows())
-    assert results.runs["FLOPs, counted"].min() > 1e12 and not studies_of.rest(params, results)
+    assert results.runs["FLOPs, counted"].min() > 1e12 and "others" not in [
+        study.name for study in studies_of.studies(params, results)
+    ]
 
 
 def test_the_components_are_those_that_are_counted(settings):
@@ -369,30 +394,86 @@ def test_a_study_shows_its_runs_best_first_with_the_settings_it_varies(project):
 def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
     write_changed(project)
     compared = project.compared()
-    rows = {row["run"]: row for row in claims.table(compared).rows()}
+    rows = {row["run"]: row for row in claims.claims_table(compared).rows()}
     found = {run: row["found"] for run, row in rows.items()}
     expected = {"heads": "holds", "wide": "contradicted", "shallow": "one seed", "deep": "differs"}
     expected |= {"learned": "not decided", "unscaled": "holds", "pre-fast": "differs"}
     assert found == expected, "nothing is claimed about pre-norm alone"
-    assert "pre-fast is compared with pre." in claims.table(compared).notes[0]
+    assert "pre-fast is compared with pre." in claims.claims_table(compared).notes[0]
     assert rows["pre-fast"]["our change"] == "schedule warmup → no_warmup, 3 seeds"
     assert rows["shallow"]["p, Holm"] is None and rows["shallow"]["difference, BLEU low"] is None
     assert rows["heads"]["p, Holm"] < 0.05 < rows["learned"]["p, Holm"]
     assert rows["heads"]["BLEU, paper"] == pytest.approx(-0.9)
-    assert compared.spread.freedom == 2 * (len(CHANGED) - 1), "shallow has one seed"
+    assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 1), "shallow has one seed"
     card = claims.headline(compared, studies_of.headline(project.params, compared.study))
     assert card.figure == "1 of 5" and card.note.startswith("N 2 → 1: one seed. N 2 → 4, 3 seeds: differs.")
     same = {change.runs[0]: change.same_ratio for change in compared.changes if change.row}
     assert same == {"heads": False, "wide": False, "shallow": False, "deep": False, "learned": True}
 
 
+def test_a_row_is_compared_by_the_runs_of_another_study_once_they_have_more_seeds(project):
+    """As N 3 to 6 in multi30k-claims: `deep` failed; `warm-deep` is compared with `warm`, under another warm-up."""
+    tiny = {"corpus": "demo", "model": "tiny"}
+    runs = {"base": tiny, "base-2": {**tiny, "seed": 2}, "base-3": {**tiny, "seed": 3}, "deep": {**tiny, "N": 4}}
+    others = {name: {**tiny, "warmup": 900, **more} for name, more in (("warm", {}), ("warm-deep", {"N": 4}))}
+    others |= {f"{name}-{seed}": {**entry, "seed": seed} for name, entry in others.items() for seed in (2, 3)}
+    against = {"warm-deep": "warm"}
+    project.study("claims", runs, rows={"deep": "N8", "warm-deep": "N8"}, against=against)
+    project.study("depth", others)
+
+    def row():
+        table = claims.claims_table(project.compared())
+        (found,) = table.rows()
+        return found["run"], found["found"], found["our change"], table.notes[0]
+
+    for name, entry in runs.items():
+        project.write({name: entry}, 5.0 if name == "deep" else 40.0, every=5)
+    project.write({"warm-deep": others["warm-deep"]}, every=30)
+    assert row()[:3] == ("deep", "the training failed", "N 2 → 4"), "warm has no result"
+    project.write({"warm": others["warm"]}, every=5)
+    assert row()[:3] == ("warm-deep", "one seed", "N 2 → 4"), "it has not failed"
+    for name, entry in others.items():
+        project.write({name: entry}, every=30 if "deep" in name else 5)
+    run, found, change, note = row()
+    assert (run, found, change) == ("warm-deep", "differs", "N 2 → 4, 3 seeds")
+    assert "warm-deep is compared with warm." in note and "deep stands for the same row" in note
+    assert project.compared().changes[0].bases == ["warm", "warm-2", "warm-3"]
+
+
+def test_the_row_n_3_to_6_is_compared_under_the_longer_warm_up(params):
+    study, base = params["studies"]["multi30k-claims"], params["studies"]["multi30k-depth"]["runs"]
+    assert study["rows"]["multi30k-depth-N6-seed1"] == study["rows"]["multi30k-claims-N6"] == "N8"
+    six, three = (base[run] for run in ("multi30k-depth-N6-seed1", study["against"]["multi30k-depth-N6-seed1"]))
+    assert {**six, "N": 3} == {**three, "N": 3} and "N" not in three
+
+
 def test_a_failed_training_decides_only_claims_about_training(project):
     write_changed(project, failed=("wide", "unscaled"))
     compared = project.compared()
-    assert compared.spread.freedom == 2 * (len(CHANGED) - 3), "the failed trainings tell nothing about the others"
-    rows = {row["run"]: row for row in claims.table(compared).rows()}
+    assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 3), "the failed trainings tell nothing about the others"
+    rows = {row["run"]: row for row in claims.claims_table(compared).rows()}
     assert (rows["wide"]["found"], rows["wide"]["p, Holm"]) == ("the training failed", None)
     assert rows["unscaled"]["p, Holm"] is not None, "scaling is about whether a training succeeds"
+
+
+def test_a_changed_score_is_shown_beside_that_of_the_last_commit_by_the_measure_of_its_language(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    project.params["runs"] = runs = {
+        name: {"corpus": "demo", "model": "tiny", "seed": seed} for seed, name in enumerate("abc")
+    }
+    project.write(runs, 30.0)
+    chinese = read_json(project.results / "a.json")
+    of_test = chinese["score"]["test"]["average"]
+    for bleu in (25.0, 26.5):
+        of_test["metrics"] = {"bleu-zh": metrics(bleu)["metrics"]["bleu-13a"], "chrf": metrics(80)["metrics"]["chrf"]}
+        write_json(project.results / "a.json", chinese)
+        if bleu == 25:
+            git = ["git", "-c", "user.name=a", "-c", "user.email=b"]
+            for command in (["init", "-q"], ["add", "results/a.json", "results/b.json"], ["commit", "-qm", "-"]):
+                subprocess.run([*git, *command], check=True)
+    report = Report(project.params, project.load(), project.scores, project.sets, Path("results"))
+    notes = report.of_study(report.selection[0]).notes
+    assert notes[-1] == "sacreBLEU in the last commit: a 25.00."
 
 
 def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
@@ -401,7 +482,7 @@ def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
     project.study("claims", runs, rows={"a-off": "smoothing0"})
     for place, (run, entry) in enumerate(runs.items()):
         project.write({run: entry}, every=2 if "off" in run else 30, loss=(4.0 if "off" in run else 5.0) + place % 3 / 50)
-    (table,) = claims.of_smoothing(project.compared())
+    table = claims.of_smoothing(project.compared())
     found = {row["claim"]: row["found"] for row in table.rows()}
     assert found == {"raises the loss (nats)": "holds", "raises the accuracy": "contradicted", "raises BLEU": "holds"}
     loss = table.rows()[0]
@@ -460,12 +541,12 @@ def test_runs_are_compared_with_the_first_of_their_study(project):
     first, same = pairs.pairs(study, project.scores, project.sets, ScoringConfig(bootstrap=50, seed=1))
     assert [(pair.run, pair.base) for pair in (first, same)] == [("better", "base"), ("same", "base")]
     bleu = [sacrebleu.corpus_bleu(each, [REFERENCES]).score for each in (worsened(2), lines)]
-    assert first.difference.score == pytest.approx(bleu[1] - bleu[0]) and first.p is None, "one seed"
+    assert first.difference.score == pytest.approx(bleu[1] - bleu[0]) and first.difference.p is None, "one seed"
     assert (same.difference.score, same.sentences) == (0, [])
     *up, down = first.sentences
-    assert len(up) == 3 and all(each.difference > 0 and each.of_run == each.reference != each.of_base for each in up)
-    assert (down.source, down.of_run) == ("source 58", "Der <b>Mann") and down.difference < 0
-    assert pairs.table([first, same]).frame["seeds"].tolist() == ["one seed"] * 2
+    assert len(up) == 3 and all(reference[2] == run[2] != base[2] for _, reference, base, run in up)
+    assert (down[0][2], down[3][2]) == ("source 58", "Der <b>Mann") and "better -" in down[3][0]
+    assert pairs.pairs_table([first, same]).frame["seeds"].tolist() == ["one seed"] * 2
 
 
 # Decodings
@@ -476,16 +557,16 @@ def test_the_facts_of_decodings_are_those_of_their_translations(invented):
     project, _ = invented
     found = decoder_facts.facts(project.params, project.scores, project.sets)
     beam, exact = found["beam"], found["exact"]
-    assert beam.p is None and exact.p < 0.05 and exact.search_errors is None
-    assert beam.search_errors == pytest.approx(14 / 40) and (beam.unfinished, exact.unfinished) == (0, 20)
-    assert exact.log_prob == pytest.approx(-5 / 3, abs=1e-4) and exact.calls == 3.0 and exact.empty == 0
+    assert beam["p"] is None and exact["p"] < 0.05 and exact["search_errors"] is None
+    assert beam["search_errors"] == pytest.approx(14 / 40) and (beam["unfinished"], exact["unfinished"]) == (0, 20)
+    assert exact["log_prob"] == pytest.approx(-5 / 3, abs=1e-4) and exact["calls"] == 3.0 and exact["empty"] == 0
     bleu = sacrebleu.corpus_bleu(worsened(5), [REFERENCES])
-    assert exact.length_ratio == pytest.approx(bleu.sys_len / bleu.ref_len, abs=1e-4)
+    assert exact["length_ratio"] == pytest.approx(bleu.sys_len / bleu.ref_len, abs=1e-4)
 
 
 def test_decodings_of_a_set_stand_together_best_first_with_their_settings(invented):
     project, _ = invented
-    (table,) = decodings.tables(project.params, project.load().decodings)
+    table, _ = decodings.decodings_tables(project.params, project.load().decodings)
     assert table.frame["decoding"].tolist() == ["exact", "beam"] and table.frame["settings"].tolist() == ["max_steps 7", ""]
     assert not {"model", "set", "source log-probability"} & set(table.frame), "constant or empty"
 
@@ -659,7 +740,7 @@ def test_equal_pictures_have_equal_bytes():
     assert both[0] == both[1]
 
 
-TABLE = Table(
+TABLE = table(
     "t",
     "Title",
     pd.DataFrame(

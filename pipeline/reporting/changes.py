@@ -1,7 +1,7 @@
 """Changes of one setting: the differences between trainings, beside those of Table 3's rows from the paper's base model.
 
 A study names in studies.yaml the row of Table 3 for which a run stands. The seeds of a run are compared with the seeds of
-the study's first run, or of the run that the study names for it.
+the study's first run, or of the run that the study names for it. Both may be runs of another study.
 """
 
 import math
@@ -11,15 +11,14 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
 from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
-from pipeline.reporting.results import Results, Score
+from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.studies import Study
 from pipeline.scoring.bleu import PUBLISHED, measures
-from pipeline.scoring.intervals import SEEDS, Spread, between, resampled, spread
+from pipeline.scoring.intervals import SEEDS, Score, Seeds, resampled
 from pipeline.scoring.statistics import MEASURES
 from pipeline.settings.scoring import ScoringConfig
 
@@ -31,8 +30,8 @@ ROWS = {row.key: row for row in TABLE3 if row.group in tuple("ABCDE")}
 class Change:
     """The differences of some seeds from those with which they are compared, by their means.
 
-    `row` is the row of Table 3, if the study names one. `bleu` is in points of the paper's BLEU, with its 95% interval
-    where it is known, and `p` its p-value before a correction. `perplexity` is in per cent of the base's.
+    `row` is the row of Table 3, if the study names one. `bleu` is in points of the paper's BLEU; its interval and its
+    p-value, before a correction, are known with SEEDS seeds on both sides. `perplexity` is in per cent of the base's.
     """
 
     runs: Sequence[str]
@@ -43,7 +42,6 @@ class Change:
     bleu: Score
     perplexity: float | None
     failed: bool
-    p: float | None = None
 
     @property
     def seeds(self) -> int:
@@ -72,13 +70,13 @@ class Change:
 class Comparison:
     """The changes of one study, those of Table 3 first and in its order, by one measure of MEASURES.
 
-    `spread` is that of all seeds, or None if no difference has an interval.
+    `study` also has the runs of other studies that it compares. `seeds` has the scores of all seeds on one dev set.
     """
 
     study: Study
     measure: str
     changes: Sequence[Change]
-    spread: Spread | None
+    seeds: Seeds
 
     def sample(self) -> str:
         """A text that names the number of seeds and the base."""
@@ -86,25 +84,45 @@ class Comparison:
         seeds = over_seeds(self.study.results, base, self.measure, *LAST) or base[0]
         return f"one seed per change unless stated; base: {seeds}"
 
+    def sides(self) -> list[Sequence[str]]:
+        """The seeds that are compared, without those of a change that has failed."""
+        return [*(each.bases for each in self.changes), *(each.runs for each in self.changes if not each.failed)]
 
-def comparison(studies: Sequence[Study], settings: ScoringConfig) -> Comparison | None:
+    def note(self) -> str:
+        intervals, pooled = "", self.seeds.spread
+        if pooled and any(change.bleu.p is not None for change in self.changes):
+            intervals = (
+                " The 95% intervals contain the variance between seeds and that between sentences: t distribution, pooled "
+                f"standard deviation of a seed {math.sqrt(pooled.seeds):.2f} BLEU, {pooled.freedom} degrees of freedom; "
+                f"paired bootstrap. A change with fewer than {SEEDS} seeds has no interval."
+            )
+        return (
+            f"Differences from the base model on dev, last checkpoint: {MEASURES[self.measure]}; perplexity in per cent of "
+            f"the base model's. Ours: {self.sample()}.{intervals}"
+        )
+
+
+def comparison(studies: Sequence[Study], results: Results, settings: ScoringConfig) -> Comparison | None:
     """The changes of the study on the paper's corpus, or of that with most rows of Table 3. None if no study has one."""
-    found = [(study, changes_of(study)) for study in studies if study.rows]
-    if not (found := [(study, changes) for study, changes in found if changes]):
-        return None
 
-    def rank(of: tuple[Study, list[Change]]) -> tuple[bool, bool, int]:
-        corpus = of[0].results.runs["corpus"].iloc[0]
-        return on(corpus, EN_DE), len(of[1][0].bases) > 1, len({change.row.key for change in of[1] if change.row})
+    def rank(study: Study) -> tuple[bool, bool, int]:
+        corpus, rows = study.results.runs["corpus"].iloc[0], [row for run, row in study.rows.items() if run in study.runs]
+        return on(corpus, EN_DE), len(study.seeds(study.runs[0])) > 1, len(rows)
 
-    study, changes = max(found, key=rank)
-    order = list(ROWS)
-    changes.sort(key=lambda change: order.index(change.row.key) if change.row else len(order))
-    measure = measure_of(study.results)
-    if not settings.bootstrap:
-        return Comparison(study, measure, changes, None)
-    spread, changes = tested(study.results, measure, changes, settings)
-    return Comparison(study, measure, changes, spread)
+    found = [with_others(study, results) for study in studies if study.rows]
+    for study in sorted(found, key=rank, reverse=True):
+        measure = measure_of(study.results)
+        compared = Comparison(study, measure, one_a_row(changes_of(study, measure)), Seeds({}, []))
+        if compared.changes:
+            return tested(compared, settings) if settings.bootstrap else compared
+    return None
+
+
+def with_others(study: Study, results: Results) -> Study:
+    """The study, also with the runs of other studies that it names in `rows` and `against`, and with their seeds."""
+    named = {*study.rows, *study.against.values()} - set(study.runs)
+    more = [run for same in alike(results.runs, results.scored) if named & set(same) for run in same]
+    return replace(study, results=results.of([*study.runs, *(run for run in more if run not in study.runs)]))
 
 
 def measure_of(results: Results) -> str:
@@ -113,16 +131,17 @@ def measure_of(results: Results) -> str:
     return next((name for name in MEASURES if set(results.scored) <= known[name]), PUBLISHED)
 
 
-def changes_of(study: Study) -> list[Change]:
+def changes_of(study: Study, measure: str) -> list[Change]:
     """The changes of a study whose runs on both sides have the BLEU of Table 3, without intervals."""
     results, found = study.results, []
-    known = results.at(measure_of(results), *LAST)["score"]
-    base, settings = study.seeds(study.runs[0]), {name: stated(run) for name, run in results.runs.iterrows()}
+    known, losses = results.at(measure, *LAST)["score"], results.runs["dev PPL, last"]
+    settings = {name: stated(run) for name, run in results.runs.iterrows()}
     for runs in alike(results.runs):
-        bases = study.seeds(study.against[runs[0]]) if study.against.get(runs[0]) in study.runs else base
-        if runs == bases or not {*runs, *bases} <= set(known.index):
+        against = study.against.get(runs[0], study.runs[0])
+        bases = study.seeds(against) if against in study.runs else []
+        if not bases or runs == bases or not {*runs, *bases} <= set(known.index):
             continue
-        losses = [results.runs.loc[part, "dev PPL, last"] for part in (runs, bases)]
+        both = losses[[*runs, *bases]].notna().all()
         found.append(
             Change(
                 runs=runs,
@@ -131,41 +150,34 @@ def changes_of(study: Study) -> list[Change]:
                 new=settings[runs[0]],
                 old=settings[bases[0]],
                 bleu=Score(mean(known[runs]) - mean(known[bases])),
-                perplexity=None if any(map(any, map(pd.isna, losses))) else 100 * (mean(losses[0]) / mean(losses[1]) - 1),
+                perplexity=100 * (mean(losses[runs]) / mean(losses[bases]) - 1) if both else None,
                 failed=min(known[runs]) < mean(known[bases]) - FAILED,
             )
         )
-    return found
+    order = list(ROWS)
+    return sorted(found, key=lambda change: order.index(change.row.key) if change.row else len(order))
 
 
-def tested(
-    results: Results, measure: str, changes: Sequence[Change], settings: ScoringConfig
-) -> tuple[Spread | None, list[Change]]:
-    """The spread of the seeds, and the changes with intervals and p-values where both sides have SEEDS seeds.
+def one_a_row(changes: Sequence[Change]) -> list[Change]:
+    """One change for each row of Table 3: that with most seeds, if equal one that has not failed. Then the others."""
+    rows = [[change for change in changes if change.row is row] for row in ROWS.values()]
+    best = [max(of, key=lambda change: (change.seeds, not change.failed)) for of in rows if of]
+    return best + [change for change in changes if change.row is None]
 
-    The spread is pooled over all seeds on one dev set, without those of a change that has failed.
-    """
-    sides = [run for change in changes for run in (*change.bases, *change.runs)]
-    known = {run: of[measure] for run in sides if measure in (of := results.statistics.get(run, {}))}
-    references = [counts[:, 1] for counts in known.values()][:1]  # their lengths, which are equal on the same set
-    same = {run: counts for run, counts in known.items() if np.array_equal([counts[:, 1]], references)}
-    scores = {run: resampled(measures("")[measure], counts, settings) for run, counts in same.items()}
-    groups = [*(change.bases for change in changes), *(change.runs for change in changes if not change.failed)]
-    complete = {
-        group: np.array([scores[run] for run in group])
-        for group in dict.fromkeys(map(tuple, groups))
-        if scores.keys() >= set(group)
-    }
-    if not any(len(group) > 1 for group in complete):
-        return None, list(changes)
-    pooled, found = spread(list(complete.values())), []
-    for change in changes:
-        if change.seeds >= SEEDS and scores.keys() >= {*change.runs, *change.bases}:
-            ours, others = (np.array([scores[run] for run in side]) for side in (change.runs, change.bases))
-            result = between(ours, others, pooled)
-            change = replace(change, bleu=Score(result.score, result.low, result.high), p=result.p)
-        found.append(change)
-    return pooled, found
+
+def tested(compared: Comparison, settings: ScoringConfig) -> Comparison:
+    """The comparison with intervals and p-values, from the statistics of all runs on the dev set of the first."""
+    sides = dict.fromkeys(run for change in compared.changes for run in (*change.bases, *change.runs))
+    statistics, metric = compared.study.results.statistics, measures("")[compared.measure]
+    known = {run: of[compared.measure] for run in sides if compared.measure in (of := statistics.get(run, {}))}
+    lengths = [counts[:, 1] for counts in known.values()][:1]  # of the references, which are equal on the same set
+    same = {run: counts for run, counts in known.items() if np.array_equal([counts[:, 1]], lengths)}
+    seeds = Seeds({run: resampled(metric, counts, settings) for run, counts in same.items()}, compared.sides())
+    changes = []
+    for change in compared.changes:
+        found = seeds.difference(change.runs, change.bases) if same.keys() >= {*change.runs, *change.bases} else None
+        changes.append(replace(change, bleu=found) if found and found.p is not None else change)
+    return replace(compared, changes=changes, seeds=seeds)
 
 
 def differing(settings: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
@@ -184,17 +196,3 @@ def described(settings: Mapping[str, Any], base: Mapping[str, Any], first: bool 
 def published_difference(row: Table3Row) -> tuple[float, float]:
     """The difference of a row from the paper's base model: in BLEU, and in per cent of the perplexity."""
     return row.bleu - TABLE3[0].bleu, 100 * (row.perplexity / TABLE3[0].perplexity - 1)
-
-
-def note(compared: Comparison) -> str:
-    intervals, pooled = "", compared.spread
-    if pooled and any(change.p is not None for change in compared.changes):
-        intervals = (
-            " The 95% intervals contain the variance between seeds and that between sentences: t distribution, pooled "
-            f"standard deviation of a seed {math.sqrt(pooled.seeds):.2f} BLEU, {pooled.freedom} degrees of freedom; paired "
-            f"bootstrap. A change with fewer than {SEEDS} seeds has no interval."
-        )
-    return (
-        f"Differences from the base model on dev, last checkpoint: {MEASURES[compared.measure]}; perplexity in per cent of "
-        f"the base model's. Ours: {compared.sample()}.{intervals}"
-    )

@@ -1,9 +1,9 @@
 """Facts about decodings besides their scores: log-probabilities, length, search errors, significance and others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,24 +18,21 @@ from pipeline.workflow.text import content
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends", "no_repeat_ngram")
+Facts = dict[str, Any]
+"""Facts about a decoding, as results/ keeps them. None means that a fact is not known.
+
+`log_prob`          the mean log-probability of a translation by the model
+`length_ratio`      tokens of the translations / tokens of the references, as sacreBLEU counts them
+`empty`             empty translations
+`unfinished`        sentences in which the search used up its budget
+`calls`             prefixes that the model scored, per sentence
+`search_errors`     of the sentences that exact search finished: the share with a more probable translation
+`source_log_prob`   the mean log-probability of a source given its translation, by `reverse_scores`
+`p`                 two-sided, of the difference from `base`'s beam search; None also if all translations are equal
+"""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Facts about a decoding. None means that a fact is not known."""
-
-    log_prob: float | None  # the mean log-probability of a translation by the model
-    length_ratio: float | None  # tokens of the translations / tokens of the references, as sacreBLEU counts them
-    empty: int | None  # empty translations
-    unfinished: int | None  # sentences in which the search used up its budget
-    calls: float | None  # prefixes that the model scored, per sentence
-    search_errors: float | None  # of the sentences that exact search finished: the share with a more probable translation
-    source_log_prob: float | None  # the mean log-probability of a source given its translation, by `reverse_scores`
-    p: float | None  # two-sided, of the difference from `base`'s beam search; None also if all translations are equal
-
-
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """The content of a decoding's files. `sentences` has the columns `log_prob` and `finished`."""
 
     group: tuple[str, str]  # the model and the set
@@ -44,28 +41,17 @@ class Made:
     sentences: pd.DataFrame
     lines: list[str]
 
-    @property
-    def is_exact(self) -> bool:
-        return self.settings.get("decoder") == "exact"
-
 
 def facts(params: Mapping[str, Any], scores: Path, sets: Path) -> dict[str, Facts]:
     """The facts of the decodings of params.yaml whose files and sets exist, by name."""
-    of_names = {name: of_folder(scores / "decodings" / name, sets) for name in params["decodings"]}
-    made = {name: each for name, each in of_names.items() if each}
-    found: dict[str, Facts] = {}
-    reverse = source_log_probs(params, scores)
+    made = {name: each for name in params["decodings"] if (each := of_folder(scores / "decodings" / name, sets))}
+    files = [scores / "reverse_scores" / f"{name}.json" for name in params["reverse_scores"]]
+    known = [found for path in files for found in ((content(path) or {}).get("decodings") or {}).items()]
+    reverse, found = {decoding: fmean(values) for decoding, values in known}, dict[str, Facts]()
     for group in dict.fromkeys(each.group for each in made.values()):
         systems = {name: each for name, each in made.items() if each.group == group}
         found |= of_group(params, systems, EvaluationSet.open(sets / group[1]), reverse)
     return {name: found[name] for name in made}
-
-
-def source_log_probs(params: Mapping[str, Any], scores: Path) -> dict[str, float]:
-    """The mean log p(source | translation) of each decoding for which `reverse_scores` has been made."""
-    paths = [scores / "reverse_scores" / f"{name}.json" for name in params["reverse_scores"]]
-    known = [found for path in paths for found in ((content(path) or {}).get("decodings") or {}).items()]
-    return {decoding: sum(values) / len(values) for decoding, values in known}
 
 
 def of_folder(folder: Path, sets: Path) -> Made | None:
@@ -74,13 +60,9 @@ def of_folder(folder: Path, sets: Path) -> Made | None:
     translation, chosen = folder / "translation.txt", sets / str(score_files.within(decoding, "set"))
     if decoding is None or sentences is None or not translation.exists() or not chosen.exists():
         return None
-    return Made(
-        group=(decoding["model"], decoding["set"]),
-        settings=decoding["settings"]["decoding"],
-        calls=decoding["calls"],
-        sentences=pd.DataFrame(sentences),
-        lines=aligned(translation, EvaluationSet.open(chosen).path("raw", "target"))[0],
-    )
+    lines, _ = aligned(translation, EvaluationSet.open(chosen).path("raw", "target"))
+    group, settings = (decoding["model"], decoding["set"]), decoding["settings"]["decoding"]
+    return Made(group, settings, decoding["calls"], pd.DataFrame(sentences), lines)
 
 
 def of_group(
@@ -88,38 +70,35 @@ def of_group(
 ) -> dict[str, Facts]:
     """The facts of decodings of one set by one model. `reverse` has the source log-probabilities that are known."""
     sources, references = chosen.lines("raw")
-    exact = exact_log_probs(list(systems.values()), sources)
+    finished = [
+        each.sentences[list(map(bool, sources))].query("finished")["log_prob"]
+        for each in systems.values()
+        if each.settings.get("decoder") == "exact"
+    ]
+    exact = pd.concat(finished).groupby(level=0).last() if finished else pd.Series(dtype=float)  # by line number
     metric = measure(chosen.languages[1], HEADLINE)
     statistics = {name: metric.statistics(each.lines, references) for name, each in systems.items()}
     p_values = significance(params, systems, statistics)
     found = {}
     for name, each in systems.items():
         ours, theirs = statistics[name].sum(axis=0)[:2]
-        log_probs = each.sentences["log_prob"]
-        errors = None if each.is_exact or exact.empty else (exact > log_probs[exact.index] + SAME).mean()
-        found[name] = Facts(
-            log_prob=rounded(log_probs.mean()),
-            length_ratio=rounded(ours / theirs) if theirs else None,
-            empty=each.lines.count(""),
-            unfinished=int((~each.sentences["finished"]).sum()),
-            calls=rounded(each.calls / len(each.lines)),
-            search_errors=rounded(errors),
-            source_log_prob=rounded(reverse.get(name)),
-            p=rounded(p_values.get(name)),
-        )
+        log_probs, is_exact = each.sentences["log_prob"], each.settings.get("decoder") == "exact"
+        found[name] = {
+            "log_prob": rounded(log_probs.mean()),
+            "length_ratio": rounded(ours / theirs) if theirs else None,
+            "empty": each.lines.count(""),
+            "unfinished": int((~each.sentences["finished"]).sum()),
+            "calls": rounded(each.calls / len(each.lines)),
+            "search_errors": None if is_exact or exact.empty else rounded((exact > log_probs[exact.index] + SAME).mean()),
+            "source_log_prob": rounded(reverse.get(name)),
+            "p": rounded(p_values.get(name)),
+        }
     return found
 
 
 def rounded(value: float | None) -> float | None:
     """Round a fact to four decimals, as the log-probabilities in sentences.json are rounded."""
     return None if value is None else round(float(value), 4)
-
-
-def exact_log_probs(systems: Sequence[Made], sources: Sequence[str]) -> pd.Series:
-    """The log-probabilities of the sentences that an exact search finished, by line number. Empty sources are left out."""
-    there = [place for place, source in enumerate(sources) if source]
-    kept = [each.sentences.loc[there].query("finished")["log_prob"] for each in systems if each.is_exact]
-    return pd.concat(kept).groupby(level=0).last() if kept else pd.Series(dtype=float)
 
 
 def significance(

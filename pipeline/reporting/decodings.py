@@ -1,20 +1,20 @@
 """Tables of decodings. A decoding is one translation of a set by a model with a decoder."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-import pandas as pd
-
 from pipeline.reporting.decoder_facts import shown_settings
-from pipeline.reporting.paper_tables import with_ends
-from pipeline.reporting.results import Score
-from pipeline.reporting.tables import Table
+from pipeline.reporting.published import LOWER_CASED, TOKENISED
+from pipeline.reporting.results import named_measures
+from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
-from pipeline.scoring.intervals import holm
+from pipeline.scoring.intervals import Score, holm
 
 NO_RESULT = ("threads", "batch_tokens", "attention_sentences")  # settings that change no translation
-SCORES = {"sacreBLEU": HEADLINE, "BLEU, published measure": PUBLISHED, "chrF": "chrf"}  # measures by label
+LOWER = "BLEU of lower-cased text"
+SCORES = {"sacreBLEU": HEADLINE, "BLEU, published measure": PUBLISHED, "chrF": "chrf", LOWER: TOKENISED}  # by label
 FACTS = {
     "log-probability": "log_prob",
     "source log-probability": "source_log_prob",
@@ -37,23 +37,25 @@ NOTES = [
 ]
 
 
-def table(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Table:
+def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Table:
     """A row for each decoding. `decodings` has the contents of their files in results/."""
     precisions = {each["decoding"]["settings"]["decoding"].get("precision") for each in decodings.values()}
     left_out = NO_RESULT if len(precisions) > 1 else (*NO_RESULT, "precision")
     corrected, rows = corrected_p(decodings), []
     for name, each in decodings.items():
-        metrics, settings = each["score"]["set"]["metrics"], each["decoding"]["settings"]["decoding"]
-        row: dict[str, Any] = {"decoding": name}
-        for label, measure in SCORES.items():
-            found = metrics.get(measure) or (next(iter(metrics.values())) if measure == HEADLINE else None)
-            row |= with_ends(label, found and Score(*(found[key] for key in ("score", "low", "high"))))
+        settings, facts = each["decoding"]["settings"]["decoding"], each.get("facts", {})
         oracle = ", uses the references" if str(settings.get("objective", "")).startswith("oracle") else ""
-        row |= {"model": each["model"], "set": each["set"], "decoder": settings.get("decoder", "beam") + oracle}
-        row |= {"settings": shown_settings(params, settings, left_out), "p, Holm": corrected[name]}
-        facts = each.get("facts", {})
-        rows.append(row | {label: facts.get(key) for label, key in FACTS.items()})
-    return Table("decoding", "Decodings", pd.DataFrame(rows, dtype=object), NOTES, PLACES, drawn=True)
+        measures, row = (
+            named_measures(each["score"]["set"]["metrics"], each["set"].startswith(LOWER_CASED)),
+            {"decoding": name},
+        )
+        for label, measure in SCORES.items():
+            cell = measures.get(measure)
+            row |= with_ends(label, cell and Score(*(cell[key] for key in ("score", "low", "high"))))
+        row |= {"model": each["model"], "set": each["set"]}
+        row |= {"decoder": settings.get("decoder", "beam") + oracle, "settings": shown_settings(params, settings, left_out)}
+        rows.append(row | {"p, Holm": corrected[name]} | {label: facts.get(key) for label, key in FACTS.items()})
+    return table("decoding", "Decodings", rows, NOTES, places=PLACES, drawn=True)
 
 
 def corrected_p(decodings: Mapping[str, Mapping]) -> dict[str, float | None]:
@@ -72,13 +74,12 @@ def by_model_and_set(decodings: Mapping[str, Mapping]) -> Iterator[tuple[tuple[s
         yield of, list(names)
 
 
-def tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> list[Table]:
+def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Iterator[Table]:
     """The tables of the pages: one for each model and set, best decoding first, without empty columns."""
-    found = []
     for (model, chosen), names in by_model_and_set(decodings):
-        whole = table(params, {name: decodings[name] for name in names})
-        frame = whole.frame.sort_values("sacreBLEU", ascending=False, kind="stable").drop(columns=["model", "set"])
+        whole = decodings_table(params, {name: decodings[name] for name in names})
+        best = LOWER if chosen.startswith(LOWER_CASED) else "sacreBLEU"
+        frame = whole.frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])
         empty = [label for label in frame if frame[label].isin([None, ""]).all()]
         title, file = f"Decodings of {chosen} by {model}", f"decodings-{model.replace('/', '-')}-{chosen}"
-        found.append(Table(file, title, frame.drop(columns=empty), NOTES, PLACES, drawn=True))
-    return found
+        yield replace(whole, name=file, title=title, frame=frame.drop(columns=empty))

@@ -1,8 +1,8 @@
 """Tables 1 to 3 of the paper, and results of toolkits, with our results. A run is in the row with equal settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,21 @@ from pipeline.reporting.published import (
     TABLE1,
     TABLE2,
     TABLE3,
+    TOKENISED,
     TOOLKITS,
     TRAININGS,
     Table2Row,
     Table3Row,
+    Toolkit,
     group,
     utilisation,
 )
-from pipeline.reporting.results import Results, Score
+from pipeline.reporting.results import Results
 from pipeline.reporting.run_tables import TEST, described
 from pipeline.reporting.seeds import alike, over_seeds
-from pipeline.reporting.tables import Table
+from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
+from pipeline.scoring.intervals import Score
 from transformer.files import read_json
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
@@ -67,7 +70,7 @@ def table1(layers: Path) -> Table:
             "logarithms, n and d {n_d[0]} to {n_d[1]}; counted and computed at n {counted_at_n}."
         )
         notes.append(text.format(**found["settings"], hardware=found["hardware"]))
-    return Table("table1", "Table 1: what a layer costs", pd.DataFrame(rows, dtype=object), notes, grouped=True)
+    return table("table1", "Table 1: what a layer costs", rows, notes, grouped=True)
 
 
 def law(fit: Mapping[str, float] | None) -> str | None:
@@ -82,11 +85,6 @@ def on(corpus: str, name: str) -> bool:
 def stated(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's values of the settings in BASE."""
     return {key: run[key] for key in BASE}
-
-
-def with_ends(label: str, score: Score | None) -> dict[str, Any]:
-    """The cells of a score and of the ends of its interval."""
-    return dict(zip((label, f"{label} low", f"{label} high"), score or (None, None, None)))
 
 
 def of_table2(runs: pd.DataFrame, corpus: str, row: Table2Row) -> list[str]:
@@ -124,10 +122,9 @@ def table2(results: Results) -> Table:
         )
         + ", which is the utilisation of its GPUs.",
     ]
-    frame = pd.DataFrame(rows, dtype=object)
-    given = [label for label in frame if label.endswith("BLEU, paper")]
+    given = ["EN-DE BLEU, paper", "EN-FR BLEU, paper"]
     title = "Table 2: BLEU on newstest2014, and the cost of training"
-    return Table("table2", title, frame, notes, given=given, ours="EN-DE run")
+    return table("table2", title, rows, notes, given=given, ours="EN-DE run")
 
 
 def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str | None) -> dict[str, Any]:
@@ -167,10 +164,9 @@ def table3(results: Results) -> Table:
         "the second.",
     ]
     frame = pd.DataFrame(rows, dtype=object)
+    look: dict[str, Any] = {"places": {"params, ours (1e6)": 1}, "given": ["BLEU, paper", "params, paper (1e6)", *SETTINGS]}
     frame = frame if any(frame[OTHERS]) else frame.drop(columns=OTHERS)
-    given = ["BLEU, paper", "params, paper (1e6)", *SETTINGS]
-    places, title = {"params, ours (1e6)": 1}, "Table 3: variations on the Transformer"
-    return Table("table3", title, frame, notes, places, given, ours="run", grouped=True)
+    return table("table3", "Table 3: variations on the Transformer", frame, notes, **look, ours="run", grouped=True)
 
 
 def merged(table: Table) -> Table:
@@ -209,28 +205,28 @@ def table3_row(results: Results, label: str, settings: Mapping, run: str | None,
 def toolkits(results: Results) -> Table:
     """The results of other implementations. Our runs follow the last of the results with the same model and measure."""
     rows: list[dict[str, Any]] = []
-    for number, each in enumerate(TOOLKITS):
-        about = {"measure": each.measure, "model": each.model, "test set": each.test_set}
-        rows.append({"implementation": each.name, **with_ends("BLEU", Score(each.bleu)), **about, "source": each.source})
-        following = TOOLKITS[number + 1] if number + 1 < len(TOOLKITS) else None
-        if following and (following.like, following.metric) == (each.like, each.metric):
-            continue
-        ours = [run for run in as_published(results, each.like, each.corpus) if results.score(run, each.metric, *TEST)]
+    for (model, metric), published in groupby(TOOLKITS, key=lambda each: (each.like, each.metric)):
+
+        def add(name: str, score: Score | None, source: str, each: Toolkit, lower: bool = metric == TOKENISED) -> None:
+            scores = with_ends("BLEU", None if lower else score) | with_ends(
+                "BLEU of lower-cased text", score if lower else None
+            )
+            about = {"measure": each.measure, "model": each.model or each.like, "test set": each.test_set}
+            rows.append({"implementation": name, **scores, **about, "source": source})
+
+        for each in published:
+            add(each.name, Score(each.bleu), each.source, each)
+        ours = [run for run in as_published(results, model, each.corpus) if results.score(run, metric, *TEST)]
         for run in ours:
-            score = with_ends("BLEU", results.score(run, each.metric, *TEST))
-            rows.append({"implementation": f"ours, {run}", **score, **about, "source": "one seed"})
+            add(f"ours, {run}", results.score(run, metric, *TEST), "one seed", each)
         for same in alike(results.runs, ours):
-            if mean := over_seeds(results, same, each.metric, *TEST):
-                score = with_ends("BLEU", Score(mean.score))
-                rows.append({"implementation": "ours", **score, **about, "source": str(mean)})
+            if mean := over_seeds(results, same, metric, *TEST):
+                add("ours", Score(mean.score), str(mean), each)
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
-    return Table("toolkits", "Other implementations", pd.DataFrame(rows, dtype=object), [note], drawn=True)
+    return table("toolkits", "Other implementations", rows, [note], drawn=True)
 
 
-def as_published(results: Results, model: str, corpus: str) -> Sequence[str]:
+def as_published(results: Results, model: str, corpus: str) -> list[str]:
     """The runs of the model on the corpus without settings of their own, except the seed and the precision."""
-    return [
-        name
-        for name, run in results.runs.iterrows()
-        if (run["model"], run["corpus"]) == (model, corpus) and run["differences"].keys() <= {"seed", "precision"}
-    ]
+    runs = results.runs[(results.runs["model"] == model) & (results.runs["corpus"] == corpus)]
+    return list(runs.index[[of.keys() <= {"seed", "precision"} for of in runs["differences"]]])

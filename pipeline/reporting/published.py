@@ -4,15 +4,14 @@ None is a blank cell. The paper's BLEU is `bleu-published` of pipeline/scoring/b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.costs.training_cost import estimate
+from pipeline.scoring.bleu import HEADLINE, PUBLISHED
 
 
-@dataclass(frozen=True)
-class Table1Row:
+class Table1Row(NamedTuple):
     """A row of Table 1 (4): n positions, d dimensions, kernel width k, neighbourhood r."""
 
     layer: str
@@ -29,8 +28,7 @@ TABLE1 = (
 )
 
 
-@dataclass(frozen=True)
-class Table2Row:
+class Table2Row(NamedTuple):
     """A row of Table 2 (6.1): BLEU on newstest2014 and what the training cost, in operations.
 
     For the two rows that are reproduced, `model` is the name of the model in params.yaml. The paper states one cost of
@@ -62,8 +60,7 @@ TABLE2 = (
 BIG_EN_FR_IN_THE_TEXT = 41.0
 
 
-@dataclass(frozen=True)
-class Training:
+class Training(NamedTuple):
     """How a model was trained (5.2).
 
     `counted` are the operations of its matrix products, as transformer/flops.py counts them: 25,000 source and 25,000
@@ -126,8 +123,7 @@ BASE = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class Table3Row:
+class Table3Row(NamedTuple):
     """A row of Table 3 (6.2): its differences from BASE; the last checkpoint's perplexity per word-piece and BLEU on
     newstest2013; its parameters in millions. studies.yaml names rows by their `key`."""
 
@@ -187,46 +183,38 @@ def group(settings: Mapping[str, Any]) -> str:
     return "E" if changed == {"positions"} else "other"
 
 
-@dataclass(frozen=True)
-class Toolkit:
-    """A result that another implementation reports, with its measure, and the keys of our results for comparison.
+class Toolkit(NamedTuple):
+    """A result that another implementation reports, and the keys of our results for comparison.
 
-    Two measures of the same translations differ by up to 2 BLEU. `like` and `corpus` are the names of the model and the
-    corpus in params.yaml with the same settings. `metric` is the name of the measure in score.json.
+    `like` and `corpus` are the names of the model and the corpus in params.yaml with the same settings. `metric` is the
+    name of the measure in the frame of scores.
     """
 
     name: str
-    model: str
-    test_set: str
-    measure: str
     bleu: float
     source: str
     like: str
-    corpus: str
-    metric: str
+    metric: str = HEADLINE
+    corpus: str = "wmt14-en-de"
+    test_set: str = "newstest2014 en-de"
+    model: str = ""  # as the table names it, if not as `like`
+
+    @property
+    def measure(self) -> str:
+        return {HEADLINE: "sacreBLEU", PUBLISHED: "tokenised, compounds split"}.get(self.metric, "lower-cased, tokenised")
 
 
-def _en_de(name: str, model: str, metric: str, bleu: float, source: str) -> Toolkit:
-    measure = "sacreBLEU" if metric == "bleu-13a" else "tokenised, compounds split"
-    return Toolkit(name, model, "newstest2014 en-de", measure, bleu, source, model, "wmt14-en-de", metric)
-
-
+LOWER_CASED = "multi30k-lc-tok"  # the corpus of which only lower-cased, tokenised text is scored
+TOKENISED = "lower-cased bleu-tokenised"  # the headline of runs on such text
 OTT = "Ott et al. 2018, Scaling Neural Machine Translation; trained on WMT16"
+WU = "Z. Wu et al. 2021, Good for Misconceived Reasons, ACL; README of LividWo/Revisit-MMT; one seed"
 TOOLKITS = (
-    _en_de("fairseq", "big", "bleu-published", 29.29, OTT),
-    _en_de("fairseq", "big", "bleu-13a", 28.6, OTT),
-    _en_de("OpenNMT-py", "base", "bleu-13a", 26.89, "the card of its pre-trained model; CTranslate2 measured 26.77"),
-    _en_de("OpenNMT-tf", "base", "bleu-13a", 26.93, "its pre-trained model"),
-    _en_de("JoeyNMT", "base", "bleu-13a", 24.38, "its benchmarks"),
+    Toolkit("fairseq", 29.29, OTT, "big", PUBLISHED),
+    Toolkit("fairseq", 28.6, OTT, "big"),
+    Toolkit("OpenNMT-py", 26.89, "the card of its pre-trained model; CTranslate2 measured 26.77", "base"),
+    Toolkit("OpenNMT-tf", 26.93, "its pre-trained model", "base"),
+    Toolkit("JoeyNMT", 24.38, "its benchmarks", "base"),
     Toolkit(
-        "fairseq",
-        "4 layers of 128",
-        "multi30k test 2016 en-de",
-        "lower-cased, tokenised",
-        41.02,
-        "Z. Wu et al. 2021, Good for Misconceived Reasons, ACL; README of LividWo/Revisit-MMT; one seed",
-        "multi30k-published",
-        "multi30k-lc-tok",
-        "bleu-tokenised",
+        "fairseq", 41.02, WU, "multi30k-published", TOKENISED, LOWER_CASED, "multi30k test 2016 en-de", "4 layers of 128"
     ),
 )

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pipeline.costs.training_cost import Cost, cost, timing_of
+from pipeline.reporting.published import LOWER_CASED
 from pipeline.scoring.bleu import HEADLINE
+from pipeline.scoring.intervals import Score
 from pipeline.settings.score_files import within
 from pipeline.settings.selection import bpe_dropout, run_settings
 from transformer.config.model import ModelConfig
@@ -42,14 +44,6 @@ FACTS = {
 # Columns of `runs` with times and hardware, which only the pages show.
 TIMES = {"seconds": "seconds", "tokens/s": "tokens_per_second", "hardware": "hardware", "GPUs": "gpus"}
 TIMES |= {"trained in": "precision", "commit": "commit"}
-
-
-class Score(NamedTuple):
-    """A score or a difference, with its 95% interval if it has one."""
-
-    score: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,13 +78,12 @@ class Results:
 
     @cached_property
     def by_place(self) -> dict[Any, pd.DataFrame]:
-        groups = self.scores.groupby(["measure", "set", "weights"])
-        return {place: here.set_index("run") for place, here in groups}
+        return {place: here.set_index("run") for place, here in self.scores.groupby(["measure", "set", "weights"])}
 
     def score(self, run: str, *place: str) -> Score | None:
         """The score of a run. `place` has the arguments of `at`."""
         found = self.at(*place)
-        return score_of(found.loc[run]) if run in found.index else None
+        return Score(*found.loc[run, ["score", "low", "high"]]) if run in found.index else None
 
     def columns(self, cells: Mapping[str, tuple[str, str, str]]) -> pd.DataFrame:
         """A column for each score and for the ends of its interval, `LABEL low` and `LABEL high`, by run.
@@ -102,10 +95,6 @@ class Results:
             here = self.at(*place)
             found |= {label: here["score"], f"{label} low": here["low"], f"{label} high": here["high"]}
         return pd.DataFrame(found, dtype=object).reindex(self.runs.index)
-
-
-def score_of(found: Mapping[str, Any]) -> Score:
-    return Score(*(found[key] for key in ("score", "low", "high")))
 
 
 SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature", "pairs")
@@ -126,7 +115,7 @@ def load_results(params: Mapping, results: Path) -> Results:
                 found = row_of(params, name, known, results)
                 if all(found[key] == row[key] for key in SAME if row):
                     row = found | {"selected": name in params["runs"]}
-                    scores += score_rows(name, known["score"])
+                    scores += score_rows(name, known["score"], known["corpus"] == LOWER_CASED)
                     curves[name] = pd.DataFrame(known["curve"])
                     statistics[name] = {measure: counts(of) for measure, of in known.get("statistics", {}).items()}
         rows.append({"run": name, **row})
@@ -168,10 +157,9 @@ def row_of(params: Mapping, name: str, known: Mapping, results: Path) -> dict[st
         raise UserError("settings_sha256 is not that of the settings; the file was edited or is damaged")
     settings = vars(read_saved(ModelConfig, training["settings"]["model"], "settings.model"))
     settings |= vars(read_saved(TrainingConfig, training["settings"]["training"], "settings.training"))
-    head = {key: known[key] for key in ("corpus", "model", "differences", "languages")}
+    head = {key: known[key] for key in ("corpus", "model", "differences", "languages", "bpe_dropout")}
     facts = {label: within(known, *keys) for label, keys in FACTS.items()}
-    head |= {"selected": False}
-    return {**head, **settings, "bpe_dropout": known["bpe_dropout"], **facts, **times_row(params, name, known, results)}
+    return {"selected": False, **head, **settings, **facts, **times_row(params, name, known, results)}
 
 
 def times_row(params: Mapping, name: str, known: Mapping, results: Path) -> dict[str, Any]:
@@ -187,17 +175,25 @@ def times_row(params: Mapping, name: str, known: Mapping, results: Path) -> dict
 def selected_row(params: Mapping, name: str) -> dict[str, Any]:
     """The row of a run of params.yaml that has no results: its settings."""
     corpus, model, training = run_settings(params, name)
-    entry = dict(params["runs"][name])
-    head = {"corpus": corpus, "model": entry.pop("model"), "differences": entry}
-    entry.pop("corpus")
-    return {**head, "selected": True, **vars(model), **vars(training), "bpe_dropout": bpe_dropout(params, corpus)}
+    differences = {key: value for key, value in params["runs"][name].items() if key not in ("corpus", "model")}
+    head = {"selected": True, "corpus": corpus, "model": params["runs"][name]["model"], "differences": differences}
+    return {**head, **vars(model), **vars(training), "bpe_dropout": bpe_dropout(params, corpus)}
 
 
-def score_rows(run: str, score: Mapping) -> list[dict[str, Any]]:
-    """The rows of a run in `scores`. The first measure, whose name depends on the language, is also the headline."""
+def score_rows(run: str, score: Mapping, lower_cased: bool) -> list[dict[str, Any]]:
+    """The rows of a run in `scores`."""
     return [
         {"run": run, "set": chosen, "weights": weights, "measure": measure, "pairs": found["pairs"], **value}
         for chosen, by_weights in score.items()
         for weights, found in by_weights.items()
-        for measure, value in {HEADLINE: next(iter(found["metrics"].values())), **found["metrics"]}.items()
+        for measure, value in named_measures(found["metrics"], lower_cased).items()
     ]
+
+
+def named_measures(metrics: Mapping[str, Any], lower_cased: bool) -> dict[str, Any]:
+    """The measures of a score file. The first one, whose name depends on the language, is also the headline.
+
+    The measures of lower-cased, tokenised text have names of their own, so no table mixes them with others.
+    """
+    named = {HEADLINE: next(iter(metrics.values())), **metrics}
+    return {f"lower-cased {measure}": value for measure, value in named.items()} if lower_cased else named

@@ -1,14 +1,14 @@
 """Tables of our own runs: results, all scores, the BLEU matrix, means over seeds, and what trainings cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from pipeline.reporting.published import SUSTAINED_TFLOPS, TABLE2, TRAININGS, utilisation
+from pipeline.reporting.published import LOWER_CASED, SUSTAINED_TFLOPS, TABLE2, TOKENISED, TRAININGS, utilisation
 from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike, over_seeds
-from pipeline.reporting.tables import Table
+from pipeline.reporting.tables import Table, table
 from pipeline.scoring.bleu import PUBLISHED
 from pipeline.workflow.times import duration
 
@@ -30,12 +30,14 @@ MEASURES = {
     "bleu-tokenised": "on spaces, lower-cased",
     "chrf": "chrF",
 }
+SHOWN = MEASURES | {TOKENISED: "lower-cased text, on spaces"}  # the measures in tables with a column for each
 RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
     "dev sacreBLEU, last": ("bleu-13a", "dev", "last"),
     "dev sacreBLEU, average": ("bleu-13a", "dev", "average"),
     "test sacreBLEU": ("bleu-13a", *TEST),
     "test BLEU, published measure": (PUBLISHED, *TEST),
     "test chrF": ("chrf", *TEST),
+    "test BLEU of lower-cased text": (TOKENISED, *TEST),
 }
 COMPONENTS = {
     "encoder_self_attention_projections": "encoder projections",
@@ -64,49 +66,50 @@ def all_runs(results: Results) -> Table:
     runs = results.runs
     frame = runs[["corpus", "model"]].assign(differences=runs["differences"].map(described))
     frame["selected"] = runs["selected"].map({True: "yes", False: "no"})
-    facts = ["parameters", "trained steps", "dev PPL, last", "dev PPL, average", "FLOPs, counted", "data", "settings"]
+    facts = ["parameters", "trained steps", "dev PPL, last", "dev PPL, average", "accuracy", "calibration error"]
+    facts += ["FLOPs, counted", "data", "settings"]
     frame = frame.join(results.columns(RESULTS)).join(runs[facts]).rename(columns={"trained steps": "steps"})
     frame["sacreBLEU signature"] = results.at("bleu-13a", *TEST)["signature"].reindex(frame.index)
     note = "Selected runs are those of params.yaml; the others were recorded earlier in results/."
-    return Table("runs", "All runs", named(frame), [note])
+    return table("runs", "All runs", named(frame), [note])
 
 
 def all_scores(results: Results) -> Table:
     """Every score with its signature, which is the same for all sets."""
     parts = []
-    for place, (measure, label) in enumerate(MEASURES.items()):
-        part = results.columns({head: (measure, *where) for head, where in TRANSLATIONS.items()})
-        part.insert(0, "measure", label)
-        signatures = results.scores[results.scores["measure"] == measure].groupby("run")["signature"].first()
-        part["signature"] = signatures.reindex(part.index)
-        parts.append(part.assign(order=range(len(part)), place=place))
-    frame = pd.concat(parts).sort_values(["order", "place"]).drop(columns=["order", "place"])
-    return Table("scores", "All scores", named(frame), grouped=True)
+    for text in ("", "lower-cased "):
+        for name, label in MEASURES.items():
+            part = results.columns({head: (text + name, *where) for head, where in TRANSLATIONS.items()})
+            part.insert(0, "measure", f"{label}, of lower-cased text" if text else label)
+            part["signature"] = results.scores[results.scores["measure"] == text + name].groupby("run")["signature"].first()
+            parts.append(part.assign(order=range(len(part)))[(results.runs["corpus"] == LOWER_CASED) == bool(text)])
+    frame = pd.concat(parts).sort_values("order", kind="stable").drop(columns="order")
+    return table("scores", "All scores", named(frame), grouped=True)
 
 
 def bleu_matrix(results: Results) -> Table:
     """Every measure of each run on the test set, and on the filtered part of the test set if there is one."""
     parts = []
     for label in ("test", "test, filtered"):
-        part = results.columns({name: (measure, *TRANSLATIONS[label]) for measure, name in MEASURES.items()})
+        part = results.columns({name: (measure, *TRANSLATIONS[label]) for measure, name in SHOWN.items()})
         parts.append(part.assign(set=label) if label == "test" else part.assign(set=label).dropna(thresh=2))
-    frame = pd.concat(parts).loc[results.runs.index]
+    frame = pd.concat(parts).loc[results.runs.index].dropna(axis=1, how="all")
     frame = frame if frame["set"].nunique() > 1 else frame.drop(columns="set")
     note = "The same translations, scored by each measure; 95% intervals by bootstrap."
-    return Table("bleu-matrix", "BLEU matrix", named(frame), [note])
+    return table("bleu-matrix", "BLEU matrix", named(frame), [note])
 
 
-def means(results: Results) -> Table | None:
-    """Means over runs of `alike`, or None if there are no such runs."""
+def means(results: Results) -> Table:
+    """Means over runs of `alike`."""
     rows = []
     for same in alike(results.runs, results.scored):
         if len(same) > 1:
-            found = {MEASURES[name]: over_seeds(results, same, name, *TEST) for name in MEASURES if name != "chrf"}
-            row = results.runs.loc[same[0]]
-            head = {"corpus": row["corpus"], "model": row["model"], "runs": ", ".join(same), "seeds": len(same)}
+            found = {label: over_seeds(results, same, name, *TEST) for name, label in SHOWN.items() if name != "chrf"}
+            head = {key: results.runs.at[same[0], key] for key in ("corpus", "model")}
+            head |= {"runs": ", ".join(same), "seeds": len(same)}
             rows.append(head | {label: mean and mean.score for label, mean in found.items()})
     note = "Means of BLEU on the test set over runs that differ only in the seed, or in the seed and the precision."
-    return Table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object), [note]) if rows else None
+    return table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object).dropna(axis=1, how="all"), [note])
 
 
 def operations(results: Results) -> Table:
@@ -119,7 +122,7 @@ def operations(results: Results) -> Table:
         "torch.utils.flop_counter counts them. The total includes the masked half of the decoder's self-attention; the "
         "next column leaves it out."
     )
-    return Table("operations", "FLOPs, counted", named(frame), [note])
+    return table("operations", "FLOPs, counted", named(frame), [note])
 
 
 def costs(results: Results) -> Table:
@@ -133,35 +136,39 @@ def costs(results: Results) -> Table:
         "and no estimate. The energy is what the GPU reports.",
     ]
     places = {"MFU (%)": 1, "HFU (%)": 1, "energy (kWh)": 3}
-    frame = pd.DataFrame(rows, dtype=object)
-    return Table("flops", "What the trainings cost", frame, notes, places, given=["sustained TFLOPS"])
+    return table("flops", "What the trainings cost", rows, notes, places=places, given=["sustained TFLOPS"])
 
 
 def published_cost(model: str) -> dict[str, Any]:
     training = TRAININGS[model]
     (row,) = [row for row in TABLE2 if row.model == model]
-    head = {"run": f"{row.name}, the paper's", "hardware": training.hardware, "precision": "float32"}
-    rate = SUSTAINED_TFLOPS[training.hardware]
-    tail = {"sustained TFLOPS": rate, "FLOPs, estimated": row.flops_en_de, "MFU (%)": 100 * utilisation(training)}
-    return head | {"GPUs": training.gpus, "training": duration(training.seconds), **tail}
+    return {
+        "run": f"{row.name}, the paper's",
+        "hardware": training.hardware,
+        "precision": "float32",
+        "GPUs": training.gpus,
+        "training": duration(training.seconds),
+        "sustained TFLOPS": SUSTAINED_TFLOPS[training.hardware],
+        "FLOPs, estimated": row.flops_en_de,
+        "MFU (%)": 100 * utilisation(training),
+    }
 
 
 def own_cost(name: str, run: pd.Series) -> dict[str, Any]:
     percent = {f"{key.upper()} (%)": run[f"cost {key}"] and 100 * run[f"cost {key}"] for key in ("mfu", "hfu")}
-    joules, seconds = run["cost energy_joules"], run["seconds"]
     return {
         "run": name,
         "hardware": run["hardware"],
         "precision": run["trained in"],
         "GPUs": run["GPUs"],
-        "training": duration(seconds) if seconds else None,
+        "training": run["seconds"] and duration(run["seconds"]),
         "sustained TFLOPS": run["cost sustained_tflops"],
         "FLOPs, estimated": run["cost flops"],
         **percent,
-        "energy (kWh)": joules and joules / 3.6e6,
+        "energy (kWh)": run["cost energy_joules"] and run["cost energy_joules"] / 3.6e6,
     }
 
 
-def scored_tables(results: Results) -> Sequence[Table]:
-    """The tables of measures and costs."""
-    return [bleu_matrix(results), costs(results), operations(results)]
+def measures_and_costs(results: Results) -> list[Table]:
+    tables = [means(results), bleu_matrix(results), costs(results), operations(results)]
+    return [each for each in tables if len(each.frame)]

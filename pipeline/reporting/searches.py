@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
-from pipeline.reporting.tables import Table
+from pipeline.reporting.tables import Table, table
 from pipeline.settings.searches import line
 
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
@@ -15,6 +13,7 @@ OF_VALUES = (
     "correlations with the final score are Pearson's: of the value, and of the length of the prefix. The calibration error "
     "is the mean distance between mean value and mean score in ten intervals of the value, weighted by their prefixes."
 )
+MEASURED = ("prefixes", "correlation", "correlation of the length", "calibration error")  # of a value, on dev
 
 
 def varied(search: Mapping[str, Any]) -> list[str]:
@@ -35,7 +34,8 @@ def search_table(search: Mapping[str, Any]) -> Table:
     for trial in [*completed(search), *(each for each in trials if each["value"] is None)]:
         row = {"trial": trial["trial"], **{key: trial["settings"].get(key) for key in varied(search)}}
         row |= {"steps": trial["steps"], "dev loss": trial["dev_losses"][-1][1] if trial["dev_losses"] else None}
-        rows.append(row | {metric: trial["value"], "state": trial["state"], "why": trial["why"]})
+        row |= {metric: trial["value"], "state": trial["state"]}
+        rows.append(row | ({"why": trial["why"]} if any(each["why"] for each in trials) else {}))
     budget = f"{settings['steps']:,} steps" if settings.get("steps") else f"{settings['minutes']:g} minutes"
     pruned = sum(each["state"] == "pruned" for each in trials)
     shares = ", ".join(f"{key} {share:.2f}" for key, share in search["importance"].items())
@@ -44,23 +44,15 @@ def search_table(search: Mapping[str, Any]) -> Table:
         f"The best as a line of params.yaml: {line(f'{name}-best', search['best']['run'])}",
         *([f"Importance by PED-ANOVA (the values add up to 1): {shares}."] if shares else []),
     ]
-    frame = pd.DataFrame(rows, dtype=object)
-    frame = frame if any(frame["why"]) else frame.drop(columns="why")
-    return Table(f"search-{name}", f"Search {name}", frame, notes, {"dev loss": 4, metric: 4}, given=varied(search))
+    places = {"dev loss": 4, metric: 4}
+    return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=varied(search))
 
 
 def value_table(values: Mapping[str, Mapping]) -> Table:
     """A row for each value."""
-    keys = {"prefixes": "prefixes", "correlation": "correlation", "correlation of the length": "correlation_of_length"}
-    keys["calibration error"] = "calibration_error"
     rows = [
-        {
-            "value": name,
-            "model": each["model"],
-            "final score": each["settings"]["score"],
-            **{label: each["dev"].get(key) for label, key in keys.items()},
-        }
+        {"value": name, "model": each["model"], "final score": each["settings"]["score"]}
+        | {label: each["dev"].get(label.replace(" the ", " ").replace(" ", "_")) for label in MEASURED}
         for name, each in values.items()
     ]
-    places = dict.fromkeys(keys, 3)
-    return Table("values", "Values of prefixes", pd.DataFrame(rows, dtype=object), [OF_VALUES], places)
+    return table("values", "Values of prefixes", rows, [OF_VALUES], places=dict.fromkeys(MEASURED, 3))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from statistics import fmean
 
 import pandas as pd
 
@@ -15,27 +16,19 @@ def alike(runs: pd.DataFrame, names: Iterable[str] | None = None) -> list[list[s
     Of runs with equal seeds and precisions, keep the first. Two precisions are in one group only if they have no seed in
     common.
     """
+    runs = runs if names is None else runs.loc[list(names)]
     compared = [key for key in SAME if key not in ("seed", "precision")] + ["bpe_dropout", "data"]
-    groups: dict[str, list[dict]] = {}
-    for name, row in runs.loc[list(names) if names is not None else list(runs.index)].iterrows():
-        by_precision = groups.setdefault(repr(list(row[compared])), [])
-        same = next((each for each in by_precision if row["precision"] in {precision for _, precision in each}), None)
-        if same is None:
-            by_precision.append(same := {})
-        same.setdefault((row["seed"], row["precision"]), name)
-    return [list(group.values()) for of in groups.values() for group in merged(of)]
-
-
-def merged(by_precision: Sequence[dict]) -> list[dict]:
-    """Merge the groups of precisions without a seed in common."""
-    found: list[dict] = []
-    for group in by_precision:
-        seeds = {seed for seed, _ in group}
-        into = next((each for each in found if seeds.isdisjoint(seed for seed, _ in each)), None)
-        if into is None:
-            found.append(into := {})
-        into.update(group)
-    return found
+    settings = [repr(row) for row in runs[compared].values.tolist()]
+    runs = runs.assign(settings=settings).drop_duplicates(["settings", "seed", "precision"])
+    groups: list[list[str]] = []
+    for _, same in runs.groupby("settings", sort=False):
+        found: list[pd.DataFrame] = []
+        for _, part in same.groupby("precision", sort=False, dropna=False):
+            free = (place for place, group in enumerate(found) if set(group["seed"]).isdisjoint(part["seed"]))
+            place = next(free, len(found))
+            found[place:] = [pd.concat([*found[place : place + 1], part]), *found[place + 1 :]]
+        groups += [list(group.index) for group in found]
+    return groups
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Mean:
     low: float
     high: float
     seeds: int
-    precisions: tuple[str, ...] = ()  # those that the trainings used
+    precisions: Sequence[str] = ()  # those that the trainings used
 
     def __str__(self) -> str:
         mixed = f", in {' and '.join(self.precisions)}" if len(self.precisions) > 1 else ""
@@ -55,11 +48,11 @@ class Mean:
 
 def over_seeds(results: Results, runs: Sequence[str], *place: str) -> Mean | None:
     """The mean of a score (arguments of `Results.score`); None if a run does not have it, or if there is only one run."""
-    scores = [score.score for run in runs if (score := results.score(run, *place))]
+    scores = results.at(*place)["score"].reindex(runs).dropna()
     if len(scores) < max(2, len(runs)):
         return None
     precisions = sorted(set(results.runs.loc[list(runs), "trained in"]) - {None})
-    return Mean(sum(scores) / len(scores), min(scores), max(scores), len(scores), tuple(precisions))
+    return Mean(fmean(scores), min(scores), max(scores), len(scores), precisions)
 
 
 def shared(names: Sequence[str]) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from pipeline.reporting.paper_tables import as_published
-from pipeline.reporting.published import BASE, SETTINGS, TOOLKITS
+from pipeline.reporting.published import BASE, LOWER_CASED, SETTINGS, TOKENISED, TOOLKITS
 from pipeline.reporting.results import Results
 from pipeline.reporting.run_tables import TEST, named
 from pipeline.reporting.seeds import alike, over_seeds, shared
-from pipeline.reporting.tables import Table, interval
+from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
@@ -30,6 +30,7 @@ CLAIMS = (  # a setting that a study must vary, those that it may also vary, and
 # Settings with which a training is expected to fail. Means over seeds, Tables 2 and 3 and costs omit such runs.
 EXPECTED_TO_FAIL = {"norm": "post", "schedule": "no_warmup"}
 COMPARED = (*BASE, "seed")  # the settings that `Study.varied` compares
+FIRST = {HEADLINE: "sacreBLEU", TOKENISED: "BLEU of lower-cased text"}  # the first measure of a run, by its text
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Study:
     """The runs of a study that have results, in its order. The others are compared with the first.
 
     `planned` has the names of all runs of the study. `rows` maps a run to the key of its row of Table 3, and `against` a
-    run to the run with which it is compared, if this is not the first.
+    run to the run with which it is compared, if this is not the first. Both may name runs of other studies.
     """
 
     name: str
@@ -70,9 +71,14 @@ class Study:
         several = self.results.runs["data"].nunique() > 1
         return "Not all runs were trained on the same data, which also affects their scores." if several else ""
 
+    @property
+    def measure(self) -> str:
+        """The first measure of the first run."""
+        return TOKENISED if self.results.runs["corpus"].iloc[0] == LOWER_CASED else HEADLINE
+
     def best_first(self) -> list[str]:
-        """The runs by falling sacreBLEU on the test set; runs without a score come last."""
-        scores = self.results.at(HEADLINE, *TEST)["score"]
+        """The runs by falling BLEU on the test set; runs without a score come last."""
+        scores = self.results.at(self.measure, *TEST)["score"]
         return sorted(self.runs, key=lambda run: -scores.get(run, -1))
 
 
@@ -81,11 +87,11 @@ def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
 
     Runs that no study has form the study `others`.
     """
-    entries = {**params["studies"], "others": {"runs": rest(params, results)}}
+    planned = {run for study in params["studies"].values() for run in study.get("runs", ())}
+    entries = {**params["studies"], "others": {"runs": [run for run in results.scored if run not in planned]}}
     known = {name: [run for run in study.get("runs", ()) if run in results.scored] for name, study in entries.items()}
-    sizes = {name: (-len(runs), len(entries[name].get("runs", ()))) for name, runs in known.items()}
     kept: list[str] = []
-    for name in sorted((name for name, runs in known.items() if runs), key=lambda name: sizes[name]):
+    for name in sorted(filter(known.get, known), key=lambda name: (-len(known[name]), len(entries[name]["runs"]))):
         if not any(set(known[name]) <= set(known[other]) for other in kept):
             kept.append(name)
     return [
@@ -93,12 +99,6 @@ def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
         for name in entries
         if name in kept
     ]
-
-
-def rest(params: Mapping[str, Any], results: Results) -> list[str]:
-    """The runs with results that are in no study."""
-    planned = {run for study in params["studies"].values() for run in study.get("runs", ())}
-    return [run for run in results.scored if run not in planned]
 
 
 def succeeded(results: Results) -> Results:
@@ -110,12 +110,16 @@ def succeeded(results: Results) -> Results:
 def study_table(study: Study) -> Table:
     """The runs of a study, best first, with the settings in which they differ, and their times."""
     runs, varied, labels = study.results.runs, study.varied(), {key: label for label, key in SETTINGS.items()}
-    frame = study.results.columns({"test sacreBLEU": (HEADLINE, *TEST)})
+    measures = {name: label for name, label in FIRST.items() if len(study.results.at(name, *TEST))}
+    measures = measures or {HEADLINE: FIRST[HEADLINE]}
+    frame = study.results.columns({f"test {label}": (name, *TEST) for name, label in measures.items()})
     for key in varied:
         first = runs[key].iloc[0]
         values = ["" if place and value == first else str(value) for place, value in enumerate(runs[key])]
         frame[labels.get(key, key)] = values
-    frame = frame.join(study.results.columns({"dev sacreBLEU, last": (HEADLINE, "dev", "last")}))
+    frame = frame.join(
+        study.results.columns({f"dev {label}, last": (name, "dev", "last") for name, label in measures.items()})
+    )
     measured = [label for label in ("accuracy", "calibration error") if runs[label].notna().any()]
     frame = frame.join(runs[["dev PPL, last", *measured, "corpus", "model", "parameters"]])
     frame["training"] = [duration(seconds) if seconds else None for seconds in runs["seconds"]]
@@ -129,10 +133,12 @@ def study_table(study: Study) -> Table:
         f"intervals by bootstrap; perplexity per word-piece. {base}"
     )
     notes = [line.strip() for line in (note, study.caveat(), study.claim()) if line]
-    given = [labels.get(key, key) for key in varied]
+    look: dict[str, Any] = {
+        "places": {"accuracy": 3, "calibration error": 3},
+        "given": [labels.get(key, key) for key in varied],
+    }
     frame = named(frame.loc[study.best_first()].drop(columns=same))
-    places = {"accuracy": 3, "calibration error": 3}
-    return Table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, places, given, drawn=True)
+    return table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, **look, drawn=True)
 
 
 @dataclass(frozen=True)
@@ -150,44 +156,46 @@ class Headline:
 def headline(params: Mapping[str, Any], study: Study) -> Headline:
     """The headline of a study: dev perplexities for a claim about them, else BLEU of its best run, with several seeds."""
     results, scored = study.results, [run for run in study.best_first() if run in study.results.scored]
-    found = best(results, scored)
-    corpora = results.runs["corpus"].nunique()
+    figure, says, note = best(study, scored)
     languages = results.runs["languages"].map(repr)
     alone = "One seed per run. " if all(len(same) == 1 for same in alike(results.runs, scored)) else ""
     if study.claim():
         figure, says = perplexities(results)
-        found = figure, says, f"{alone}Published: {study.claim()}"
-    elif corpora > 1:  # training texts, as for back-translation, with the test set of the first run
-        compared = [run for run in scored if languages[run] == languages.iloc[0]]
-        low, high = (results.at(HEADLINE, *TEST)["score"][run] for run in (compared[-1], compared[0]))
+        note = f"{alone}Published: {study.claim()}"
+    elif (
+        results.runs["corpus"].nunique() > 1
+    ):  # training texts, as for back-translation, with the test set of the first run
+        known = results.at(study.measure, *TEST)["score"]
+        compared = [run for run in scored if languages[run] == languages.iloc[0] and run in known.index]
+        low, high = known[compared[-1]], known[compared[0]]
+        figure, note = f"{low:.1f} to {high:.1f}", alone.strip()
         says = f"BLEU on the same test set, from {compared[-1]} to {compared[0]}"
-        found = f"{low:.1f} to {high:.1f}", says, alone.strip()
     if DEMONSTRATION in repr(params["corpora"].get(results.runs["corpus"].iloc[0])):
-        found = found[0], f"{found[1]}, whose sentences a grammar made", found[2]
-    return Headline(study.name, len(scored), len(study.planned), *found)
+        says += ", whose sentences a grammar made"
+    return Headline(study.name, len(scored), len(study.planned), figure, says, note)
 
 
-def best(results: Results, scored: Sequence[str]) -> tuple[str, str, str]:
+def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
     """The figure of the best run, what it is, and its seeds; beside a published result by the measure of that result."""
-    corpus, metric, note = results.runs.at[scored[0], "corpus"], HEADLINE, ""
-    says = f"BLEU on the test set of {corpus}"
+    results, metric, note = study.results, study.measure, ""
+    says = f"{FIRST[metric].replace('sacre', '')} on the test set of {results.runs.at[scored[0], 'corpus']}"
     if others := [other for other in TOOLKITS if scored[0] in as_published(results, other.like, other.corpus)]:
         other = max((each for each in others if each.metric == others[-1].metric), key=lambda each: each.bleu)
         metric, says = other.metric, f"BLEU, {other.measure}, on {other.test_set}"
         note = f" Published: {other.bleu} ({other.name}, {other.source.split(',')[0]})."
-    scores = results.at(metric, *TEST)["score"]
+    scores = results.at(metric, *TEST)
     groups = alike(results.runs, [run for run in scored if run in scores.index])
     if not groups:
         return "–", says, note
-    seeds = max(groups, key=lambda runs: fmean(scores[runs]))
+    seeds = max(groups, key=lambda runs: fmean(scores["score"][runs]))
     highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
     if mean := over_seeds(results, seeds, metric, *TEST):
         of = f"{highest}{shared(seeds)}, {mean}" if highest else str(mean).capitalize()
         return f"{mean.score:.1f}", says, f"{of}.{note}"
-    found = results.at(metric, *TEST).loc[seeds[0]]
+    found = scores.loc[seeds[0]]
     between = interval(found["low"], found["high"], 1)
     bounds = f", 95% interval {between}" if between else ""
-    return f"{scores[seeds[0]]:.1f}", says, f"{highest}{seeds[0]}, one seed{bounds}.{note}"
+    return f"{found['score']:.1f}", says, f"{highest}{seeds[0]}, one seed{bounds}.{note}"
 
 
 def perplexities(results: Results) -> tuple[str, str]:
@@ -209,16 +217,13 @@ def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:
 
 
 def headline_table(found: Sequence[Headline]) -> Table:
-    frame = pd.DataFrame(
-        [
-            {
-                "study": each.study,
-                "trained": f"{each.trained} of {each.runs}",
-                "result": each.figure if each.trained else None,
-                "what it is": f"{each.says}. {each.note}".strip(),
-            }
-            for each in found
-        ],
-        dtype=object,
-    )
-    return Table("studies", "Studies", frame)
+    """A row for each study. Its figure is of another kind in each row, so it stands in a sentence, not in a column."""
+    rows = [
+        {
+            "study": each.study,
+            "trained": f"{each.trained} of {each.runs}",
+            "result": f"{f'{each.figure} ' if each.trained else ''}{each.says}. {each.note}".strip(),
+        }
+        for each in found
+    ]
+    return table("studies", "Studies", rows)

@@ -1,7 +1,7 @@
 """A table of the report: a data frame with a title and notes, and its renderings as text, CSV, Markdown and LaTeX.
 
-CSV holds the frame itself, unrounded. The other renderings round numbers, show a score with its interval (the columns
-`LABEL low` and `LABEL high` beside `LABEL`), and show a missing value as a dash.
+CSV holds the frame itself. The other renderings round numbers, show a score with its interval (the columns `LABEL low` and
+`LABEL high` beside `LABEL`), and show a missing value as a dash.
 """
 
 import re
@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from pipeline.scoring.intervals import Score
+
 DASH = "–"
+DIGITS = 10  # significant digits of a number: versions of Python and numpy differ in the last of 17 digits of a sum
+ENDS = re.compile(" (low|high)$")  # of the labels of columns with the ends of intervals
 FORMULA = re.compile(r"O\(.*\)|n\^\S+ d\^\S+")  # an order of growth: O(n^2 d), n^1.98 d^1.02
 MOST_DIGITS = 1e9  # a larger number is shown as a power of ten
 
@@ -44,10 +47,7 @@ class Table:
     @property
     def labels(self) -> list[str]:
         """The shown columns: all but the ends of intervals."""
-        return [label for label in self.frame if not self.is_end(label)]
-
-    def is_end(self, label: str) -> bool:
-        return label.removesuffix(" low").removesuffix(" high") != label and f"{label.rsplit(' ', 1)[0]} low" in self.frame
+        return [label for label in self.frame if not ENDS.search(label)]
 
     def is_number(self, label: str) -> bool:
         """Whether the column holds numbers; so does an empty column, unless it is one of names of runs."""
@@ -56,11 +56,10 @@ class Table:
 
     def shown(self, row: Mapping[str, Any], label: str) -> tuple[str, str]:
         """A cell as text, and its interval or an empty text."""
-        if missing(value := row[label]):
+        if pd.isna(value := row[label]):
             return DASH, ""
         text = self.number(value, label) if isinstance(value, int | float) else str(value)
-        low, high = (row.get(f"{label} {end}") for end in ("low", "high"))
-        return text, interval(low, high, self.places.get(label, 2))
+        return text, interval(row.get(f"{label} low"), row.get(f"{label} high"), self.places.get(label, 2))
 
     def number(self, value: float, label: str) -> str:
         if label in self.given:
@@ -88,13 +87,25 @@ class Table:
         return self.frame.to_csv(index=False, lineterminator="\n")
 
 
-def missing(value: Any) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+def table(
+    name: str, title: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame, notes: Sequence[str] = (), **look: Any
+) -> Table:
+    """The table of these rows, whose numbers are rounded to DIGITS significant digits. `look` are entries of Table."""
+    frame = pd.DataFrame(rows, dtype=object)
+    for label in frame:
+        values = [float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for value in frame[label]]
+        frame[label] = pd.Series(values, frame.index, dtype=object)
+    return Table(name, title, frame, notes, **look)
+
+
+def with_ends(label: str, score: Score | None) -> dict[str, Any]:
+    """The cells of a score and of the ends of its interval."""
+    return dict(zip((label, f"{label} low", f"{label} high"), score or (None, None, None)))
 
 
 def interval(low: float | None, high: float | None, places: int = 2) -> str:
     """An interval, `26.51–28.02` or `-1.20 to 0.31`: a dash beside a minus sign is hard to read. Empty if not known."""
-    if low is None or high is None or missing(low):
+    if low is None or high is None or pd.isna(low):
         return ""
     return f"{low:.{places}f}{' to ' if low < 0 else DASH}{high:.{places}f}"
 

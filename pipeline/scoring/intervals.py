@@ -9,9 +9,10 @@ Shapes: K seeds, R resamples. Scores have R + 1 columns: first the score of the 
 its sentences. The resamples are equal for all systems, so differences are paired.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,15 @@ from pipeline.settings.scoring import ScoringConfig
 
 SEEDS = 3  # at least so many of both sides of a difference, for an interval and a verdict
 LEVEL = 0.05  # a difference with a smaller p, after Holm's correction, is not chance
+
+
+class Score(NamedTuple):
+    """A score or a difference of scores, with its 95% interval and its p-value if it has them."""
+
+    score: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,30 @@ def between(runs: np.ndarray, bases: np.ndarray, spread: Spread) -> Difference:
     change, share = runs.mean(axis=0) - bases.mean(axis=0), 1 / len(runs) + 1 / len(bases)
     sentences = max(0.0, change[1:].var() - spread.resampled * share)
     return tested(change[0], spread.seeds * share + sentences, spread.freedom)
+
+
+class Seeds:
+    """The scores of trainings, [1 + R] by run, and the spread of `groups` of runs that differ only in the seed.
+
+    The spread is None if no group has two seeds. Runs without a score are left out.
+    """
+
+    def __init__(self, scores: Mapping[str, np.ndarray], groups: Iterable[Sequence[str]]) -> None:
+        self.scores = scores
+        known = [found for group in dict.fromkeys(map(tuple, groups)) if len(found := self.of(group))]
+        self.spread = spread(known) if any(len(group) > 1 for group in known) else None
+
+    def of(self, runs: Sequence[str]) -> np.ndarray:
+        return np.array([self.scores[run] for run in runs if run in self.scores])
+
+    def difference(self, runs: Sequence[str], bases: Sequence[str]) -> Score | None:
+        """The mean of `runs` minus the mean of `bases`, with an interval and a p-value if both have SEEDS seeds."""
+        ours, others = self.of(runs), self.of(bases)
+        if not len(ours) or not len(others):
+            return None
+        if self.spread is None or min(len(ours), len(others)) < SEEDS:
+            return Score(float(ours[:, 0].mean() - others[:, 0].mean()))
+        return Score(*astuple(between(ours, others, self.spread)))
 
 
 def within(one: np.ndarray, base: np.ndarray) -> Difference:

@@ -89,6 +89,11 @@ def loss(results: Results, seeds: Sequence[str]) -> Figure:
     return drawn(f"loss-{seeds[0]}", canvas, caption, f"{alt}.")
 
 
+def losses(results: Results) -> list[Figure]:
+    """The losses of all runs with curves."""
+    return [loss(results, seeds) for seeds in alike(results.runs) if results.curves.keys() & set(seeds)]
+
+
 def dev_losses(study: Study) -> Figure:
     """The dev losses of a study's runs. Runs of `alike` share a label and a look."""
     runs = [run for run in study.runs if run in study.results.curves]

@@ -23,7 +23,7 @@ def curve(plot: Axes, points: Sequence[tuple[float, float, int]], colour: str, l
     plot.scatter(believed, right, s=areas, color=colour, alpha=0.5, linewidths=0)
 
 
-def tokens(results: Results) -> list[Figure]:
+def tokens(results: Results, of: str = "") -> list[Figure]:
     """How often the most probable token is right, by its probability, for each training. Seeds are shown by the first."""
     known = [name for name in results.runs.index if results.runs.at[name, "reliability"]]
     if not known:
@@ -42,7 +42,8 @@ def tokens(results: Results) -> list[Figure]:
         "Token probabilities on dev, last checkpoint: below the dotted line the model is over-confident, which label "
         f"smoothing is meant to prevent (5.4). Calibration errors: {', '.join(shown)}."
     )
-    return [drawn("reliability", canvas, caption, f"Reliability curves of {len(shown)} trainings beside the diagonal.")]
+    name = f"reliability-{of}" if of else "reliability"
+    return [drawn(name, canvas, caption, f"Reliability curves of {len(shown)} trainings beside the diagonal.")]
 
 
 def value(name: str, content: Mapping[str, Any]) -> Figure:

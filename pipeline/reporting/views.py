@@ -1,0 +1,169 @@
+"""What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.reporting import changes, claims, decodings, pairs, paper_tables, run_tables, studies
+from pipeline.reporting.figures import attention, curves, reliability, trees
+from pipeline.reporting.figures import changes as changes_plot
+from pipeline.reporting.figures.positions import positional_encoding
+from pipeline.reporting.figures.style import Figure
+from pipeline.reporting.results import Results, named_measures
+from pipeline.reporting.studies import Headline, Study
+from pipeline.reporting.tables import Table
+from pipeline.scoring.bleu import HEADLINE
+from pipeline.settings.params import text_corpus
+from pipeline.settings.score_files import within
+from pipeline.settings.scoring import scoring
+from pipeline.workflow.times import duration
+from transformer.files import read_json
+
+KINDS = {"decodings": ("decodings",), "values": ("values", "reverse_values"), "searches": ("searches",)}  # and their blocks
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a report shows. `files` is the folder of the score files, `sets` that of the evaluation sets."""
+
+    params: Mapping[str, Any]
+    results: Results
+    files: Path
+    sets: Path
+    folder: Path  # results/
+
+    @cached_property
+    def own(self) -> Results:
+        """The results of the runs of params.yaml."""
+        return self.results.of(self.results.selected)
+
+    @cached_property
+    def studies(self) -> list[Study]:
+        return studies.studies(self.params, self.results)
+
+    @cached_property
+    def compared(self) -> changes.Comparison | None:
+        return changes.comparison(self.studies, self.results, scoring(self.params))
+
+    @cached_property
+    def selection(self) -> list[Study]:
+        """The runs of params.yaml: one study if studies.yaml has one with all of them, else one for each text."""
+        runs = self.results.selected
+        for name, entry in self.params["studies"].items():
+            if set(runs) <= set(entry.get("runs", ())):
+                return [Study(name, self.results.of(runs), runs, {}, {})]
+        texts: dict[str, list[str]] = {}
+        for run in runs:
+            texts.setdefault(text_corpus(self.params, self.results.runs.at[run, "corpus"]), []).append(run)
+        return [Study(text, self.results.of(names), names, {}, {}) for text, names in texts.items()]
+
+    @cached_property
+    def headlines(self) -> list[Headline]:
+        """Those of the studies with results, then those of the studies that are not done."""
+        found = [studies.headline(self.params, study) for study in self.studies]
+        if compared := self.compared:
+            found = [claims.headline(compared, each) if each.study == compared.study.name else each for each in found]
+        return found + studies.not_done(self.params, self.results)
+
+    def own_headlines(self) -> list[Headline]:
+        found = [studies.headline(self.params, study) for study in self.selection if study.results.scored]
+        return found + [each for each in self.headlines if not each.trained and each.study in ("paper", "europarl")]
+
+    @cached_property
+    def paper(self) -> list[Table]:
+        shown = studies.succeeded(self.results)
+        layers = paper_tables.table1(self.folder / "layers/layers.json")
+        return [layers, paper_tables.table2(shown), paper_tables.table3(shown)]
+
+    def pictures(self) -> list[Figure]:
+        """The pictures of README.md."""
+        examples = (attention.example(run, self.files / run / "translations") for run in self.results.selected)
+        found = [next(filter(None, examples), None), changes_plot.figure(self.compared) if self.compared else None]
+        return [*filter(None, found), positional_encoding()]
+
+    def of_study(self, study: Study) -> Table:
+        """The runs of a study, with a note on those whose first score differs from that in the last commit."""
+        table, changed = studies.study_table(study), []
+        for run in study.results.scored:
+            shown = subprocess.run(["git", "show", f"HEAD:./{self.folder / run}.json"], capture_output=True, check=False)
+            before = within(json.loads(shown.stdout or "{}"), "score", "test", "average", "metrics")
+            now = study.results.score(run, study.measure, *run_tables.TEST)
+            was = within(named_measures(before, study.measure != HEADLINE), study.measure, "score") if before else None
+            if was and now and f"{was:.2f}" != f"{now.score:.2f}":
+                changed.append(f"{run} {was:.2f}")
+        label = studies.FIRST[study.measure]
+        note = [f"{label} in the last commit: {', '.join(changed)}."] if changed else []
+        return replace(table, notes=[*table.notes, *note])
+
+    def against_first(self, study: Study) -> list[pairs.Pair]:
+        return pairs.pairs(study, self.files, self.sets, scoring(self.params))
+
+    def of_kind(self, kind: str, selected: bool) -> dict[str, Any]:
+        """The decodings, values or searches of params.yaml, or the others."""
+        names, known = [name for block in KINDS[kind] for name in self.params[block]], vars(self.results)[kind]
+        return {name: known[name] for name in known if (name in names) == selected}
+
+    def decodings(self, selected: bool) -> Iterator[Table]:
+        return decodings.decodings_tables(self.params, self.of_kind("decodings", selected))
+
+    def values_and_trees(self, selected: bool) -> list[Figure]:
+        drawn = [reliability.value(name, content) for name, content in self.of_kind("values", selected).items()]
+        names = self.of_kind("decodings", selected) if selected else ()
+        paths = {name: self.files / "decodings" / name / "search.json" for name in names}
+        return drawn + [
+            trees.figure(name, found) for name, path in paths.items() if path.exists() and (found := read_json(path))
+        ]
+
+    def curves(self) -> list[Figure]:
+        known = self.own.curves.keys()
+        together = [curves.dev_losses(study) for study in self.selection if len(known & set(study.runs)) > 1]
+        losses = curves.losses(self.own)
+        return [*together, *losses, *([curves.learning_rates(self.own)] if losses else [])]
+
+    def samples(self) -> dict[str, list[list[pairs.Line]]]:
+        """The first sentences of each test set by corpus, with the translations by the runs on it."""
+        found: dict[str, dict[tuple[str, str], list[pairs.Line]]] = {}
+        for run, row in self.own.runs.iterrows():
+            path = self.files / str(run) / "translations/samples.json"
+            for each in read_json(path) if path.exists() and row["languages"] else []:
+                source, target = row["languages"]
+                lines = [("source", source, each["source"]), ("reference", target, each["reference"])]
+                lines = found.setdefault(row["corpus"], {}).setdefault((each["source"], each["reference"]), lines)
+                lines.append((str(run), target, each["translation"]))
+        return {corpus: list(of.values()) for corpus, of in found.items()}
+
+    def attention(self) -> Iterator[tuple[str, str, Sequence[Figure]]]:
+        """The run, the sentence and the maps of each sentence with attention weights."""
+        for run in self.own.runs.index:
+            for text, figures in attention.of_run(run, self.files / run / "translations").items():
+                yield run, text, figures
+
+    def smoothing(self) -> tuple[Table, list[Figure]] | None:
+        """What label smoothing does, and how far the token probabilities with and without it can be believed."""
+        if not (compared := self.compared) or not (table := claims.of_smoothing(compared)):
+            return None
+        sides = claims.smoothing(compared) or ()
+        return table, reliability.tokens(compared.study.results.of([run for side in sides for run in side]), "smoothing")
+
+
+def origin(results: Results, name: str) -> tuple[str, dict[str, Any], Table | None]:
+    """The origin of a run's numbers: a line, the facts by label, and all of its scores with their signatures."""
+    run, scores, trained = results.runs.loc[name], None, "not trained"
+    if steps := run["trained steps"]:
+        trained = f"{steps:,} steps" + (f" in {duration(run['seconds'])}" if run["seconds"] else "")
+        table = run_tables.all_scores(results.of([name]))
+        scores = replace(table, name=f"scores-{name}", title=f"Scores of {name}", frame=table.frame.drop(columns="run"))
+    reason = f" ({run['cost reason']})" if run["cost reason"] else ""
+    model = ", ".join(filter(None, (run["model"], run_tables.described(run["differences"]))))
+    facts = {"corpus": run["corpus"], "model": model, "trained": trained}
+    facts |= {label: run[label] for label in ("tokens/s", "hardware", "commit", "FLOPs, counted")}
+    facts["FLOPs, by the paper's estimate"] = f"{run['cost flops'] or '–'}{reason}"
+    facts |= {label: run[label] for label in ("data", "settings")}
+    line = " · ".join(filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10])))
+    return line, {label: "–" if pd.isna(value) else value for label, value in facts.items()}, scores
