@@ -252,7 +252,9 @@ def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(searc
     if browser.browser():
         path = tmp_path / "index.html"
         images = [f'<img alt="{each.name}" src="data:image/svg+xml;base64,{each.base64}">' for each in drawn]
-        path.write_text(f"<!DOCTYPE html><html><body><main><p>Values</p>{''.join(images)}</main></body></html>", encoding="utf-8")
+        path.write_text(
+            f"<!DOCTYPE html><html><body><main><p>Values</p>{''.join(images)}</main></body></html>", encoding="utf-8"
+        )
         assert browser.faults(path, 1400, dark=False) == [], "the text of the pictures lies inside them"
 
 
