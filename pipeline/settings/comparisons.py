@@ -29,7 +29,8 @@ OWN_NAMES = {
 }
 
 # What the folders models/, scores/ and work/ hold besides runs
-TAKEN = ["corpora", "decodings", "downloads", "ensembles", "logs", "reverse_scores", "searches", "times", "values"]
+TAKEN = ["code", "corpora", "decodings", "downloads", "ensembles", "logs"]
+TAKEN += ["progress", "reverse_scores", "searches", "times", "values"]
 
 
 def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:

@@ -213,7 +213,7 @@ def test_impossible_values_are_refused(params, place, value, expected):
 NAMES = ["../up", "a/b", "a.b", "a;b", "$(x)", "-a", "", "a b", "a@b", 1, None]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "corpora", "downloads", "times", "logs"])
+@pytest.mark.parametrize("name", [*NAMES, "code", "corpora", "downloads", "progress", "times", "logs"])
 def test_names_that_cannot_be_folders_stages_and_words_are_refused(params, small, name):
     refusals({**small, "runs": {name: params["runs"]["demo-tiny"]}})
     for block in ("corpora", "models", "studies") if name in NAMES else ():
