@@ -711,6 +711,15 @@ def test_a_pixel_of_the_mosaic_is_the_weight_of_its_layer_head_query_and_key():
         assert image[n * (4 + gap) + q, h * (5 + gap) + k] == weights[n, h, q, k]
 
 
+def test_a_row_of_encoder_decoder_attention_is_the_piece_that_its_position_predicts(project):
+    project.write({"run": {"corpus": "demo", "model": "tiny"}})
+    folder = project.scores / "run/translations"
+    with style():
+        (maps,), one = attention.of_run("run", folder).values(), attention.example("run", folder)
+    for picture, starts, ends in [(one, 0, 2), (maps[2], 0, 4 + 2), (maps[1], 4 + 2, 0)]:  # 4 heads and 2 layers
+        assert (picture.svg.count(">&lt;s&gt;<"), picture.svg.count(">&lt;/s&gt;<")) == (starts, ends)
+
+
 def test_damaged_attention_weights_are_refused_by_their_name(project):
     project.write({"run": {"corpus": "demo", "model": "tiny"}})
     folder = project.scores / "run/translations"

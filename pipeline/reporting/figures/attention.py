@@ -18,7 +18,7 @@ WORDY = 20  # pieces of the sentence in the README's picture, if there is one
 KINDS = {
     "encoder": ("encoder self-attention", "source", "source"),
     "decoder": ("decoder self-attention", "target", "target"),
-    "cross": ("encoder-decoder attention", "target", "source"),
+    "cross": ("encoder-decoder attention", "translation", "source"),
 }
 
 
@@ -28,6 +28,7 @@ def maps(folder: Path) -> Iterator[tuple[Mapping[str, Any], dict[str, np.ndarray
     try:
         with np.load(path) as arrays:  # refuses pickled objects
             for number, sentence in enumerate(read_json(description)["sentences"]):
+                sentence["translation"] = [*sentence["target"][1:], "</s>"]  # the position of a piece predicts the next one
                 weights = {kind: arrays[f"{number}.{kind}"] for kind in KINDS}
                 for kind, (_, queries, keys) in KINDS.items():
                     if weights[kind].shape[2:] != (len(sentence[queries]), len(sentence[keys])):
@@ -103,7 +104,7 @@ def example(run: str, folder: Path) -> Figure | None:
         return None
     fitting = sorted(maps(folder), key=lambda each: abs(len(each[0]["source"]) - WORDY))
     sentence, weights = fitting[0]
-    keys, queries = (shown(sentence[side]) for side in ("source", "target"))
+    keys, queries = (shown(sentence[side]) for side in ("source", "translation"))
     canvas, plot = axes(1.4 + 0.21 * len(keys), 1.2 + 0.21 * len(queries))
     plot.imshow(opacity(weights["cross"][-1].astype(float).mean(axis=0), COLOURS[0]), aspect="equal", interpolation="none")
     plot.set_xticks(range(len(keys)), keys, rotation=90)
