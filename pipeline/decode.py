@@ -28,6 +28,7 @@ from pipeline.workflow.progress import Progress
 from pipeline.workflow.times import write_times
 from transformer.binarised import BinarisedSet
 from transformer.config.decoding import DecodingConfig
+from transformer.config.reading import UserError
 from transformer.decoders.steps import Translation
 from transformer.files import atomic, atomic_folder, write_json, write_lines
 from transformer.perplexity import confidences, mean_loss
@@ -117,7 +118,9 @@ def main(arguments: argparse.Namespace) -> None:
     config = section(params, "models", run["model"], "decoding", DecodingConfig)
     device = hardware.torch_device(machine(params), config.threads)
     vocabulary = arguments.average / "vocabulary.model"
-    last = Translator.open(step_files(arguments.checkpoints)[-1][1], vocabulary, config, device)
+    if not (saved := step_files(arguments.checkpoints)):
+        raise UserError(f"{arguments.checkpoints} has no checkpoint; the stage train writes them")
+    last = Translator.open(saved[-1][1], vocabulary, config, device)
     average = Translator.load(arguments.average, device, **vars(config))
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
     with atomic_folder(arguments.out) as folder:

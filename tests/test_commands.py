@@ -6,12 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from pipeline.workflow import stage
 from tests import in_process
-from tests.imports import ROOT
+from tests.imports import ROOT, STAGES
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {
@@ -110,20 +113,51 @@ def test_a_link_to_a_file_that_is_no_longer_in_the_cache_is_named_with_the_remed
     assert own == "made: [Errno 2] No such file or directory: 'mine.json'"
 
 
+# What a shell, a locale, an interpreter's option, a terminal and a proxy can do to a program
+HARD = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "COLUMNS": "1", "TERM": "dumb", "HOME": "/nowhere"}
+HARD |= dict.fromkeys(("http_proxy", "https_proxy", "ALL_PROXY"), "nonsense://:x")
+EVERY = [*WRONG, *WITHOUT_PARAMS, *(f"pipeline.{stage}" for stage in STAGES[1:])]
+
+
+def in_hard_times(folder: Path, command: str, *arguments: str, shell: str) -> tuple[int, str]:
+    """Start a command with other standard streams, as `shell` says. Returns its exit status and its standard error."""
+    line = f"'{sys.executable}' -O -s -m {command} {' '.join(arguments)} {shell}"
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **HARD}
+    done = subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["pipeline.commands.evaluate", "benchmarks.text"])
-def test_a_process_of_its_own_prints_the_same_line(command, tmp_path):
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", command, *WRONG[command]],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    one_line(command, done.stderr)
+def test_no_command_and_no_stage_prints_a_traceback_in_hard_times(tmp_path):
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    closed = {command: (command, *WRONG[command]) for command in WRONG}
+    with ThreadPoolExecutor(2) as workers:
+        found = {
+            "refused": workers.map(lambda call: in_hard_times(tmp_path, *call, shell="<&- >&-"), closed.values()),
+            "full": workers.map(lambda command: in_hard_times(tmp_path, command, "--help", shell="> /dev/full"), EVERY),
+        }
+        for kind, commands in {"refused": closed, "full": EVERY}.items():
+            for command, (status, errors) in zip(commands, found[kind]):
+                assert status == 1 and errors.count("\n") == 1, f"{command}, {kind}: {status} {errors}"
+                assert errors.startswith(f"{command.rpartition('.')[2]}: "), f"{command}, {kind}: {errors}"
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+@pytest.mark.parametrize("place", ["folder", "missing/file"])
+def test_a_folder_for_a_file_and_a_missing_file_are_one_line(stage, place, tmp_path):
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "folder").mkdir()
+    definition = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"][stage]
+    command = definition.get("do", definition)["cmd"]
+    options = re.findall(r"--\w+", command if isinstance(command, str) else command[-1])
+    block = definition.get("foreach", "")
+    named = {"${runs}": ["demo-tiny"], "${corpora_in_use}": ["demo"], "": []}.get(block, ["none"])
+    with in_process.inside(tmp_path):
+        status, _, errors = in_process.started([f"pipeline.{stage}", *named, *(w for o in options for w in (o, place))])
+    assert status in (0, 1) and "Traceback" not in errors, errors
+    assert sum(line.startswith(f"{stage}: ") for line in errors.splitlines()) == status, errors
 
 
 def test_the_commands_are_listed():

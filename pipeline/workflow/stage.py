@@ -4,6 +4,7 @@ A UserError gives its lines on stderr; an OSError, a lack of memory or an interr
 """
 
 import argparse
+import io
 import os
 import select
 import signal
@@ -29,8 +30,10 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     It also claims the GPUs that dvc.yaml states for it. If DVC runs it, it starts only with the recorded code, and fails if
     its code or settings changed meanwhile. A training and a search have checks of their own, which keep their work.
     """
-    arguments, before, name = parser.parse_args(), {}, os.environ.get("DVC_STAGE", "")
+    open_missing()
+    before, name = {}, os.environ.get("DVC_STAGE", "")
     try:
+        arguments = parser.parse_args()
         if checked:
             params = load()
             check(params)
@@ -45,13 +48,9 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
             require_unchanged(before)
         print(end="", flush=True)
     except (UserError, OSError) as error:
-        if isinstance(error, BrokenPipeError) and unread():
-            status = 128 + signal.SIGPIPE
-        else:
-            for line in error.args if isinstance(error, UserError) else [described(error)]:
-                print(f"{parser.prog}: {' '.join(str(line).split())}", file=sys.stderr)
-            status = 1
-            drop_unwritten()
+        status = 128 + signal.SIGPIPE if isinstance(error, BrokenPipeError) and unread() else 1
+        for line in [] if status > 1 else error.args if isinstance(error, UserError) else [described(error)]:
+            print(f"{parser.prog}: {' '.join(str(line).split())}", file=sys.stderr)
     except (RuntimeError, MemoryError) as error:
         from transformer.memory import out_of_memory  # imports torch, which most commands do not need
 
@@ -65,7 +64,20 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
         status = 128 + signal.SIGINT
     if status == INTERRUPTED and (said := slurm.requeue(os.environ)):
         print(f"{parser.prog}: {said}", file=sys.stderr)
+    drop_unwritten()
     sys.exit(status)
+
+
+def open_missing() -> None:
+    """Replace standard streams that are closed, as by `>&-`, by /dev/null. Let no character be one that they refuse."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.dup2(descriptor, number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # in a locale other than UTF-8
 
 
 def described(error: Exception) -> str:
@@ -79,13 +91,10 @@ def described(error: Exception) -> str:
 
 
 def unread() -> bool:
-    """Return whether the reader of standard output is gone, as in `... | head`. The rest of the output is then dropped."""
+    """Return whether the reader of standard output is gone, as in `... | head`."""
     poll = select.poll()
     poll.register(1)
-    gone = any(event & select.POLLERR for _, event in poll.poll(0))
-    if gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return gone
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def drop_unwritten() -> None:
