@@ -45,7 +45,6 @@ from pipeline.workflow.costly import confirm, costly
 from pipeline.workflow.lock_files import clear_rwlock, keep_or_put_back
 from pipeline.workflow.project import opened, refresh
 from pipeline.workflow.stage import require_within
-from pipeline.workflow.threads import threads_of
 from transformer.config.reading import UserError
 
 STAMPS = Path("work/.stamps")  # not the folder of a run: no name of a run starts with a dot
@@ -83,7 +82,7 @@ def refuse_to_touch(_):
 
 
 DAG.check_touch_compatible = refuse_to_touch
-long_trainings, missing = [], set()
+long_trainings, missing = {}, set()
 
 try:
     params = load()
@@ -110,8 +109,8 @@ try:
 except (UserError, OSError) as error:
     sys.exit(f"snakemake: {' '.join(str(error).split())}")
 
-for stage in long_trainings:
-    print(f"snakemake: {stage}", file=sys.stderr)
+for line in long_trainings.values():
+    print(f"snakemake: {line}", file=sys.stderr)
 
 
 onstart:  # not called in a dry run
@@ -134,9 +133,6 @@ onsuccess:
     show_results()
 
 
-# The stages call `python`. By PATH it is that of this environment, even if not activated. Output is logged in order.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-os.environ["PYTHONUNBUFFERED"] = "1"
 SUBMITTED = "cluster" in config  # profiles/slurm sets it
 
 
@@ -145,7 +141,13 @@ SUBMITTED = "cluster" in config  # profiles/slurm sets it
 # (`workflow.local_exec` cannot be used instead, because it is true while this file is read, whatever the executor is.)
 if not SUBMITTED and "gpu" not in workflow.global_resources:
     largest = max(stage.meta["snakemake"]["gpu"] for stage in graph)
-    workflow.register_resource("gpu", max(devices.limit(params), largest))
+    workflow.register_resource("gpu", max(len(devices.usable(params)) or os.cpu_count(), largest))
+
+
+report: "profiles/report.rst"
+
+
+container: "docker-daemon:attention:latest"  # the image of the Dockerfile, which only `--sdm apptainer` uses (not tried)
 
 
 rule all:
@@ -154,7 +156,7 @@ rule all:
 
 
 for stage in graph:
-    needs = {**stage.meta["snakemake"], "threads": threads_of(params, stage.name, stage.meta["snakemake"]["threads"])}
+    needs = {**stage.meta["snakemake"], "threads": devices.threads_of(params, stage.name, stage.meta["snakemake"]["threads"])}
     if SUBMITTED:
         needs = slurm.requests(stage.name, needs, hardware)
     elif stage.name.startswith("train@"):
@@ -174,8 +176,7 @@ for stage in graph:
             runtime=needs["minutes"],
             **{name: value for name, value in needs.items() if name not in ("threads", "minutes")},
         params:
-            python=sys.executable,
             stage=stage.addressing,
             job=slurm.JOB if SUBMITTED else "",
         shell:
-            "{params.job}{params.python:q} -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"
+            "{params.job}python -m dvc --wait-for-lock repro --single-item {params.stage:q} > {log:q} 2>&1 && touch {output:q}"

@@ -13,17 +13,16 @@ it, which is no output.
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.curves import read_curve
 from pipeline.scoring.statistics import statistics
 from pipeline.settings.params import load
 from pipeline.settings.selection import bpe_dropout
 from pipeline.workflow import stage
 from pipeline.workflow.times import read_times
-from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json
 
 PARTS = {
@@ -33,25 +32,6 @@ PARTS = {
     "flops": "flops.json",
 }
 DEV_TRANSLATION = "translations/dev.last.txt"
-POINTS = 100  # at most this many records of each of the two curves
-
-
-def thinned(curve: list[dict]) -> list[dict]:
-    """Return both loss curves, each with at most POINTS evenly spread records, in the order of their steps."""
-    kept = []
-    for key in ("loss", "dev_loss"):
-        records = [record for record in curve if key in record]
-        every = max(1, (len(records) - 1) / (POINTS - 1))
-        places = {round(number * every) for number in range(min(POINTS, len(records)))}
-        kept += [record for place, record in enumerate(records) if place in places]
-    return sorted(kept, key=lambda record: record["step"])
-
-
-def read_curve(path: Path) -> list[dict]:
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}; train again or remove it") from None
 
 
 def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dict[str, Any]:
@@ -61,7 +41,7 @@ def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dic
     head |= {"languages": read_json(corpus)["languages"], "bpe_dropout": bpe_dropout(params, head["corpus"])}
     parts = {part: read_json(scores / file) for part, file in PARTS.items()}
     counts = statistics(scores / DEV_TRANSLATION, EvaluationSet.open(dev))
-    return {**head, **parts, "curve": thinned(read_curve(scores / "training.jsonl")), "statistics": counts}
+    return {**head, **parts, "curve": read_curve(scores / "training.jsonl"), "statistics": counts}
 
 
 def times_of(scores: Path, times: Path) -> dict[str, Any]:

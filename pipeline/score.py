@@ -1,21 +1,23 @@
 """Score a run's translations by every measure of pipeline/scoring/bleu.py, with 95% intervals and signatures.
 
     python -m pipeline.score RUN --translations scores/RUN/translations --dev data/sets/CORPUS-dev \\
-        --test data/sets/CORPUS-test --out scores/RUN/score.json --metrics scores/RUN/metrics.json
+        --test data/sets/CORPUS-test --training scores/RUN/training.jsonl --out scores/RUN/score.json \\
+        --metrics scores/RUN/metrics.json --plots scores/RUN/plots
 
 Reads params.yaml (base.scoring) and the raw text of the sets, whose target side holds the references. Reads
 dev.last.txt, dev.average.txt and test.average.txt in --translations, with one detokenised segment per line. Reads the
 perplexity from translations.json in the same folder.
 
 Writes {set: {checkpoint: {"pairs": n, "metrics": {measure: {"score", "low", "high", "signature"}}}}}. The set
-test_filtered is present if the test set has a filtered part. metrics.json holds the scores that `dvc metrics show`
-prints.
+test_filtered is present if the test set has a filtered part. metrics.json holds the scores and the last losses that
+`dvc metrics show` prints. --plots receives the curves of the training and the scores for `dvc plots show`.
 """
 
 import argparse
 from pathlib import Path
 
 from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.curves import read_curve, write_plots
 from pipeline.scoring.of_sets import filtered_scores, metrics, set_scores
 from pipeline.settings.params import load
 from pipeline.settings.scoring import ScoringConfig, scoring
@@ -39,9 +41,10 @@ def main(arguments: argparse.Namespace) -> None:
     sets = {"dev": EvaluationSet.open(arguments.dev), "test": EvaluationSet.open(arguments.test)}
     table = score(arguments.translations, sets, scoring(load()))
     write_json(arguments.out, table)
-    write_json(arguments.metrics, metrics(table, arguments.translations))
+    losses = write_plots(arguments.plots, read_curve(arguments.training), table)
+    write_json(arguments.metrics, metrics(table, arguments.translations) | losses)
     tracking.mirror_scores(arguments.run, arguments.out.parent)
 
 
 if __name__ == "__main__":
-    stage.script(main, "score", __doc__, "translations dev test out metrics", run="a run of params.yaml")
+    stage.script(main, "score", __doc__, "translations training dev test out metrics plots", run="a run of params.yaml")

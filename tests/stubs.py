@@ -4,8 +4,14 @@ The copy has the files that the workflow reads. A stub stage writes a digest of 
 of its outputs, all as dvc.yaml declares them. It appends its name to work/ran.
 """
 
+import contextlib
 import functools
+import os
 import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,7 +60,7 @@ for dependency in map(Path, map(filled, stage["deps"])):
     files = [path for path in sorted([dependency, *dependency.rglob("*")]) if path.is_file()]
     seen += [f"{path} {path.read_bytes()!r}" for path in files if not str(path).startswith("work/code/")]
 digest = int(hashlib.sha256("\\n".join(seen).encode()).hexdigest()[:12], 16)
-for out in map(Path, map(filled, [*stage.get("outs", []), *stage.get("metrics", [])])):
+for out in map(Path, map(filled, [each for key in ("outs", "metrics", "plots") for each in stage.get(key, [])])):
     out = out if out.suffix else out / "made"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(f'{{"digest": {digest}}}\\n')
@@ -97,6 +103,28 @@ class StubProject(Project):
     def repro(self) -> list[str]:
         self.run("dvc", "repro")
         return self.ran()
+
+    @contextlib.contextmanager
+    def at_work(self, *command: str) -> Iterator[subprocess.Popen]:
+        """Start a tool that works on the stage score until the block ends. The tool is then killed."""
+        process = subprocess.Popen(
+            **self.command(*command, STUB_HANGS="score"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores SIGINT
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while "score@demo-tiny" not in self.ran():
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
     def stale(self) -> set[str]:
         """The stages that `dvc status` lists. DVC runs in this process, which saves a process."""

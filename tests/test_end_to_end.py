@@ -128,8 +128,25 @@ def test_a_repeated_run_changes_no_tracked_file(project):
 def test_the_metrics_of_a_run_fit_on_a_screen_and_the_graph_can_be_shown(project):
     table = project.run("dvc", "metrics", "show")
     assert "test_sacrebleu" in table and "dev_perplexity" in table
-    assert max(map(len, table.split("\n"))) <= 120
+    assert max(map(len, table.split("\n"))) <= 132
     assert TRAIN in project.run("dvc", "dag", "--mermaid")
+
+
+def test_dvc_shows_both_curves_and_the_scores_and_snakemake_reports_the_tables(project, tmp_path):
+    printed = project.run("dvc", "plots", "show", "--json", "--out", str(tmp_path))
+    drawn = {Path(name).stem: one["content"]["data"]["values"] for name, (one,) in json.loads(printed)["data"].items()}
+    records = list(map(json.loads, (project.root / f"scores/{RUN}/training.jsonl").read_text().splitlines()))
+    for key in ("loss", "dev_loss"):
+        expected = [(record["step"], record[key]) for record in records if key in record]
+        assert [(each["step"], each[key]) for each in drawn[key]] == expected and len(expected) > 2
+    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]["bleu-13a"]
+    assert {each["set"]: each["bleu"] for each in drawn["bleu"]}["test, average"] == score["score"]
+    titles = project.run("dvc", "exp", "show", "--csv").partition("\n")[0].split(",")
+    assert {"loss", "dev_loss", "dev_perplexity"} < set(titles)
+    page = tmp_path / "report.html"
+    printed = project.run("snakemake", "--report", str(page))
+    assert "GNMT + RL" in page.read_text() and "ERROR" not in printed
+    assert "Lints for" not in project.run("snakemake", "--lint"), "it exits with 1 if it finds something"
 
 
 def test_a_set_and_a_decoding_that_are_added_later_train_nothing(project):

@@ -26,7 +26,6 @@ from pipeline.workflow.times import write_times
 from tests.imports import ROOT
 from tests.stubs import StubProject
 from tests.trainers import build, files, run
-from tests.workflow.test_hard_times import at_work
 from transformer.config.model import ModelConfig
 from transformer.config.reading import read_saved
 from transformer.config.training import TrainingConfig
@@ -185,7 +184,7 @@ def test_status_says_what_is_stale_and_why_and_what_waits(project):
         "stale    flops@demo-tiny: scores/demo-tiny/flops.json is deleted",
     ]
     assert {line.partition(": ")[0].split()[1] for line in stale[2:]} == {"result@demo-tiny", "collect", "report"}
-    with at_work(project, "snakemake", "--cores", "2", "score@demo-tiny"):  # no other stage ends when it is killed
+    with project.at_work("snakemake", "--cores", "2", "score@demo-tiny"):  # no other stage ends when it is killed
         place = {
             "when": time.time(),
             "task": "test",

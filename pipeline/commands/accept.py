@@ -30,7 +30,7 @@ def accept(name: str) -> None:
         refused = {}
         for stage in chosen:
             if reasons := more_than_code(stage):
-                refused[stage.name] = ", ".join(reasons)
+                refused[stage.name] = reasons
             elif stage.status():
                 print(f"{stage.name}: stale only because {why(stage)}; accepted")
                 repo.commit(stage.addressing, force=True)

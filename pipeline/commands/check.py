@@ -37,7 +37,7 @@ def warn() -> None:
     try:
         with opened() as repo:
             refresh(repo)
-            for training in costly(repo.index.graph, repo.status()):
+            for training in costly(repo.index.graph, repo.status()).values():
                 print(f"check: {training}", file=sys.stderr)
     except UserError as error:
         print(f"check: cannot find out which trainings are stale: {' '.join(str(error).split())}", file=sys.stderr)

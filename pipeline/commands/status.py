@@ -12,18 +12,21 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import networkx
+import psutil
+from dvc.dependency import param
+from dvc.stage import PipelineStage
 
 from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
 from pipeline.workflow import stage
+from pipeline.workflow.costly import changes, code_of, why
 from pipeline.workflow.lock_files import LOCK, whole, writing
 from pipeline.workflow.progress import place_of
+from pipeline.workflow.project import opened, refresh
 from pipeline.workflow.results import results, table
 from transformer.config.reading import UserError
-
-if TYPE_CHECKING:
-    from dvc.stage import PipelineStage
 
 SHOWN = 20  # at most this many stages of each kind are listed; of the others, only the number is printed
 KINDS = ("running", "stale", "waiting", "done")
@@ -50,11 +53,6 @@ def states() -> list[State]:
 
     DVC writes dvc.lock non-atomically, so an incomplete dvc.lock is read again for five seconds.
     """
-    import networkx
-    from dvc.dependency import param
-
-    from pipeline.workflow.project import opened, refresh
-
     param.load_path = functools.cache(param.load_path)  # DVC would otherwise read params.yaml once for each stage
     deadline = time.monotonic() + 5
     while LOCK.exists() and not whole(LOCK.read_bytes()):
@@ -88,53 +86,36 @@ def not_done(*names: str) -> dict[str, State]:
     return found
 
 
-def state_of(one: "PipelineStage", before: Iterable[State], written: Mapping[str, int]) -> State:
+def state_of(one: PipelineStage, before: Iterable[State], written: Mapping[str, int]) -> State:
     """Return the state of a stage. `written` has the paths that DVC processes are writing, with their process ids."""
-    place, made = place_of(one.name), any(out.hash_info for out in one.outs)
+    (kind, _, name), place, made = one.name.partition("@"), place_of(one.name), any(out.hash_info for out in one.outs)
     if pids := [written[out.fs_path] for out in one.outs if out.fs_path in written]:
         return State(one.name, "running", str(place) if place and place.when >= begun(pids[0]) else "", made)
     if waits := [other.stage for other in before if other.kind != "done"]:
         more = f" and {len(waits) - 2} more" if len(waits) > 2 else ""
         return State(one.name, "waiting", f"for {', '.join(waits[:2])}{more}", made)
-    if changes := why_stale(one):
-        saved = saved_state(one)
-        stopped = f"; stopped at {place.reached()}, {saved} holds its state" if place and saved else ""
-        return State(one.name, "stale", changes + stopped, made)
+    if differs := why_stale(one):
+        saved = sorted(unfinished(name), key=lambda path: path.stat().st_mtime) if kind == "train" else []
+        stopped = f"; stopped at {place.reached()}, {saved[-1]} holds its state" if place and saved else ""
+        return State(one.name, "stale", differs + stopped, made)
     return State(one.name, "done", made=made)
 
 
-def why_stale(one: "PipelineStage") -> str:
-    """Return the dependencies, settings and outputs that differ from dvc.lock.
-
-    The differences are those of `dvc status`, with the changed modules of the code. DVC's locks are not needed.
-    """
-    from pipeline.workflow.costly import code_of, why
-
+def why_stale(one: PipelineStage) -> str:
+    """Return what differs from dvc.lock, with the changed modules of the code. DVC's locks are not needed."""
     if not any(out.hash_info for out in one.outs):  # dvc.lock has no entry
         return "never run"
-    changed = {"its command": "changed"} if one.changed_stage() else {}
-    for entry in (*one.deps, *one.outs):
-        for path, change in entry.status().items():
-            name = why(one).removeprefix("of ") if path == code_of(one) else path
-            changed |= change if isinstance(change, Mapping) else {name: change}
-    return ", ".join(f"{path} is {change}" for path, change in changed.items())
+    found = changes(one)
+    names = {path: why(one).removeprefix("of ") if path == code_of(one) else path for path in found}
+    return ", ".join(f"{names[path]} is {change}" for path, change in found.items())
 
 
 def begun(pid: int) -> float:
     """Return the time at which a process started, in seconds since 1970."""
-    import psutil
-
     try:
         return psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:
         return 0.0
-
-
-def saved_state(one: "PipelineStage") -> Path | None:
-    """Return the folder with the newest state of a stopped training. It may be of other settings."""
-    kind, _, run = one.name.partition("@")
-    places = unfinished(run) if kind == "train" else []
-    return max(places, key=lambda place: place.stat().st_mtime, default=None)
 
 
 def lines(found: list[State]) -> list[str]:

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 
 from dvc.stage import PipelineStage
@@ -20,20 +19,6 @@ LONG = 30 * 60  # seconds
 TIMES = Path("work/times")
 
 
-@dataclass(frozen=True)
-class Costly:
-    stage: str
-    seconds: float
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.stage} is stale only because {self.why}; it took {duration(self.seconds)}. `{self.remedy}` keeps it"
-
-    @property
-    def remedy(self) -> str:
-        return f"python -m pipeline.commands.accept {self.stage.partition('@')[2]}"
-
-
 def seconds_of(stage: str) -> float:
     """Return the duration in seconds of the training that made the present outputs, or 0 for any other stage.
 
@@ -47,17 +32,19 @@ def seconds_of(stage: str) -> float:
     return within(times, "seconds") or recorded or 0
 
 
-def more_than_code(stage: PipelineStage) -> list[str]:
-    """Return what makes a stage stale, except a change of its code, and outputs that are just not in DVC's cache."""
-    found = []
-    for listed in stage.status().get(stage.addressing, []):
-        if isinstance(listed, str):  # such as "changed command"
-            found.append(listed)
-            continue
-        for path, state in next(iter(listed.values())).items():
-            states = state if isinstance(state, Mapping) else {path: state}  # those of settings are by name
-            found += [f"{one} is {how}" for one, how in states.items() if one != code_of(stage) and how != "not in cache"]
+def changes(stage: PipelineStage) -> dict[str, str]:
+    """Return what differs from dvc.lock and how, as `dvc status` does: command, code, dependencies, settings, outputs."""
+    found = {"its command": "changed"} if stage.changed_stage() else {}
+    for entry in (*stage.deps, *stage.outs):
+        for path, change in entry.status().items():
+            found |= change if isinstance(change, Mapping) else {path: change}  # those of settings are by name
     return found
+
+
+def more_than_code(stage: PipelineStage) -> str:
+    """Return what makes a stage stale, except a change of its code, and outputs that are just not in DVC's cache."""
+    found = changes(stage).items()
+    return ", ".join(f"{path} is {how}" for path, how in found if path != code_of(stage) and how != "not in cache")
 
 
 def code_of(stage: PipelineStage) -> str:
@@ -75,17 +62,18 @@ def why(stage: PipelineStage) -> str:
     return f"of code ({shortened(modules)})" if modules else "of code"
 
 
-def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> list[Costly]:
-    """Return the long trainings that are stale only because of code or because their outputs are not in DVC's cache.
+def costly(stages: Iterable[PipelineStage], stale: Collection[str]) -> dict[str, str]:
+    """Return a line about each long training that is stale only because of code or a lost cache, by the stage's name.
 
     `stale` has the stages that DVC's status lists. A training is left out if DVC can restore its outputs for the current
     code.
     """
-    found = []
+    found = {}
     for stage in stages:
         seconds = seconds_of(stage.name) if stage.name in stale else 0
         if seconds > LONG and not more_than_code(stage) and not remembered(stage):
-            found.append(Costly(stage.name, seconds, why(stage)))
+            keeps = f"`python -m pipeline.commands.accept {stage.name.partition('@')[2]}` keeps it"
+            found[stage.name] = f"{stage.name} is stale only because {why(stage)}; it took {duration(seconds)}. {keeps}"
     return found
 
 
@@ -99,20 +87,16 @@ def remembered(stage: PipelineStage) -> bool:
     return bool(run) and cache._create_stage(run, stage.wdir).outs_cached()
 
 
-def confirm(found: Iterable[Costly], running: Collection[str]) -> None:
+def confirm(found: Collection[str], running: Collection[str]) -> None:
     """Ask the user whether the trainings of `found` that are in `running` may run. YES=1 in the environment means yes.
 
     Raises UserError if the answer is no, and if there is no terminal to ask on.
     """
-    asked = [one for one in found if one.stage in running]
+    asked = ", ".join(stage for stage in found if stage in running)
     if not asked or os.environ.get("YES") == "1":
         return
-    what = ", ".join(f"{one.stage} ({duration(one.seconds)})" for one in asked)
-    if not sys.stdin.isatty():
-        remedies = ", ".join(f"`{one.remedy}`" for one in asked)
-        raise UserError(
-            f"not started: {what} would run again; {remedies} keeps the outputs, YES=1 in the environment runs it again"
-        )
-    print(f"Run again: {what}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise UserError(f"not started: {asked} would run again; YES=1 in the environment runs it again")
+    print(f"Run again: {asked}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError("not started; nothing was changed")

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and those that a stage uses.
+"""The CPU threads and the GPUs that a stage uses.
 
 A process numbers its visible GPUs from 0 and by default computes on GPU 0, so two stages at the same time would share
 this GPU. A stage that needs GPUs therefore claims free GPUs and hides all others from itself by CUDA_VISIBLE_DEVICES.
@@ -17,13 +17,38 @@ from typing import Any
 from filelock import FileLock, Timeout
 from ruamel.yaml import YAML
 
+from pipeline.settings.decodings import decoding_run
 from pipeline.settings.machine import machine
+from pipeline.settings.params import section
+from pipeline.settings.searches import combinations_of, search, trial_settings
+from pipeline.settings.selection import run_settings
+from transformer.config.decoding import DecodingConfig
 
 LOCKS = Path(tempfile.gettempdir()) / f"gpus-of-{os.getuid()}"
 HELD: list[Any] = []  # the locks of this process, which end with it
 STAGES = Path("dvc.yaml")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ALL_PROCESSES = "${machine.processes}"  # in dvc.yaml: one GPU for each process
+
+
+def threads_of(params: Mapping[str, Any], stage: str, declared: int) -> int:
+    """Return the threads of one process of a stage such as `train@demo-tiny`.
+
+    They are the setting `threads` of a training, a decoding or the trials of a search (of these, the largest). For any
+    other stage, they are those that dvc.yaml declares.
+    """
+    kind, _, name = stage.partition("@")
+    if kind == "train":
+        return run_settings(params, name)[2].threads
+    if kind == "tune":
+        found = search(params, name)
+        trials = (trial_settings(params, name, found, settings) for settings in combinations_of(found.space))
+        return max(training.threads for _, training in trials)
+    if kind == "decode":
+        return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads
+    if kind == "decode_set":
+        return decoding_run(params, name).choice.config.threads
+    return declared
 
 
 def visible() -> list[str]:
@@ -39,14 +64,6 @@ def visible() -> list[str]:
 def usable(params: Mapping[str, Any]) -> list[str]:
     """Return the visible GPUs, or an empty list if machine.device is `cpu`."""
     return [] if machine(params).device == "cpu" else visible()
-
-
-def limit(params: Mapping[str, Any]) -> int:
-    """Return the number of GPUs that the stages of this machine share.
-
-    Without a usable GPU, it is the number of cores, so that the resource `gpu` limits no stage.
-    """
-    return len(usable(params)) or os.cpu_count() or 1
 
 
 def claim_for(stage: str, params: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 from dvc.fs import localfs
-from dvc.rwlock import _edit_rwlock
+from dvc.rwlock import RWLockFileCorruptedError, RWLockFileFormatError, _edit_rwlock
 from dvc.schema import COMPILED_LOCKFILE_SCHEMA
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -61,46 +61,31 @@ def keep_or_put_back() -> bool:
 
 
 def clear_rwlock() -> None:
-    """Remove the entries of killed processes from DVC's list of the processes that read and write each path.
+    """Empty DVC's list of the processes that read and write each path, once all of them have ended.
 
-    Waits up to PATIENCE seconds for processes that may be ending. DVC itself removes the entries of a process that no
-    longer exists. It refuses to start if the list names a process that is ending or a zombie, or if only a part of the
-    list was written.
+    DVC refuses to start if the list names a process that is ending or a zombie, or if only a part of the list was written.
+    Waits up to PATIENCE seconds. If a process is still alive then, the list stays as it is.
     """
-    remove_damaged()
     deadline = time.monotonic() + PATIENCE
-    while (alive := [pid for pid in holders() if not gone(pid)]) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    if dead := holders() - set(alive):
-        remove_entries(dead)
-
-
-def remove_damaged() -> None:
-    """Remove a list of which only a part was written. DVC then creates a new one."""
-    for pause in (0.5, 0):
+    while RWLOCK.exists():
         try:
-            json.loads(RWLOCK.read_bytes())
-        except FileNotFoundError:
+            with _edit_rwlock(str(RWLOCK.parent), localfs, hardlink=False) as modes:  # locks out other processes
+                readers = [info for infos in modes["read"].values() for info in infos]
+                if all(gone(info["pid"]) for info in [*readers, *modes["write"].values()]):
+                    return modes.update(read={}, write={})
+        except (RWLockFileCorruptedError, RWLockFileFormatError):
+            return RWLOCK.unlink(missing_ok=True)
+        if time.monotonic() > deadline:
             return
-        except ValueError:
-            time.sleep(pause)  # another process may be writing the list
-        else:
-            return
-    RWLOCK.unlink(missing_ok=True)
+        time.sleep(0.25)
 
 
 def rwlock_content() -> dict[str, Any]:
+    """Return DVC's list, or {} if it does not exist or only a part of it was written."""
     try:
         return json.loads(RWLOCK.read_bytes())
-    except (FileNotFoundError, ValueError):  # ValueError: another process may be writing the list
+    except (FileNotFoundError, ValueError):
         return {}
-
-
-def holders() -> set[int]:
-    """Return the ids of the processes in the list."""
-    modes = rwlock_content()
-    readers = [info for infos in modes.get("read", {}).values() for info in infos]
-    return {info["pid"] for info in [*readers, *modes.get("write", {}).values()] if info}
 
 
 def writing() -> dict[str, int]:
@@ -115,11 +100,3 @@ def gone(pid: int) -> bool:
         return psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
     except psutil.NoSuchProcess:
         return True
-
-
-def remove_entries(pids: set[int]) -> None:
-    with _edit_rwlock(str(RWLOCK.parent), localfs, hardlink=False) as lock:
-        for name, infos in list(lock["read"].items()):
-            lock["read"][name] = [info for info in infos if info["pid"] not in pids]
-        for mode, held in (("read", bool), ("write", lambda info: info and info["pid"] not in pids)):
-            lock[mode] = {name: infos for name, infos in lock[mode].items() if held(infos)}

@@ -1,11 +1,11 @@
 """The trained model that a command names: a run of params.yaml, or a model folder."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
+from pipeline.settings.score_files import mapping
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.hardware import device_type
 from transformer.checkpoint import SETTINGS, WEIGHTS
@@ -24,9 +24,7 @@ def folder_of(name: str) -> Path:
     """Return the model folder. Raises UserError if there is no such run or folder, and for a run without a model."""
     if is_folder(name):
         return Path(name)
-    runs, folder = load().get("runs"), Path("models", name, "average")
-    if not isinstance(runs, Mapping):
-        raise UserError(f"{name!r} is not a model folder, and params.yaml has no mapping `runs`")
+    runs, folder = mapping(load().get("runs"), "params.yaml: runs"), Path("models", name, "average")
     if name not in runs:
         trained = f"; its model is {folder}" if is_folder(str(folder)) else ""  # by another study
         raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder{trained}")

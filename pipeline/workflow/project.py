@@ -18,8 +18,12 @@ from transformer.config.reading import UserError
 def opened(locked: bool = True) -> Iterator[Repo]:
     """Open the project. If `locked`, wait until no other DVC process writes dvc.lock, which is not written atomically.
 
-    Raises UserError if DVC cannot read the project, or cannot write its databases, for example on a full disk.
+    From then on, the stages that this process starts find its Python as `python`, even if the environment is not
+    activated, and write standard output and error in order. Raises UserError if DVC cannot read the project, or cannot
+    write its databases, for example on a full disk.
     """
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    os.environ.update(PATH=path, PYTHONUNBUFFERED="1")
     try:
         with Repo(_wait_for_lock=locked) as repo, lock_repo(repo) if locked else contextlib.nullcontext():
             yield repo
@@ -36,7 +40,6 @@ def refresh(repo: Repo) -> None:
     """
     if not repo.status(["code"]):
         return
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # stages call `python`
     try:
         repo.reproduce(["code"], single_item=True)
     except DvcException as error:

@@ -56,22 +56,17 @@ def results(params: Mapping[str, Any]) -> Iterator[Result]:
     """Yield the results of the runs and decodings that params.yaml selects."""
     for run in params["runs"]:
         scores = Path("scores", run)
-        bleu = headline(within(content(scores / "score.json"), "test", "average", "metrics"))
         perplexity = within(content(scores / "translations/translations.json"), "dev", "average", "perplexity")
         seconds = within(read_times(Path("work/times", run, "training.json"), scores / "training.json"), "seconds")
-        yield Result(run, *scores_of(bleu), perplexity, seconds)
+        yield Result(run, *headline(scores / "score.json", "test", "average"), perplexity, seconds)
     for name in params["decodings"]:
-        bleu = headline(within(content(Path("scores/decodings", name, "score.json")), "set", "metrics"))
-        yield Result(name, *scores_of(bleu), None, None)
+        yield Result(name, *headline(Path("scores/decodings", name, "score.json"), "set"), None, None)
 
 
-def headline(metrics: Any) -> Any:
-    """Return the entry of the first measure, whose name depends on the language (pipeline/scoring/bleu.py), or None."""
-    return next(iter(metrics.values()), None) if isinstance(metrics, Mapping) else None
-
-
-def scores_of(measure: Any) -> tuple[float | None, float | None, float | None]:
-    """Return the score in an entry of score.json, and the ends of its interval."""
+def headline(path: Path, *place: str) -> tuple[float | None, float | None, float | None]:
+    """Return the first measure in a score.json, which depends on the language, and the ends of its interval."""
+    metrics = within(content(path), *place, "metrics")
+    measure = next(iter(metrics.values()), None) if isinstance(metrics, Mapping) else None
     return within(measure, "score"), within(measure, "low"), within(measure, "high")
 
 

@@ -6,7 +6,6 @@ because DVC can restore these outputs, for example after a change of branch.
 """
 
 import contextlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,33 +18,22 @@ DURATIONS = Path("work/times/stages.json")  # seconds that each stage took the l
 
 
 def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
-    """Write the times of the stage that made the file `output`. The times of another output are copied to another file."""
-    made = sha256(output)
+    """Write the times of the stage that made the file `output`. Those of other outputs are kept under `earlier`."""
+    made, earlier = sha256(output), {}
     with contextlib.suppress(UserError):  # a damaged file has no times to keep
-        if path.exists() and (earlier := mapping(read_json(path), str(path))) and earlier.get("output_sha256") != made:
-            write_json(kept(path, str(earlier.get("output_sha256"))), earlier)
-    write_json(path, {**times, "output_sha256": made})
+        earlier = {key: each for key, each in known_times(path).items() if key not in ("", made)}
+    write_json(path, {**times, "output_sha256": made, "earlier": earlier})
 
 
 def read_times(path: Path, output: Path) -> dict[str, Any] | None:
     """Return the times of the stage that made the file `output`, or None if there are none for its content."""
-    return times_of(path, output)[1]
+    return known_times(path).get(sha256(output)) if output.exists() else None
 
 
-def times_of(path: Path, output: Path) -> tuple[Path, dict[str, Any] | None]:
-    """Return the file with the times of `output` and the times. The file is `path` or, for earlier times, one beside it."""
-    made = sha256(output) if output.exists() else ""
-    for file in (path, kept(path, made)) if made else ():
-        if file.exists():
-            times = dict(mapping(read_json(file), str(file)))
-            if times.pop("output_sha256", None) == made:
-                return file, times
-    return path, None
-
-
-def kept(path: Path, output_sha256: str) -> Path:
-    """Return the file for the times of an earlier output."""
-    return path.with_name(f"{path.stem}-{re.sub('[^0-9a-f]', '', output_sha256)[:16]}.json")
+def known_times(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the times in a file by the sha256 of the output to which they belong."""
+    newest = dict(mapping(read_json(path), str(path))) if path.exists() else {}
+    return {**mapping(newest.pop("earlier", {}), f"{path}: earlier"), newest.pop("output_sha256", ""): newest}
 
 
 def duration(seconds: float) -> str:

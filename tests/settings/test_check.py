@@ -265,7 +265,22 @@ def test_a_stage_refuses_what_it_does_not_use_itself(tmp_path, stage):
     text = (ROOT / "params.yaml").read_text(encoding="utf-8")
     (tmp_path / "params.yaml").write_text(text.replace("    nfc: true", "    nfd: true"), encoding="utf-8")
     options = {
-        "score": ("--translations", "t", "--dev", "d", "--test", "e", "--out", "o", "--metrics", "m"),
+        "score": (
+            "--translations",
+            "t",
+            "--dev",
+            "d",
+            "--test",
+            "e",
+            "--training",
+            "c",
+            "--out",
+            "o",
+            "--metrics",
+            "m",
+            "--plots",
+            "p",
+        ),
         "train": ("--data", "d", "--vocabulary", "v", "--out", "o", "--scores", "s", "--times", "t"),
     }
     done = command(tmp_path, f"pipeline.{stage}", "demo-tiny", *options[stage])

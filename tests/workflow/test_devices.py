@@ -10,7 +10,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.workflow import devices
-from pipeline.workflow.threads import threads_of
 from tests.imports import ROOT, STAGES
 from tests.stubs import StubProject
 
@@ -60,8 +59,8 @@ def own_locks(tmp_path, monkeypatch):
 def test_the_visible_gpus_are_those_that_cuda_would_use(monkeypatch, params, value, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert devices.visible() == gpus
-    assert devices.limit(params) == (len(gpus) or os.cpu_count())
-    assert devices.limit({**params, "machine": {**params["machine"], "device": "cpu"}}) == os.cpu_count()
+    assert devices.usable(params) == gpus
+    assert devices.usable({**params, "machine": {**params["machine"], "device": "cpu"}}) == []
 
 
 class Claimer:
@@ -162,7 +161,7 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, stage, t
     params["searches"] = {"s": {**trial, "space": space}}
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
-    assert threads_of(params, stage, 1) == threads
+    assert devices.threads_of(params, stage, 1) == threads
 
 
 def test_without_a_gpu_two_trainings_of_one_thread_run_at_the_same_time_on_two_cores(two_runs):

@@ -1,20 +1,15 @@
 """A lost cache, a read-only folder, two tools at once, a clock set back: one line reports each, and nothing is lost."""
 
 import argparse
-import ctypes
 import json
-import os
 import re
 import shutil
-import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +18,10 @@ import torch
 from ruamel.yaml import YAML
 
 from pipeline.workflow import lock_files, stage
-from pipeline.workflow.lock_files import KEPT, LOCK, keep_or_put_back
+from pipeline.workflow.lock_files import LOCK, keep_or_put_back
 from pipeline.workflow.project import opened
-from tests.imports import ROOT
+from tests.refusals import refused
 from tests.stubs import StubProject
-from transformer.config.reading import UserError
 
 SCORE = "scores/demo-tiny/score.json"
 CHECKPOINTS = "models/demo-tiny/checkpoints"
@@ -87,7 +81,7 @@ def test_a_full_disk_is_one_line(project, monkeypatch):
 
     monkeypatch.setattr("pipeline.workflow.project.Repo", full)
     monkeypatch.chdir(project.root)
-    with pytest.raises(UserError, match="DVC: disk I/O error"), opened():
+    with refused("DVC: disk I/O error"), opened():
         pass
 
 
@@ -118,13 +112,55 @@ def test_a_dvc_lock_that_was_written_in_part_is_put_back(project, end):
     assert project.stale() == set()
 
 
+# A lock file as DVC writes it. A line that ends a complete output has a bar before it.
+LOCKED = """\
+ schema: '2.0'
+ stages:
+   one@für:
+     cmd: python -m pipeline.one --out data/one
+     deps:
+     - path: text
+       hash: md5
+       md5: 7b5b4f4c4b4a4d4e4f50515253545556.dir
+       size: 12
+       nfiles: 2
+     params:
+       params.yaml:
+         base.vocabulary:
+           pieces: 2000
+     outs:
+     - path: data/one
+       hash: md5
+       md5: 0b5b4f4c4b4a4d4e4f50515253545550.dir
+       size: 1234
+|      nfiles: 12
+     - path: data/größe.json
+       hash: md5
+       md5: 1b5b4f4c4b4a4d4e4f50515253545551
+|      size: 42
+   two:
+     cmd: python -m pipeline.two --out data/two
+     outs:
+     - path: data/two
+       hash: md5
+       md5: 2b5b4f4c4b4a4d4e4f50515253545552
+|      size: 7
+"""
+
+
+def test_every_cut_of_a_lock_file_is_told_from_a_whole_one():
+    """docs/reference.md: a file that ends exactly after an output or a stage counts as complete."""
+    lines = LOCKED.splitlines(keepends=True)
+    content = "".join(line[1:] for line in lines).encode()
+    complete = {len("".join(each[1:] for each in lines[:n]).encode()) for n, line in enumerate(lines, 1) if line[0] == "|"}
+    assert {cut for cut in range(len(content) + 1) if lock_files.whole(content[:cut])} == complete
+
+
 def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     conflict = "schema: '2.0'\n<<<<<<< HEAD\nstages: {}\n=======\nstages:\n>>>>>>> other\n"
-    for path, text in {LOCK: conflict, KEPT: "schema: '2.0'\nstages: {}\n"}.items():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    with pytest.raises(UserError, match=r"dvc\.lock has the conflict markers of a merge"):
+    LOCK.write_text(conflict)
+    with refused("dvc.lock has the conflict markers of a merge"):
         keep_or_put_back()
     assert LOCK.read_text() == conflict
 
@@ -132,29 +168,9 @@ def test_a_dvc_lock_with_a_merge_conflict_is_left_as_it_is(tmp_path, monkeypatch
 # Two tools at once
 
 
-@contextmanager
-def at_work(project: StubProject, *command: str) -> Iterator[None]:
-    """Start a tool that works on the stage score until the block ends. The tool is then killed."""
-    process = subprocess.Popen(
-        **project.command(*command, STUB_HANGS="score"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while "score@demo-tiny" not in project.ran():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
-        yield
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def test_beside_a_dvc_at_work_either_tool_says_so_and_goes_on_once_it_is_gone(project):
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    with at_work(project, "dvc", "repro"):
+    with project.at_work("dvc", "repro"):
         assert "is busy" in project.run("dvc", "repro", status=255)
         printed = project.run("snakemake", "--cores", "2", status=1)
         assert "\nsnakemake: " in printed and "is busy" in printed and "Traceback" not in printed
@@ -189,10 +205,10 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
     monkeypatch.chdir(tmp_path)
     path = lock_files.RWLOCK
     hold(path, child.pid)
-    before = path.read_text()
+    before = json.loads(path.read_text())
     monkeypatch.setattr(lock_files, "PATIENCE", 0.2)
     lock_files.clear_rwlock()
-    assert path.read_text() == before
+    assert json.loads(path.read_text()) == before
     monkeypatch.setattr(lock_files, "PATIENCE", 60)
     killer = threading.Timer(0.3, child.kill)
     killer.start()
@@ -201,21 +217,13 @@ def test_a_process_that_is_ending_is_waited_for_and_one_that_is_not_keeps_its_en
     assert json.loads(path.read_text()) == {"write": {}, "read": {}}
 
 
-def test_a_list_that_another_process_is_writing_is_not_removed(tmp_path, monkeypatch):
+def test_a_list_of_which_a_part_was_written_is_removed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path, whole = lock_files.RWLOCK, '{"write": {}, "read": {}}'
-    path.parent.mkdir(parents=True)
-    with open(path, "w") as file:
-        file.write(whole[:9])
-        file.flush()
-        writer = threading.Timer(0.1, lambda: print(whole[9:], file=file, flush=True))
-        writer.start()
-        lock_files.remove_damaged()
-        writer.join()
-    assert json.loads(path.read_text()) == json.loads(whole)
-    path.write_text(whole[:9])
-    lock_files.remove_damaged()
-    assert not path.exists()
+    lock_files.RWLOCK.parent.mkdir(parents=True)
+    for text in ("", '{"write": ', '{"read": []}'):
+        lock_files.RWLOCK.write_text(text)
+        lock_files.clear_rwlock()
+        assert not lock_files.RWLOCK.exists()
 
 
 # The clock and the disk
@@ -227,37 +235,6 @@ def test_a_clock_set_back_stops_snakemake_with_a_word_and_no_stage_runs_twice(pr
     ran = [*project.ran(), *project.snakemake()]
     assert ran[:2] == ["decode@demo-tiny", "score@demo-tiny"] and len(ran) == len(set(ran)) == 5
     assert project.planned() == [] and project.repro() == []
-
-
-def bound_by_modes() -> None:
-    """Make file modes apply to root as well: the program of the next exec has no CAP_DAC_OVERRIDE."""
-    if os.geteuid() == 0:
-        drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
-        ctypes.CDLL(None).prctl(drop, override)
-
-
-@pytest.mark.slow
-def test_a_read_only_reports_folder_is_one_line_and_the_old_report_stays(tmp_path):
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
-    for name in ("scores", "results", "reports"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "reports/index.html").write_text("the old report")
-    (tmp_path / "reports").chmod(0o555)
-    places = [word for name in ("scores", "sets", "results") for word in (f"--{name}", name)]
-    places += ["--studies", "studies.yaml", "--out", "reports"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline.report", *places],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=bound_by_modes,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("report: [Errno 13] Permission denied: 'reports/") and done.stderr.count("\n") == 1
-    assert [path.read_text() for path in (tmp_path / "reports").iterdir()] == ["the old report"]
 
 
 def test_a_stage_without_memory_ends_in_one_line(monkeypatch, capsys):

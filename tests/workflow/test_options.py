@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 
 import psutil
 import pytest
@@ -35,33 +34,22 @@ def test_a_part_that_is_up_to_date_does_not_speak_for_the_rest(project, options)
     assert "BLEU" not in printed and project.ran() == []
 
 
-def test_forceall_says_that_dvc_has_the_results(project):
+def test_a_stage_runs_by_its_name_and_only_dvc_forces_it(project):
     printed = project.run("snakemake", "--forceall", "--cores", "2", "normalise@demo")
     lines = [line for line in printed.splitlines() if line.startswith("[")]
     assert lines and all(line.endswith("(not run: DVC has its result)") for line in lines) and project.ran() == []
+    project.run("dvc", "repro", "-f", "-s", "normalise@demo")
+    assert project.ran() == ["normalise@demo"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_snakemakes_process_alone_stops_the_stages_too(project, number):
     project.edit("params.yaml", *BOOTSTRAP)
-    process = subprocess.Popen(
-        **project.command("snakemake", "--cores", "2", STUB_HANGS="score"),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores SIGINT
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not project.ran():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.1)
+    with project.at_work("snakemake", "--cores", "2") as process:
         below = psutil.Process(process.pid).children(recursive=True)
         os.kill(process.pid, number)
         printed = process.communicate(timeout=120)[1]
         assert psutil.wait_procs(below, timeout=30)[1] == [], "no stage outlives its workflow"
-    finally:
-        process.kill()
     assert process.returncode == 1 and printed.count("Stopping what is running.") == 1
     assert "score@demo-tiny stopped after " in printed and "score@demo-tiny failed" not in printed
 
