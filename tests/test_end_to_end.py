@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 
 from pipeline import decode_set
 from pipeline.serving.application import LIMITS
-from pipeline.serving.batching import TranslatorEngine
+from pipeline.serving.viewing import Viewer
 from pipeline.settings.params import load
 from pipeline.training import workspace
 from pipeline.workflow.results import SHOWN
@@ -203,7 +203,7 @@ def test_the_server_translates_the_test_set_to_the_same_text(project):
     expected = (project.root / f"scores/{RUN}/translations/test.average.txt").read_text().splitlines()
     lines = (project.root / "data/sets/demo-test/raw.en").read_text().splitlines()
     translator = Translator.load(project.root / f"models/{RUN}/average")
-    with served(TranslatorEngine(translator), limits=LIMITS) as server, ThreadPoolExecutor(8) as clients:
+    with served(Viewer(translator, RUN, []), LIMITS) as server, ThreadPoolExecutor(8) as clients:
         answers = list(clients.map(lambda line: server.post("translate", {"text": line}), lines))
     assert [answer["translations"][0]["text"] for status, answer in answers if status == 200] == expected
 

@@ -1,8 +1,8 @@
 """The server and its page, tested with HTTP requests and in a browser."""
 
-import asyncio
 import dataclasses
 import http.client
+import itertools
 import json
 import re
 import signal
@@ -16,16 +16,14 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import uvicorn
-from uvicorn.protocols.http.flow_control import FlowControl
 
 from pipeline.serving.application import Limits, application
-from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
-from pipeline.serving.running import TimedConnection, address, configured, listening, names
+from pipeline.serving.batching import Batcher, QueueFull, lengths_of
+from pipeline.serving.running import address, configured, listening, names
 from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
@@ -50,17 +48,21 @@ def translator(folder):
 
 
 class Slow:
-    """An engine that waits for `go`. A text has one piece per word, and its translation is the text itself."""
+    """A translator that waits for `go`. A text has one piece per word, and its translation is the text itself."""
 
-    longest, beam = 12, 4
+    longest, config = 12, SimpleNamespace(beam=4)
 
     def __init__(self):
         self.go, self.batches = threading.Event(), []
+        self.translator = self  # it is its own viewer
 
-    def lengths(self, texts):
-        return [len(text.split()) for text in texts]
+    def normalise(self, texts):
+        return texts
 
-    def translations(self, texts, n_best):
+    def encode(self, texts):
+        return [text.split() for text in texts]
+
+    def __call__(self, texts, n_best):
         self.batches.append(texts)
         assert self.go.wait(60)
         return [[Hypothesis(text, -1.0, [], [])] for text in texts]
@@ -95,10 +97,14 @@ class Served:
             return [json.loads(line) for line in answer]
 
 
+def limits(**changes):
+    return dataclasses.replace(ROOMY, **changes)
+
+
 @contextmanager
-def served(engine, viewer=None, limits=ROOMY):
+def served(viewer, limits=ROOMY):
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(configured(application(engine, viewer, limits, names(listener)), limits, "critical"))
+    server = uvicorn.Server(configured(application(viewer, limits, names(listener)), limits, "critical"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
@@ -111,9 +117,13 @@ def served(engine, viewer=None, limits=ROOMY):
 
 @pytest.fixture(scope="module")
 def server(translator):
-    viewer = Viewer(translator, SCRIPT, ["one two", SCRIPT])
-    with served(TranslatorEngine(translator), viewer) as running:
+    with served(Viewer(translator, SCRIPT, ["one two", SCRIPT])) as running:
         yield running
+
+
+@pytest.fixture
+def viewer(translator):
+    return Viewer(translator, "any", [])
 
 
 @pytest.fixture
@@ -196,7 +206,7 @@ def test_texts_with_other_numbers_of_hypotheses_are_another_batch(slow):
 
 
 def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
-    with served(slow, limits=dataclasses.replace(ROOMY, waiting=3)) as server, ThreadPoolExecutor(8) as clients:
+    with served(slow, limits(waiting=3)) as server, ThreadPoolExecutor(8) as clients:
         running = clients.submit(server.post, "translate", {"text": "a"})
         wait_for(lambda: slow.batches)
         waiting = clients.submit(server.post, "translate", {"text": ["b", "c"]})
@@ -211,7 +221,7 @@ def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
 
 
 def test_the_texts_of_a_client_that_has_left_are_not_translated_and_leave_the_queue(slow):
-    with served(slow, limits=dataclasses.replace(ROOMY, waiting=3)) as server, ThreadPoolExecutor(8) as clients:
+    with served(slow, limits(waiting=3)) as server, ThreadPoolExecutor(8) as clients:
         running = clients.submit(server.post, "translate", {"text": "a"})
         wait_for(lambda: slow.batches)
         with connect(server, posted("translate", b'{"text": ["b", "c"]}')):
@@ -225,7 +235,7 @@ def test_the_texts_of_a_client_that_has_left_are_not_translated_and_leave_the_qu
 
 
 def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
-    with served(slow, limits=dataclasses.replace(ROOMY, seconds=0.3)) as server:
+    with served(slow, limits(seconds=0.3)) as server:
         assert server.post("translate", {"text": "a"}) == (504, {"error": "no translation within 0.3 seconds"})
         assert server.post("translate", {"text": "b"})[0] == 504  # it waited behind the first
         slow.go.set()
@@ -263,8 +273,8 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
         ("trace", {"text": "one", "prefix": "5"}, 422, "prefix"),
         ("trace", {"text": "one", "prefix": ["5"]}, 422, "prefix"),
         ("trace", {"text": "one", "prefix": [True]}, 422, "prefix"),
-        ("nowhere", {"text": "one"}, 404, "Not Found"),
-        ("..%2f..%2fparams.yaml", {}, 404, "Not Found"),
+        ("nowhere", {"text": "one"}, 405, "Method Not Allowed"),
+        ("..%2f..%2fparams.yaml", {}, 405, "Method Not Allowed"),
     ],
     ids=str,
 )
@@ -279,16 +289,16 @@ def test_a_body_that_is_not_declared_as_json_is_415(server, kind):
     request = urllib.request.Request(f"{server.url}translate", b'{"text": "one"}', {"Content-Type": kind})
     with pytest.raises(urllib.error.HTTPError) as raised:
         urllib.request.urlopen(request, timeout=60)
-    expected = f"the header Content-Type is '{kind}'; application/json is expected"
+    expected = f"Content-Type is '{kind}'; application/json is expected"
     assert (raised.value.code, json.load(raised.value)["error"]) == (415, expected)
 
 
 def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
     class Failing(Slow):
-        def translations(self, texts, n_best):
+        def __call__(self, texts, n_best):
             if texts == ["bad"]:
                 raise RuntimeError("a secret")
-            return super().translations(texts, n_best)
+            return super().__call__(texts, n_best)
 
     engine = Failing()
     engine.go.set()
@@ -313,26 +323,23 @@ def test_the_length_of_a_text_is_that_of_the_normalised_text_which_is_translated
     )
     text = "one &quot;   \u200b   two"
     *pieces, end = normalising(text, scores=True).source
-    assert TranslatorEngine(normalising).lengths([text]) == [len(pieces)] != TranslatorEngine(translator).lengths([text])
+    assert lengths_of(normalising, [text]) == [len(pieces)] != lengths_of(translator, [text])
     assert end == "</s>"
 
 
-def test_a_failed_search_says_nothing_of_its_error(translator):
-    viewer = Viewer(translator, "failing", [])
-
+def test_a_failed_search_says_nothing_of_its_error(viewer):
     def failing(source, prefix):
         yield {"source": []}
         raise RuntimeError("a secret")
 
     viewer.events = failing
-    with served(TranslatorEngine(translator), viewer) as server, urllib.request.urlopen(traced(server)) as answer:
+    with served(viewer) as server, urllib.request.urlopen(traced(server)) as answer:
         assert json.loads(answer.readline()) == {"source": []}
         assert json.loads(answer.readline()) == {"error": "the translation failed"}
 
 
 def test_a_body_that_does_not_come_is_408():
-    engine = Slow()
-    with served(engine, limits=Limits(2**16, 40, 50, 30, 4, seconds=0.3)) as server:
+    with served(Slow(), limits(seconds=0.3)) as server:
         connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
         connection.putrequest("POST", "/translate")
         connection.putheader("Content-Type", "application/json")
@@ -359,7 +366,7 @@ def was_closed(connection):
 
 def test_connections_without_headers_are_closed_and_requests_beyond_the_limit_are_503():
     begun = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
-    with served(Slow(), limits=Limits(2**16, 40, 50, 30, 4, seconds=3.0, connections=5)) as server:
+    with served(Slow(), limits(seconds=3.0, connections=5)) as server:
         first = [connect(server, begun) for _ in range(5)]
         second = http.client.HTTPConnection(server.url[7:-1], timeout=60)
         second.request("GET", "/health")
@@ -400,7 +407,7 @@ LONG = "x" * 2**26  # more than the buffers of the system hold
 
 def test_a_connection_whose_client_does_not_read_is_closed():
     class Long(Slow):
-        def translations(self, texts, n_best):
+        def __call__(self, texts, n_best):
             return [[Hypothesis(LONG, -1.0, [], [])] for _ in texts]
 
     def healthy():
@@ -410,38 +417,18 @@ def test_a_connection_whose_client_does_not_read_is_closed():
             return False
 
     with (
-        served(Long(), limits=Limits(2**16, 40, 50, 30, 4, seconds=1.0, connections=1)) as server,
+        served(Long(), limits(seconds=1.0, connections=1)) as server,
         connect(server, posted("translate")) as connection,
     ):
         assert connection.recv(15) == b"HTTP/1.1 200 OK" and not healthy()
         wait_for(healthy)
 
 
-def test_a_client_that_reads_on_in_time_keeps_its_connection():
-    aborted = []
-
-    async def paused(seconds):
-        connection = object.__new__(TimedConnection)
-        connection.loop, connection.seconds, connection.due = asyncio.get_running_loop(), 0.2, None
-        connection.cycle, connection.flow = SimpleNamespace(response_complete=False), FlowControl(Mock())
-        connection.transport = SimpleNamespace(abort=lambda: aborted.append(seconds), is_closing=lambda: False)
-        connection.pause_writing()
-        await asyncio.sleep(seconds)
-        connection.resume_writing()
-        await asyncio.sleep(0.5)
-
-    asyncio.run(paused(0.0))
-    assert aborted == []
-    asyncio.run(paused(0.5))
-    assert aborted == [0.5]
-
-
-def test_a_client_that_reads_slowly_frees_its_search(translator):
-    viewer, ends = Viewer(translator, "long", []), threading.Event()
-    events = viewer.events
+def test_a_client_that_reads_slowly_frees_its_search(viewer):
+    events, ends = viewer.events, threading.Event()
     viewer.events = lambda source, prefix: iter([{"source": [LONG]}])
     with (
-        served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=1, seconds=1.0)) as server,
+        served(viewer, limits(traces=1, seconds=1.0)) as server,
         connect(server, posted("trace")) as connection,
     ):
         assert connection.recv(15) == b"HTTP/1.1 200 OK"
@@ -452,6 +439,21 @@ def test_a_client_that_reads_slowly_frees_its_search(translator):
         wait_for(lambda: first_status(traced(server)) == 200)
         ends.set()
         reader.join()
+
+
+def test_a_client_keeps_its_connection_while_its_answer_is_computed_and_between_requests(slow):
+    with served(slow, limits(seconds=0.5)) as server, ThreadPoolExecutor(2) as clients:
+        client = http.client.HTTPConnection(server.url[7:-1], timeout=60)
+        for pause in (0.2, 0.2, 0.2):
+            client.request("GET", "/health")
+            assert client.getresponse().read()
+            time.sleep(pause)
+        client.close()
+        running = clients.submit(server.post, "translate", {"text": "a"})
+        wait_for(lambda: slow.batches)
+        time.sleep(0.3)
+        slow.go.set()
+        assert running.result()[0] == 200
 
 
 def posted(path, body=b'{"text": "one"}'):
@@ -496,40 +498,30 @@ def test_the_search_is_streamed_and_ends_with_the_translation(server, translator
     assert again["ids"][:2] == [end["ids"][0], chosen] and again["forced"] == 2
 
 
-def test_a_step_is_sent_when_it_is_done(translator):
-    viewer = Viewer(translator, "slow", [])
-    events, go = viewer.events, threading.Event()
+def held(viewer, go, first, then):
+    """Let the searches of `viewer` send `first`, wait for `go` and send `then`."""
 
-    def held(source, prefix):
-        for number, event in enumerate(events(source, prefix)):
-            if number == 2:
-                assert go.wait(60)
-            yield event
-
-    viewer.events = held
-    with served(TranslatorEngine(translator), viewer) as server:
-        connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
-        connection.request("POST", "/trace", json.dumps({"text": "one"}), {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        assert "source" in json.loads(answer.readline()) and "candidates" in json.loads(answer.readline())
-        go.set()
-        assert "text" in json.loads(answer.read().splitlines()[-1])
-        connection.close()
-
-
-def test_too_many_searches_are_503_and_a_long_one_ends(translator):
-    viewer = Viewer(translator, "slow", [])
-    events, go = viewer.events, threading.Event()
-
-    def held(source, prefix):
-        yield {"source": []}
+    def events(source, prefix):
+        yield first
         assert go.wait(60)
-        while True:
-            yield {"candidates": []}
+        yield from then
 
-    viewer.events = held
-    limits = Limits(2**16, 40, 50, 30, traces=1, seconds=1.0)
-    with served(TranslatorEngine(translator), viewer, limits) as server:
+    viewer.events = events
+
+
+def test_a_step_is_sent_when_it_is_done(viewer):
+    go = threading.Event()
+    held(viewer, go, {"candidates": []}, [{"text": "one"}])
+    with served(viewer) as server, urllib.request.urlopen(traced(server), timeout=60) as answer:
+        assert "candidates" in json.loads(answer.readline())
+        go.set()
+        assert "text" in json.loads(answer.readline())
+
+
+def test_too_many_searches_are_503_and_a_long_one_ends(viewer):
+    events, go = viewer.events, threading.Event()
+    held(viewer, go, {"source": []}, itertools.repeat({"candidates": []}))
+    with served(viewer, limits(traces=1, seconds=1.0)) as server:
         with urllib.request.urlopen(traced(server), timeout=60) as endless:
             assert json.loads(endless.readline()) == {"source": []}
             assert server.post("trace", {"text": "two"})[0] == 503
@@ -540,28 +532,19 @@ def test_too_many_searches_are_503_and_a_long_one_ends(translator):
         assert "text" in server.events(text="two")[-1]
 
 
-def test_searches_that_arrive_together_are_counted(translator):
-    viewer, go = Viewer(translator, "slow", []), threading.Event()
-
-    def held(source, prefix):
-        yield {"source": []}
-        assert go.wait(60)
-
-    viewer.events = held
-    with (
-        served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=2, seconds=60.0)) as server,
-        ThreadPoolExecutor(8) as clients,
-    ):
+def test_searches_that_arrive_together_are_counted(viewer):
+    go = threading.Event()
+    held(viewer, go, {"source": []}, [])
+    with served(viewer, limits(traces=2)) as server, ThreadPoolExecutor(8) as clients:
         waiting = [clients.submit(server.post, "trace", {"text": "one"}) for _ in range(8)]
         wait_for(lambda: sum(each.done() for each in waiting) == 6)
         assert {each.result()[0] for each in waiting if each.done()} == {503}
         go.set()
 
 
-def test_a_client_that_leaves_frees_its_search(translator):
-    viewer = Viewer(translator, "slow", [])
+def test_a_client_that_leaves_frees_its_search(viewer):
     viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
-    with served(TranslatorEngine(translator), viewer, Limits(2**16, 40, 50, 30, traces=1, seconds=50.0)) as server:
+    with served(viewer, limits(traces=1, seconds=50.0)) as server:
         for _ in range(2):
             wait_for(lambda: first_status(traced(server)) == 200)
 

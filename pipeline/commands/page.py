@@ -9,7 +9,6 @@ Ctrl-C. docs/how-to/use.md lists the addresses and limits of the interface.
 import argparse
 
 from pipeline.serving.application import LIMITS, application
-from pipeline.serving.batching import TranslatorEngine
 from pipeline.serving.running import address, listening, names, serve
 from pipeline.serving.viewing import Viewer, examples
 from pipeline.workflow import stage
@@ -21,7 +20,7 @@ def main(arguments: argparse.Namespace) -> None:
     listener = listening(arguments.host, arguments.port)
     name = label_of(arguments.run)
     viewer = Viewer(translator, name, examples(name))
-    app = application(TranslatorEngine(translator), viewer, LIMITS, names(listener, arguments.host, *arguments.name))
+    app = application(viewer, LIMITS, names(listener, arguments.host, *arguments.name))
     print(f"{arguments.run}: {address(listener)} (Ctrl-C ends)", flush=True)
     serve(app, listener, LIMITS)
 

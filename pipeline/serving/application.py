@@ -4,26 +4,27 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.serving.batching import Batcher, QueueFull, TranslatorEngine
+from pipeline.serving.batching import Batcher, QueueFull, lengths_of
 from pipeline.serving.viewing import Viewer
 from transformer.config.reading import UserError
 
 STATIC = Path(__file__).parent / "static"
-KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # The page needs only its own files. The browser may load nothing else, even if a displayed text contains HTML.
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -32,9 +33,6 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ class Limits:
 
 
 CHARACTERS = 10  # for each piece that a text may have; cleaning a longer text could take minutes
+CLOSE = {"connection": "close"}  # the rest of the body is not read
 LIMITS = Limits(body=2**18, texts=64, pieces=256, waiting=256, traces=8, seconds=30.0)
 
 
@@ -80,12 +79,12 @@ class Search(BaseModel):
     prefix: list[int] = []
 
 
-def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits, hosts: Sequence[str]) -> FastAPI:
-    """The server, for requests to one of `hosts`. Without a `viewer`, it has no page, no /model and no /trace."""
+def application(viewer: Viewer, limits: Limits, hosts: Sequence[str]) -> FastAPI:
+    """The server, for requests to one of `hosts`."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.batcher = Batcher(engine, limits.waiting)
+        app.state.batcher = Batcher(viewer.translator, limits.waiting)
         yield
         await anyio.to_thread.run_sync(app.state.batcher.stop)
 
@@ -94,53 +93,48 @@ def application(engine: TranslatorEngine, viewer: Viewer | None, limits: Limits,
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(AnyHTTPException, refused)
-    add_translation(app, engine, limits)
-    if viewer:
-        add_page(app)
-        add_search(app, viewer, limits)
+    add_translation(app, viewer, limits)
+    add_search(app, viewer, limits)
+    app.mount("/", Page(directory=STATIC, html=True))
     return app
 
 
+class Page(StaticFiles):
+    """The files of the page."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers.update(HEADERS)
+        return response
+
+
 class BoundedBody:
-    """Middleware that reads the body of a request and limits its size and the time for receiving it.
+    """Middleware that answers 413 to a body of more than `most` bytes and 408 to one that takes more than `seconds`."""
 
-    Answers 413 to a body of more than `most` bytes and 408 to one that takes more than `seconds`.
-    """
-
-    def __init__(self, app: Callable, most: int, seconds: float) -> None:
+    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
         self.app, self.most, self.seconds = app, most, seconds
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        body, more = bytearray(), True
-        try:
-            async with asyncio.timeout(self.seconds):
-                while more and len(body) <= self.most:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size, more, ends = 0, scope["type"] == "http", asyncio.get_running_loop().time() + self.seconds
+
+        async def bounded() -> Message:
+            nonlocal size, more
+            try:
+                async with asyncio.timeout_at(ends if more else None):
                     message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-        except TimeoutError:
-            await refusal(408, f"the body took more than {self.seconds:g} seconds")(scope, receive, send)
-            return
-        if len(body) > self.most:
-            await refusal(413, f"the body is longer than {self.most:,} bytes")(scope, receive, send)
-            return
-        waiting = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+            except TimeoutError:
+                raise HTTPException(408, f"the body took more than {self.seconds:g} seconds", CLOSE) from None
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+            if size > self.most:
+                raise HTTPException(413, f"the body is longer than {self.most:,} bytes", CLOSE)
+            return message
 
-        async def whole() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        await self.app(scope, whole, send)
+        await self.app(scope, bounded, send)
 
 
-def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+async def refused(_: Request, error: Any) -> Response:
     """The answer to a request that is refused: one line that says why."""
-    closing = {"connection": "close"} if status in (408, 413) else {}
-    return JSONResponse({"error": message}, status, {**closing, **(headers or {})})
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 async def invalid(request: Request, error: Any) -> Response:
@@ -148,17 +142,15 @@ async def invalid(request: Request, error: Any) -> Response:
     kind = request.headers.get("content-type", "")
     # FastAPI refuses other types. A page of another site cannot send JSON without asking first, which the server refuses.
     if not re.fullmatch(r"application/(.+\+)?json", kind.partition(";")[0].strip().lower()):
-        return refusal(415, f"the header Content-Type is {kind[:80]!r}; application/json is expected")
+        return await refused(request, HTTPException(415, f"Content-Type is {kind[:80]!r}; application/json is expected"))
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))  # without pydantic's names of types
-    return refusal(422, f"{place[:80]}: {first['msg']}")
+    return await refused(request, HTTPException(422, f"{place[:80]}: {first['msg']}"))
 
 
-async def refused(_: Request, error: Any) -> Response:
-    return refusal(error.status_code, error.detail, error.headers)
+def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
+    translator = viewer.translator
 
-
-def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> None:
     @app.api_route("/health", methods=["GET", "HEAD"])
     async def health() -> dict[str, Any]:
         return {"status": "ok", "waiting": app.state.batcher.waiting()}
@@ -168,11 +160,11 @@ def add_translation(app: FastAPI, engine: TranslatorEngine, limits: Limits) -> N
         texts = [body.text] if isinstance(body.text, str) else body.text
         if len(texts) > limits.texts:
             raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
-        if body.n_best > engine.beam:
-            raise HTTPException(422, f"n_best: {body.n_best} is not possible; 1 to {engine.beam} are expected")
-        most = min(limits.pieces, engine.longest)
+        if body.n_best > translator.config.beam:
+            raise HTTPException(422, f"n_best: {body.n_best} is not possible; 1 to {translator.config.beam} are expected")
+        most = min(limits.pieces, translator.longest)
         require_short([len(text) for text in texts], most * CHARACTERS, "characters")
-        lengths = await anyio.to_thread.run_sync(engine.lengths, texts)
+        lengths = await anyio.to_thread.run_sync(lengths_of, translator, texts)
         require_short(lengths, most, "pieces")
         results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best), request)
         answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
@@ -206,8 +198,6 @@ async def within(seconds: float, results: "asyncio.Future[list]", request: Reque
         raise HTTPException(504, f"no translation within {seconds:g} seconds") from None
     except asyncio.CancelledError:
         raise HTTPException(503, "the server is stopping, or the client has left") from None
-    except UserError as error:
-        raise HTTPException(500, str(error)) from None
     except Exception:
         raise HTTPException(500, "the translation failed; the server's log says why") from None
     finally:
@@ -220,26 +210,16 @@ async def left(request: Request) -> None:
         pass
 
 
-def add_page(app: FastAPI) -> None:
-    """Add a route for each file of the page. The files are read once, and no other file is ever opened."""
-
-    def serve(path: str, content: bytes, kind: str) -> None:
-        @app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)
-        async def file() -> Response:
-            return Response(content, media_type=kind, headers=HEADERS)
-
-    for path in sorted(STATIC.iterdir()):
-        address = "/" if path.name == "index.html" else f"/{path.name}"
-        serve(address, path.read_bytes(), KINDS[path.suffix])
-
-
 def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
-    running = 0
+    searches = asyncio.Semaphore(limits.traces)
     threads = anyio.CapacityLimiter(2)  # for searches; a search occupies a thread only during a step
 
-    def release() -> None:
-        nonlocal running
-        running -= 1
+    async def counted() -> AsyncIterator[None]:
+        """Count a search until its answer is sent or its client has left."""
+        if searches.locked():
+            raise HTTPException(503, f"{limits.traces} searches are running, which is the limit; try again later")
+        async with searches:
+            yield
 
     async def lines(events: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
         ends = time.monotonic() + limits.seconds
@@ -259,35 +239,14 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
     async def model() -> dict[str, Any]:
         return viewer.about()
 
-    @app.post("/trace")
+    @app.post("/trace", dependencies=[Depends(counted)])
     async def trace(body: Search) -> Response:
-        nonlocal running
-        if running >= limits.traces:
-            raise HTTPException(503, f"{running} searches are running, which is the limit; try again later")
-        running += 1  # before the first await; otherwise simultaneous requests would all pass the check
+        most = min(limits.pieces, viewer.translator.longest)
+        require_short([len(body.text)], most * CHARACTERS, "characters")
         try:
-            most = min(limits.pieces, viewer.translator.longest)
-            require_short([len(body.text)], most * CHARACTERS, "characters")
             source = await anyio.to_thread.run_sync(viewer.source, body.text)
             require_short([len(source)], most, "pieces")
             events = viewer.events(source, body.prefix)
-        except BaseException as error:
-            release()
-            if isinstance(error, UserError):
-                raise HTTPException(422, str(error)) from None
-            raise
-        return Counted(release, lines(events), media_type="application/x-ndjson", headers=HEADERS)
-
-
-class Counted(StreamingResponse):
-    """A response that calls `release` when it ends, even if the client disconnects before the first line."""
-
-    def __init__(self, release: Callable[[], None], *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.release = release
-
-    async def __call__(self, *arguments: Any) -> None:
-        try:
-            await super().__call__(*arguments)
-        finally:
-            self.release()
+        except UserError as error:
+            raise HTTPException(422, str(error)) from None
+        return StreamingResponse(lines(events), media_type="application/x-ndjson", headers=HEADERS)

@@ -7,30 +7,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from transformer.translator import Hypothesis, Translator
+from transformer.translator import Translator
 
 GATHER = 0.01  # the worker waits at most so many seconds for as many texts as the last batch had
 log = logging.getLogger(__name__)
 
 
-class TranslatorEngine:
-    """Translates texts. `translations` is called by the worker thread only, `lengths` by any thread.
-
-    `longest` is the number of pieces that a batch has room for, padding included. `beam` is the largest number of
-    hypotheses of a text.
-    """
-
-    def __init__(self, translator: Translator) -> None:
-        self.translator = translator
-        self.longest, self.beam = translator.longest, translator.config.beam
-
-    def lengths(self, texts: list[str]) -> list[int]:
-        """The number of pieces of each text."""
-        return [len(ids) for ids in self.translator.encode(self.translator.normalise(texts))]
-
-    def translations(self, texts: list[str], n_best: int) -> list[list[Hypothesis]]:
-        """The `n_best` hypotheses of each text, best first."""
-        return self.translator(texts, n_best=n_best)
+def lengths_of(translator: Translator, texts: list[str]) -> list[int]:
+    """The number of pieces of each text."""
+    return [len(ids) for ids in translator.encode(translator.normalise(texts))]
 
 
 class QueueFull(Exception):
@@ -50,9 +35,9 @@ class Job:
 class Batcher:
     """The queue and its worker."""
 
-    def __init__(self, engine: TranslatorEngine, waiting: int) -> None:
-        """`waiting` is the largest number of texts in the queue."""
-        self.engine, self.most, self.last = engine, waiting, 1
+    def __init__(self, translator: Translator, waiting: int) -> None:
+        """`waiting` is the largest number of texts in the queue. Only the worker's thread translates."""
+        self.translator, self.most, self.last = translator, waiting, 1
         self.jobs: deque[Job] = deque()
         self.changed = threading.Condition()
         self.stopped = False
@@ -62,7 +47,7 @@ class Batcher:
     def submit(self, texts: list[str], lengths: list[int], n_best: int) -> "list[Future[Any]]":
         """Return a future for the hypotheses of each text. The text of a cancelled future is not translated.
 
-        `lengths` are the numbers of pieces, each at most `engine.longest`. Raises QueueFull, and then queues no text.
+        `lengths` are the numbers of pieces, each at most `translator.longest`. Raises QueueFull, and then queues no text.
         """
         jobs = [Job(text, pieces, n_best) for text, pieces in zip(texts, lengths)]
         with self.changed:
@@ -91,7 +76,7 @@ class Batcher:
         while batch := self.next_batch():
             self.last = len(batch)
             try:
-                results = self.engine.translations([job.text for job in batch], batch[0].n_best)
+                results = self.translator([job.text for job in batch], n_best=batch[0].n_best)
             except Exception as error:  # the worker must go on
                 log.exception("a batch of %d texts failed", len(batch))
                 for job in batch:
@@ -114,7 +99,7 @@ class Batcher:
                 longest = 0
                 while self.jobs and (not batch or self.jobs[0].n_best == batch[0].n_best):
                     longest = max(longest, self.jobs[0].pieces)
-                    if batch and longest * (len(batch) + 1) > self.engine.longest:
+                    if batch and longest * (len(batch) + 1) > self.translator.longest:
                         break
                     job = self.jobs.popleft()
                     if job.result.set_running_or_notify_cancel():

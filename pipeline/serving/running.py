@@ -47,47 +47,25 @@ def address(listener: socket.socket) -> str:
 class TimedConnection(H11Protocol):
     """Closes a connection whose client takes longer than `seconds` to send the headers of a request or to read an answer.
 
-    uvicorn limits neither, so clients that do nothing could hold all files that the process may open.
+    uvicorn limits neither, so clients that do nothing could hold all files that the process may open. A connection is
+    closed if it waits for its client at two looks in a row, which are `seconds` apart.
     """
 
     def __init__(self, seconds: float, **options: Any) -> None:
         super().__init__(**options)
         self.seconds = seconds
-        self.due: asyncio.TimerHandle | None = None
-
-    def watch(self) -> None:
-        """Start the timer if the client is to act, and stop it otherwise."""
-        answering = self.cycle and not self.cycle.response_complete and not self.flow.write_paused
-        if self.due and (answering or self.transport.is_closing()):
-            self.due.cancel()
-            self.due = None
-        elif not self.due and not answering:
-            self.due = self.loop.call_later(self.seconds, self.transport.abort)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.watch()
+        self.look(None)
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self.watch()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()  # may begin a request that has already arrived
-        self.watch()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.watch()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self.watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self.due:
-            self.due.cancel()
+    def look(self, before: Any) -> None:
+        """Look whether the connection waits for its client. If so, the state is kept to be compared at the next look."""
+        waits = not self.cycle or self.cycle.response_complete or self.flow.write_paused
+        if waits and before == (self.cycle,):
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            self.loop.call_later(self.seconds, self.look, (self.cycle,) if waits else None)
 
 
 def configured(app: FastAPI, limits: Limits, log_level: str) -> uvicorn.Config:

@@ -24,6 +24,10 @@ ALTERNATIVES = 8  # tokens that are kept of each distribution
 Place = tuple[int, int]
 """A candidate: the live hypothesis that it continues, 0 to K - 1, and the token."""
 
+Fate = Literal["kept", "finished", "dropped"]
+Alternative = tuple[int, float]
+"""A token and its probability."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -33,13 +37,7 @@ class Candidate:
     parent: int  # the hypothesis, as an index into the candidates of the previous step; 0 at the first step
     probability: float  # of the token after the hypothesis
     log_prob: float  # of the hypothesis with this token
-    fate: Literal["kept", "finished", "dropped"]
-
-
-@dataclass(frozen=True)
-class Alternative:
-    token: int
-    probability: float
+    fate: Fate
 
 
 @dataclass(frozen=True)
@@ -104,9 +102,7 @@ class Trace:
             result = finished(state, done_B)[0][0] if done_B.all() else None
             yield Step(candidates, leader, result)
 
-    def fate(
-        self, place: Place, rank: int, live: list[Place], forced: int | None
-    ) -> Literal["kept", "finished", "dropped"]:
+    def fate(self, place: Place, rank: int, live: list[Place], forced: int | None) -> Fate:
         if place[1] == EOS:
             return "finished" if (rank < self.config.beam if forced is None else forced == EOS) else "dropped"
         return "kept" if place in live else "dropped"
@@ -114,7 +110,7 @@ class Trace:
     def keep_alternatives(self, state: BeamState, log_prob_KV: Tensor) -> None:
         values, tokens = log_prob_KV.topk(min(ALTERNATIVES, log_prob_KV.shape[1]))
         for before, *row in zip(state.tokens_BKT[0, :, 1:].tolist(), tokens.tolist(), values.exp().tolist()):
-            self.seen[tuple(before)] = [Alternative(token, probability) for token, probability in zip(*row)]
+            self.seen[tuple(before)] = list(zip(*row))
 
     def alternatives(self, ids: Sequence[int]) -> list[list[Alternative]]:
         """The most probable tokens at each position of the hypothesis `ids`, and at the position after it if known."""

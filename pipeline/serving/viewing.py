@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pipeline.serving.tracing import Step, Trace
+from pipeline.serving.tracing import Trace
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.files import read_json
@@ -66,7 +66,10 @@ class Viewer:
     def described(self, source: list[int], trace: Trace) -> Iterator[dict[str, Any]]:
         yield {"source": [*(self.pieces[token] for token in source), "</s>"]}
         for step in trace.steps():
-            yield self.step(step)
+            yield {
+                "leader": self.translator.vocabulary.decode(step.leader),  # without EOS and PAD
+                "candidates": [{**vars(each), "piece": self.pieces[each.token]} for each in step.candidates],
+            }
         assert step.translation is not None  # the last step has it
         ids = step.translation.ids
         (text,) = self.translator.text([step.translation])
@@ -78,16 +81,10 @@ class Viewer:
             "pieces": [*(self.pieces[token] for token in ids), "</s>"],
             "forced": len(trace.prefix),
             "alternatives": [
-                [{**vars(each), "piece": self.pieces[each.token]} for each in position]
+                [{"token": token, "probability": share, "piece": self.pieces[token]} for token, share in position]
                 for position in trace.alternatives(ids)
             ],
             "attention": {kind: written(tensor) for kind, tensor in weights.items()},
-        }
-
-    def step(self, step: Step) -> dict[str, Any]:
-        return {
-            "leader": self.translator.vocabulary.decode(step.leader),  # without EOS and PAD
-            "candidates": [{**vars(each), "piece": self.pieces[each.token]} for each in step.candidates],
         }
 
 

@@ -84,8 +84,8 @@ def test_alternatives_are_the_best_tokens_of_each_position(model, sources, decod
     logits[:, [0, BOS]] = float("-inf")
     probabilities, tokens = logits.softmax(-1).topk(8)
     assert len(found) >= len(ids)
-    assert [[each.token for each in position] for position in found] == tokens.tolist()
-    given = torch.tensor([[each.probability for each in position] for position in found])
+    assert [[token for token, _ in position] for position in found] == tokens.tolist()
+    given = torch.tensor([[probability for _, probability in position] for position in found])
     torch.testing.assert_close(given, probabilities, atol=1e-5, rtol=1e-4)
 
 
