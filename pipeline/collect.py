@@ -6,7 +6,7 @@ Reads the score files of the decodings, values and searches that params.yaml sel
 
 Writes decodings/NAME.json, values/NAME.json and searches/NAME.json in --out; the files of other entries stay. The file
 of a decoding also holds facts that depend on other decodings of the same set, such as its search errors. Times are in
-times/decodings/NAME.json, as for runs (pipeline/result.py).
+times/decodings/NAME.json, as for runs (pipeline/report.py).
 """
 
 import argparse

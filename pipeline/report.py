@@ -1,6 +1,7 @@
 """Write the report: tables beside the paper's, figures, and two pages for the browser.
 
-    python -m pipeline.report --results results --scores scores --sets data/sets --studies studies.yaml --out reports
+    python -m pipeline.report --results results --scores scores --times work/times --sets data/sets \\
+        --studies studies.yaml --out reports
 
 Reads the result files of all runs, decodings, values and searches in results/. Of those that params.yaml selects, it also
 reads translations, attention weights and search trees in scores/, and the test sets. Missing values become dashes.
@@ -10,11 +11,11 @@ implementations as .csv, Tables 1 to 3 as .tex as well; index.html with the runs
 studies of all runs. Removes the files of an earlier report that this one does not write.
 
 The pages also show times, hardware and commits, so git and DVC ignore them. The other files show none of these: equal
-results give equal files.
+results give equal files. The times are in results/times/, which is no output; those of trainings here come from --times.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pipeline.reporting import claims, decodings, paper_tables, run_tables
@@ -27,8 +28,9 @@ from pipeline.reporting.views import Report
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
 from pipeline.workflow import stage
+from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
-from transformer.files import atomic, digest
+from transformer.files import atomic, digest, read_json, write_json
 
 PAGE, RECORDED = "index.html", "recorded.html"
 EXAMPLE = "attention"  # the picture of the repository's README, which stays if this report has none
@@ -95,8 +97,22 @@ def publish(files: Mapping[str, str], out: Path) -> None:
             path.unlink()
 
 
+def keep_times(runs: Iterable[str], scores: Path, times: Path, results: Path) -> None:
+    """Write the times of the runs trained on this machine into results/times/, with the digests of their trainings.
+
+    The stage `result` cannot write them: DVC does not run it if an equal result, made elsewhere, is in git.
+    """
+    for run in runs:
+        files = {"training": scores / run / "training.json", "decoding": scores / run / "translations/translations.json"}
+        known = {part: read_times(times / run / f"{part}.json", file) for part, file in files.items()}
+        if known["training"]:
+            of = {"training_sha256": digest(read_json(files["training"]))}
+            write_json(results / "times" / f"{run}.json", of | known)
+
+
 def main(arguments: argparse.Namespace) -> None:
     params = with_studies(load(), arguments.studies)
+    keep_times(params["runs"], arguments.scores, arguments.times, arguments.results)
     results = load_results(params, arguments.results)
     report = Report(params, results, arguments.scores, arguments.sets, arguments.results)
     publish(files_of(report), arguments.out)
@@ -105,4 +121,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    stage.script(main, "report", __doc__, "results scores sets studies out")
+    stage.script(main, "report", __doc__, "results scores times sets studies out")

@@ -1,15 +1,14 @@
 """Collect what the report shows of a run into one small file, which git tracks.
 
     python -m pipeline.result RUN --scores scores/RUN --corpus scores/corpora/CORPUS/binarise.json \\
-        --dev data/sets/CORPUS-dev --times work/times/RUN --out results/RUN.json
+        --dev data/sets/CORPUS-dev --out results/RUN.json
 
 Reads training.json, its curve in training.jsonl, the translations, score.json and flops.json of the run in --scores,
 the languages in --corpus, and the dev set.
 
 Writes the contents of these files, the curve with fewer points, and the statistics of each dev sentence from which tests
 between trainings compute BLEU. The file holds no text of the corpus, so it can be published whatever the licence of the
-corpus. It holds no time, hardware or commit, so equal results have equal files: these are in the folder `times` beside
-it, which is no output.
+corpus. It holds no time, hardware or commit, so equal results have equal files.
 """
 
 import argparse
@@ -22,8 +21,7 @@ from pipeline.scoring.statistics import statistics
 from pipeline.settings.params import load
 from pipeline.settings.selection import bpe_dropout
 from pipeline.workflow import stage
-from pipeline.workflow.times import read_times
-from transformer.files import digest, read_json, write_json
+from transformer.files import read_json, write_json
 
 PARTS = {
     "training": "training.json",
@@ -44,18 +42,9 @@ def result(params: dict, run: str, scores: Path, corpus: Path, dev: Path) -> dic
     return {**head, **parts, "curve": read_curve(scores / "training.jsonl"), "statistics": counts}
 
 
-def times_of(scores: Path, times: Path) -> dict[str, Any]:
-    """The content of results/times/RUN.json, with the digest of the training to which the times belong."""
-    files = {"training": PARTS["training"], "decoding": PARTS["translations"]}
-    known = {part: read_times(times / f"{part}.json", scores / file) for part, file in files.items()}
-    return {"training_sha256": digest(read_json(scores / PARTS["training"])), **known}
-
-
 def main(arguments: argparse.Namespace) -> None:
-    found = result(load(), arguments.run, arguments.scores, arguments.corpus, arguments.dev)
-    write_json(arguments.out, found)
-    write_json(arguments.out.parent / "times" / arguments.out.name, times_of(arguments.scores, arguments.times))
+    write_json(arguments.out, result(load(), arguments.run, arguments.scores, arguments.corpus, arguments.dev))
 
 
 if __name__ == "__main__":
-    stage.script(main, "result", __doc__, "scores corpus dev times out", run="a run of params.yaml")
+    stage.script(main, "result", __doc__, "scores corpus dev out", run="a run of params.yaml")

@@ -133,12 +133,13 @@ class Project:
 
     def collect(self, run: str, entry: dict) -> None:
         corpus = entry["corpus"]
-        arguments = argparse.Namespace(run=run, scores=self.scores / run, times=self.folder / "times" / run)
+        arguments = argparse.Namespace(run=run, scores=self.scores / run)
         arguments.corpus, arguments.dev = self.scores / f"corpora/{corpus}/binarise.json", self.sets / f"{corpus}-dev"
         arguments.out = self.results / f"{run}.json"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(result, "load", lambda: {**self.params, "runs": {run: entry}})
             result.main(arguments)
+        report.keep_times([run], self.scores, self.folder / "times", self.results)
 
     def load(self) -> Results:
         return load_results(self.params, self.results)
@@ -297,6 +298,7 @@ def test_a_result_holds_a_thin_curve_and_neither_text_nor_time(project):
     assert json.loads(text)["bpe_dropout"] == 0.1 and len(text) < 50_000
     project.params["corpora"]["multi30k-sampled"]["vocabulary"]["bpe_dropout"] = 0.3
     assert project.load().runs.at["run", "bpe_dropout"] == 0.1, "that of its training"
+    report.keep_times(["run"], project.scores, project.folder / "none", project.results)  # and recorded times stay
     times = read_json(project.results / "times/run.json")
     assert (times["training"]["commit"], project.load().runs.at["run", "seconds"]) == (COMMIT, 5025.2)
     write_json(project.results / "times/run.json", times | {"training_sha256": "0"})
@@ -683,9 +685,11 @@ def test_the_stage_writes_the_report_and_removes_what_an_earlier_one_wrote(proje
     for name in ("runs.csv", "old.csv", "figures/old.svg", "figures/attention.svg", "kept.txt"):
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text("old")
-    folders = {name: getattr(project, name) for name in ("results", "scores", "sets")}
+    folders = {name: getattr(project, name) for name in ("results", "scores", "sets")} | {"times": tmp_path / "times"}
+    (project.results / "times/run.json").unlink()  # as in a clone with the result of another machine
     report.main(argparse.Namespace(**folders, studies=tmp_path / "studies.yaml", out=out))
     assert "1 run, 1 with scores" in capsys.readouterr().out and "61.5" in (out / "README.md").read_text()
+    assert "1 h 23 min" in (out / report.PAGE).read_text(), "the time of the training on this machine"
     assert not (out / "old.csv").exists() and not (out / "figures/old.svg").exists() and (out / "kept.txt").exists()
     assert terminal.page_is_current()
     (out / "scores.csv").write_text("as after a change of branch")
