@@ -180,7 +180,10 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             names = [cell.strip().decode(errors="replace").lower() for cell in cells]
             if named(names, languages):
                 continue
-            names = ["source", "target"] if len(cells) == 2 else names
+            if len(cells) != 2:
+                wanted = f"the columns {' and '.join(languages)}, or two without names, with tabs between them"
+                raise UserError(f"{path}: its first row is {', '.join(names)[:99]!r}; {wanted}, are expected")
+            names = ["source", "target"]
         if len(cells) != len(names):
             raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {len(names)}")
         yield number, names, cells
