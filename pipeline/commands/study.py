@@ -3,7 +3,8 @@
 python -m pipeline.commands.study            lists the studies
 python -m pipeline.commands.study NAME       selects a study
 
-Selecting rewrites the blocks of a study and corpora_in_use, and changes nothing else in params.yaml.
+Selecting rewrites the blocks of a study and corpora_in_use, and changes nothing else in params.yaml. The lines of these
+blocks that are in no study are removed and named.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from ruamel.yaml import YAML
 
 from pipeline.settings import params
 from pipeline.settings.check import check, check_study
+from pipeline.settings.score_files import within
 from pipeline.settings.studies import STUDIES, described, study, with_studies
 from pipeline.workflow import stage
 from pipeline.workflow.text import in_columns
@@ -69,12 +71,24 @@ def listing(settings: Mapping) -> str:
     return "\n".join([*in_columns(rows), f"{STUDIES} has the runs and the other entries of each study."])
 
 
+def lost(settings: Mapping, name: str) -> list[str]:
+    """The entries of params.yaml that the selection of a study removes, and that no study has."""
+    blocks = {key: settings[key] for key in study(settings, name) if isinstance(settings.get(key), Mapping)}
+    entries = [(key, entry) for key, block in blocks.items() for entry in block]
+    known = settings["studies"].values()
+    return [f"{key}.{at}" for key, at in entries if all(within(each, key, at) != blocks[key][at] for each in known)]
+
+
 def main(arguments: argparse.Namespace) -> None:
     path: Path = params.PARAMS
     if arguments.name is None:
         return print(listing(with_studies(params.load())))
+    text = params.text_of()
+    selected, removed = select(text, arguments.name), lost(with_studies(params.parse(text)), arguments.name)
     with atomic(path.resolve()) as file:  # a link stays a link
-        file.write(select(params.text_of(), arguments.name).encode("utf-8"))
+        file.write(selected.encode("utf-8"))
+    if removed:
+        print(f"removed from {path}, and in no study of {STUDIES}: {', '.join(removed)}")
     print(f"{path} selects {arguments.name}: `snakemake --cores all` or `dvc repro` builds it, `make plan` estimates it")
 
 

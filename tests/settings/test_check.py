@@ -415,7 +415,10 @@ def test_the_command_lists_and_selects_and_keeps_a_link(tmp_path, text):
     wrong = command(tmp_path, "pipeline.commands.study", "papr")
     assert wrong.returncode == 1 and "did you mean 'paper'?" in wrong.stderr
     assert shared.read_text(encoding="utf-8") == text
-    assert command(tmp_path, "pipeline.commands.study", "table2").returncode == 0
+    own = "runs:\n  demo-tiny-h1: {corpus: demo, model: tiny, h: 2}\n"  # of another study, with another h
+    shared.write_text(text.replace("runs:\n", own, 1).replace("\nsets: {}\n", "\nsets:\n"), encoding="utf-8")
+    said = command(tmp_path, "pipeline.commands.study", "table2")
+    assert said.returncode == 0 and "in no study of studies.yaml: runs.demo-tiny-h1\n" in said.stdout
     assert (tmp_path / "params.yaml").is_symlink()
     assert shared.read_text(encoding="utf-8") == study.select(text, "table2")
     shared.write_bytes("# Größe\n".encode("latin-1") + text.encode())
