@@ -12,7 +12,7 @@ import sacrebleu
 from ruamel.yaml import YAML
 
 from pipeline.commands import evaluate
-from pipeline.commands.evaluate import common_set
+from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.corpora.evaluation import read_lines as lines
 from pipeline.score import score
@@ -50,6 +50,8 @@ def project(folder: Path, translation: list[str] = HYPOTHESES, run: str = "one")
         write(translations / f"{name}.txt", translation)
     perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
     (translations / "translations.json").write_text(json.dumps(perplexities))
+    records = [{"step": 1, "loss": 5.0}, {"step": 2, "loss": 4.5}, {"step": 2, "dev_loss": 4.75}]
+    (translations.parent / "training.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     return translations, sets
 
 
@@ -66,7 +68,7 @@ def params_file(folder: Path, **changed) -> None:
 
 STAGE = (
     "pipeline.score one --translations scores/one/translations --dev data/sets/demo-dev --test data/sets/demo-test "
-    "--out scores/one/score.json --metrics scores/one/metrics.json"
+    "--training scores/one/training.jsonl --out scores/one/score.json --metrics scores/one/metrics.json --plots plots"
 )
 
 
@@ -81,7 +83,7 @@ def test_stage_writes_every_set_checkpoint_and_measure(tmp_path):
     assert written["test"]["average"] == written["dev"]["last"] == expected
     metrics = json.loads((tmp_path / "scores/one/metrics.json").read_text(encoding="utf-8"))
     scores = {name: round(scorer(HYPOTHESES, [REFERENCES]).score, 4) for name, scorer in SCORERS.items()}
-    assert metrics == metrics | scores | {"dev_perplexity": 4.25} and len(metrics) == 4
+    assert metrics == metrics | scores | {"dev_perplexity": 4.25, "loss": 4.5, "dev_loss": 4.75} and len(metrics) == 6
 
 
 def test_different_line_counts_are_refused_with_both_files_and_counts(tmp_path):
@@ -242,5 +244,5 @@ def test_a_text_with_its_reference_or_a_second_system_is_expected(arguments):
 def test_the_test_set_is_that_of_the_run(tmp_path):
     params_file(tmp_path)
     params = load(tmp_path / "params.yaml")
-    assert common_set(params, ["one", str(DATA / "hyp.de")]) == "demo-test"
-    assert common_set(params, ["one", "two"]) == "demo-test"
+    for other in (str(DATA / "hyp.de"), "two"):
+        assert common_set([System.named(params, name) for name in ("one", other)]) == "demo-test"

@@ -20,15 +20,17 @@ scores/decodings/NAME/translation.txt, and data/sets/SET, and writes nothing.
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from pipeline.commands.status import not_done
 from pipeline.corpora.evaluation import EvaluationSet, read_aligned
 from pipeline.scoring.bleu import headline, interval, measures
-from pipeline.scoring.intervals import Difference, resampled, within
+from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned, scores
 from pipeline.settings.decodings import decoding_run
 from pipeline.settings.params import load, require_named
@@ -79,21 +81,25 @@ def evaluate(arguments: argparse.Namespace) -> None:
         write_lines(output, lines)
 
 
-def translation(params: Mapping, system: str) -> Path:
-    if Path(system).is_file():
-        return Path(system)
-    if system in params["decodings"]:
-        return Path("scores", "decodings", system, "translation.txt")
-    return Path("scores", system, "translations", "test.average.txt")
+@dataclass(frozen=True)
+class System:
+    """A translation of a test set: of a run, of a decoding or in a file, whose set and model are not known."""
 
+    name: str
+    translation: Path
+    set: str | None = None
+    model: str | None = None
 
-def set_of(params: Mapping, system: str) -> str:
-    """The set that a run or a decoding translates."""
-    if system in params["decodings"]:
-        return decoding_run(params, system).set
-    valid = [*params["runs"], *params["decodings"]]
-    require_named(system, valid, "a run or a decoding of params.yaml, and not a file")
-    return f"{params['runs'][system]['corpus']}-test"
+    @classmethod
+    def named(cls, params: Mapping, name: str) -> Self:
+        if Path(name).is_file():
+            return cls(name, Path(name))
+        if name in params["decodings"]:
+            run = decoding_run(params, name)
+            return cls(name, Path("scores", "decodings", name, "translation.txt"), run.set, run.model)
+        require_named(name, [*params["runs"], *params["decodings"]], "a run or a decoding of params.yaml, and not a file")
+        path = Path("scores", name, "translations", "test.average.txt")
+        return cls(name, path, f"{params['runs'][name]['corpus']}-test", f"{name}/average")
 
 
 def same_text(names: Iterable[str]) -> bool:
@@ -108,63 +114,52 @@ def same_text(names: Iterable[str]) -> bool:
     return len({tuple(one.path("raw", side).read_bytes() for side in ("source", "target")) for one in sets}) == 1
 
 
-def common_set(params: Mapping, systems: list[str]) -> str:
-    """The name of the set that both systems translate. Raises UserError if there is no such set."""
-    sets = {system: set_of(params, system) for system in systems if not Path(system).is_file()}
+def common_set(systems: Sequence[System]) -> str:
+    """The name of the set that all systems translate. Raises UserError if there is no such set."""
+    sets = {system.name: system.set for system in systems if system.set}
     if not sets:
-        raise UserError(f"{' and '.join(systems)} are both files; one of the two must be a run or a decoding")
+        named = " and ".join(system.name for system in systems)
+        raise UserError(f"{named} are both files; one of the two must be a run or a decoding")
     if len(set(sets.values())) > 1 and not same_text(set(sets.values())):
         told = ", ".join(f"{system} translates {name}" for system, name in sets.items())
         raise UserError(f"translations of two sets cannot be compared: {told}")
     return next(iter(sets.values()))
 
 
-def model_of(params: Mapping, system: str) -> str | None:
-    """The model that translated, RUN/average for example. None for a file, whose model is not known."""
-    if Path(system).is_file():
-        return None
-    return decoding_run(params, system).model if system in params["decodings"] else f"{system}/average"
-
-
-def conclusion(found: Difference, same_model: bool) -> str:
-    text = f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences)"
-    if same_model:
-        return f"{text}, p = {found.p:.4f} (two-sided)"
-    return f"{text}; no p, because one seed each says nothing about the variance between trainings"
-
-
 def compare(arguments: argparse.Namespace) -> None:
     """Print the scores of two systems on their test set, and the difference."""
-    params, systems, metric = load(), [arguments.system, arguments.against], arguments.metric
-    if systems[0] == systems[1]:
-        raise UserError(f"{systems[0]} is compared with itself; two systems are expected")
-    name, settings = common_set(params, systems), scoring(params)
+    if arguments.system == arguments.against:
+        raise UserError(f"{arguments.system} is compared with itself; two systems are expected")
+    params = load()
+    settings, systems = scoring(params), [System.named(params, name) for name in (arguments.system, arguments.against)]
+    folder = Path("data/sets", common_set(systems))
     if not settings.bootstrap:
         raise UserError("params.yaml: base.scoring.bootstrap: 0 is not possible here; a number of resamples is expected")
-    for stale in not_done(*(system for system in systems if not Path(system).is_file())).values():
+    for stale in not_done(*(system.name for system in systems if system.set)).values():
         print(f"evaluate: {stale}; its last translations are compared", file=sys.stderr)
-    for path in (Path("data/sets") / name, *(translation(params, system) for system in systems)):
+    for path in (folder, *(system.translation for system in systems)):
         if not path.exists():
             raise UserError(f"{path} is missing; `make reproduce` writes it")
-    test = EvaluationSet.open(Path("data/sets") / name)
-    metric = metric or headline(test.languages[1])
-    require_named(metric, list(measures(test.languages[1])), "a measure of BLEU or chrF")
-    measure, drawn = measures(test.languages[1])[metric], dict[str, np.ndarray]()
+    test = EvaluationSet.open(folder)
+    known, metric = measures(test.languages[1]), arguments.metric or headline(test.languages[1])
+    require_named(metric, list(known), "a measure of BLEU or chrF")
+    measure, drawn, rows = known[metric], list[np.ndarray](), [["system", metric, "95% interval"]]
     for system in systems:
-        segments, references = aligned(translation(params, system), test.path("raw", "target"))
-        drawn[system] = resampled(measure, measure.statistics(segments, references), settings)
-    first, second = drawn.values()
-    if np.array_equal(first, second):
-        score = f"{first[0]:.2f} {metric}"
-        raise UserError(f"{' and '.join(systems)} have the same score, {score}; there is no difference to test")
-    rows = [["system", metric, "95% interval"]]
-    for system, values in drawn.items():
+        segments, references = aligned(system.translation, test.path("raw", "target"))
+        drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
         low, high = interval(values[1:].tolist())
-        rows.append([system, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
-    print(f"set {name}, {len(references):,} pairs, {measure.signature(settings.bootstrap, settings.seed)}")
+        rows.append([system.name, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
+    if np.array_equal(*drawn):
+        named = " and ".join(system.name for system in systems)
+        raise UserError(f"{named} have the same score, {values[0]:.2f} {metric}; there is no difference to test")
+    print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings.bootstrap, settings.seed)}")
     print(*in_columns(rows, numbers=True), sep="\n")
-    models = {model_of(params, system) for system in systems}
-    print(conclusion(within(second, first), same_model=len(models) == 1))
+    found, (first, second) = within(drawn[1], drawn[0]), systems
+    print(f"difference {found.score:+.2f} ({found.low:+.2f} to {found.high:+.2f}, over the sentences)", end="")
+    if first.model == second.model:
+        print(f", p = {found.p:.4f} (two-sided)")
+    else:
+        print("; no p, because one seed each says nothing about the variance between trainings")
 
 
 def main(arguments: argparse.Namespace) -> None:

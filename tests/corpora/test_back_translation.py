@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
 from pipeline.commands import study
-from pipeline.commands.evaluate import common_set
+from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.sets import progress
 from pipeline.fetch_monolingual import normalise, write_raw
@@ -577,9 +577,10 @@ def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monk
     assert training["data_sum"] == describe(Path("data/own-bt/binarised"))["sum"]
     page = Path("reports/index.html").read_text()
     assert "augmented" in page and "own-bt" in page
-    assert common_set(load(), ["forward", "augmented"]) == "own-test", "the same text under two names"
+    forward, augmented, reverse = (System.named(load(), name) for name in ("forward", "augmented", "reverse"))
+    assert common_set([forward, augmented]) == "own-test", "the same text under two names"
     with pytest.raises(UserError, match="translations of two sets"):
-        common_set(load(), ["forward", "reverse"])
+        common_set([forward, reverse])
     monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
     for command in ("plan", "status"):
         status, out, errors = in_process.started([f"pipeline.commands.{command}"])

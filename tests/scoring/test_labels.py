@@ -22,7 +22,8 @@ from transformer.checkpoint import read_settings, read_tensors, write_tensors
 DATA = ROOT / "tests/data/compound-bleu"
 PLACES = "--dev data/sets/demo-dev --test data/sets/demo-test"
 DECODE = f"pipeline.decode run --checkpoints checkpoints --average average {PLACES} --out translations --times times.json"
-SCORE = f"pipeline.score run --translations translations {PLACES} --out score.json --metrics metrics.json"
+SCORE = f"pipeline.score run --translations translations {PLACES} --training training.jsonl --out score.json "
+SCORE += "--metrics metrics.json --plots plots"
 
 
 @pytest.fixture
@@ -131,6 +132,7 @@ def test_each_score_is_of_its_text_and_measure(place):
         (place / f"translations/{name}.txt").write_text("".join(f"{hypotheses[n]}\n" for n in lines), encoding="utf-8")
     perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
     (place / "translations/translations.json").write_text(json.dumps(perplexities))
+    (place / "training.jsonl").touch()
     in_process.run(SCORE.split())
     written = json.loads((place / "score.json").read_text())
     cells = {name: expected(lines, dev if name.startswith("dev") else test) for name, lines in texts.items()}
