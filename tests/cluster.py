@@ -28,9 +28,8 @@ from ruamel.yaml import YAML
 
 from pipeline.workflow.times import DURATIONS
 from tests import local_slurm
-from tests.imports import ROOT
 from tests.local_slurm import Slurm, wait
-from tests.projects import Project
+from tests.projects import ROOT, Project
 from tests.shortened import OUTPUTS, RUN, TRAIN, content, shortened
 
 PATIENCE = 1800  # seconds for one run of the workflow

@@ -14,7 +14,7 @@ import pytest
 from dvc.repo import Repo
 from networkx import topological_sort
 
-from tests.imports import ROOT
+from tests.projects import ROOT
 
 
 def commands() -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from tests import forked
-from tests.imports import ROOT
+from tests.projects import ROOT
 
 
 def at_change(number: int, folder: Path, act: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.imports import ROOT
+from tests.projects import ROOT
 from transformer.files import write_json
 from transformer.flops import Lengths
 from transformer.vocabulary import Vocabulary

@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 from typing import Self
 
+from ruamel.yaml import YAML
+
 from tests import forked
-from tests.imports import ROOT
+
+ROOT = Path(__file__).parent.parent
+STAGES = tuple(YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"])
 
 FILES = (
     "params.yaml",

@@ -5,8 +5,7 @@ from pathlib import Path
 from dvc.repo import Repo
 from ruamel.yaml import YAML
 
-from tests.imports import ROOT
-from tests.projects import Project
+from tests.projects import ROOT, Project
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"

@@ -12,8 +12,8 @@ import numpy as np
 from ruamel.yaml import YAML
 
 from pipeline.settings.params import load
-from tests.imports import ROOT
 from tests.pairs import Pairs
+from tests.projects import ROOT
 from transformer.binarised import id_type, write_description, write_side
 from transformer.files import sha256
 

@@ -18,8 +18,7 @@ import pytest
 from dvc.dependency import param
 from dvc.repo import Repo
 
-from tests.imports import STAGES
-from tests.projects import Project
+from tests.projects import STAGES, Project
 
 AS_SCRIPT = """\
 if __name__ == "__main__":

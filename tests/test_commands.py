@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from pipeline.workflow import stage
 from tests import in_process
-from tests.imports import ROOT, STAGES
+from tests.projects import ROOT, STAGES
 
 # Arguments that name a file, a folder or a run that does not exist, in a folder that holds params.yaml alone.
 WRONG = {

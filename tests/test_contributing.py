@@ -14,7 +14,7 @@ import snakemake.cli
 from ruamel.yaml import YAML
 
 from pipeline.settings.check import check
-from tests.imports import ROOT
+from tests.projects import ROOT
 
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "README.md")}
 PAGES |= {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md") if path.name != "README.md"}

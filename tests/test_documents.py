@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.imports import ROOT
+from tests.projects import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").rglob("*.md"))
 

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from pipeline.commands.export import FORMATS, marian_config, require_exportable
 from pipeline.settings.params import section
 from tests import in_process
-from tests.imports import ROOT
+from tests.projects import ROOT
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError

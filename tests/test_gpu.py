@@ -21,7 +21,7 @@ from benchmarks.gpu.checks import CHECKS, compared
 from benchmarks.profile import host_waits
 from benchmarks.workload import Repeated
 from pipeline.settings.params import load
-from tests.imports import ROOT
+from tests.projects import ROOT
 from transformer.binarised import SIDES, id_type, open_binarised, write_description, write_side
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig

@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 
 import transformer
 from pipeline.code import imported_names
-from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS
+from tests.projects import ROOT
 
 NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}
 # Imported late: sacremoses by one function, which raises UserError if it is missing; Triton only on a GPU.

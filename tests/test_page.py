@@ -27,7 +27,7 @@ from pipeline.serving.running import address, configured, listening, names
 from pipeline.serving.viewing import Viewer
 from tests.browser import BROWSERS, WIDTHS, browser
 from tests.devtools import Page
-from tests.imports import ROOT
+from tests.projects import ROOT
 from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
 from transformer.config.text import TextConfig
 from transformer.translator import Hypothesis, Translator

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import in_process
-from tests.imports import ROOT
+from tests.projects import ROOT
 from tests.random_weights import random_model
 from transformer import Translator
 

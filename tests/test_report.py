@@ -44,8 +44,8 @@ from pipeline.settings.selection import run_settings
 from pipeline.workflow import results as terminal
 from pipeline.workflow.times import duration, write_times
 from tests import browser
-from tests.imports import ROOT
 from tests.models import lengths_of
+from tests.projects import ROOT
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json, write_json, write_lines
 from transformer.flops import forward_flops

@@ -17,7 +17,7 @@ from pipeline.settings.machine import machine
 from pipeline.settings.params import load
 from pipeline.training import nodes
 from pipeline.workflow import slurm, stage
-from tests.imports import ROOT
+from tests.projects import ROOT
 from tests.small_run import PATIENCE, Training
 from transformer.config.reading import UserError
 

@@ -23,7 +23,7 @@ from pipeline.workflow.progress import Progress, place_of
 from pipeline.workflow.results import Result
 from pipeline.workflow.screen import LAST, Screen
 from pipeline.workflow.times import write_times
-from tests.imports import ROOT
+from tests.projects import ROOT
 from tests.stubs import StubProject
 from tests.trainers import build, files, run
 from transformer.config.model import ModelConfig

@@ -21,8 +21,8 @@ from pipeline.settings.params import PARAMS
 from pipeline.workflow import stage
 from pipeline.workflow.models import folder_of
 from tests import in_process
-from tests.imports import ROOT
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
+from tests.projects import ROOT
 from transformer.checkpoint import SETTINGS, WEIGHTS
 from transformer.config.reading import UserError
 

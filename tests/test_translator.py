@@ -14,8 +14,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.imports import ROOT
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
+from tests.projects import ROOT
 from transformer import Translator, translator
 from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig

@@ -31,9 +31,8 @@ from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import load, parse
 from pipeline.settings.selection import run_settings
 from tests import forked, in_process
-from tests.imports import ROOT
 from tests.killed import kill
-from tests.projects import demonstration
+from tests.projects import ROOT, demonstration
 from tests.refusals import refusals, refused, spoilt
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
 from transformer.config.reading import UserError

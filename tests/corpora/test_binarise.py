@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import binarise, learn_bpe
-from tests.imports import ROOT
+from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.binarised import describe, open_binarised, write_description, write_side
 from transformer.config.reading import UserError

@@ -13,9 +13,8 @@ from ruamel.yaml import YAML
 
 from pipeline.settings.params import load
 from tests import in_process
-from tests.imports import ROOT
 from tests.in_process import Refused
-from tests.projects import demonstration
+from tests.projects import ROOT, demonstration
 from transformer.binarised import open_binarised
 from transformer.cleaning import cleaner
 from transformer.vocabulary import Vocabulary

@@ -20,7 +20,7 @@ from pipeline.corpora.duplicates import Seen
 from pipeline.corpora.normalising import Filter, normalise_set
 from pipeline.corpora.sets import find_sets
 from pipeline.settings.normalise import NormaliseConfig
-from tests.imports import ROOT
+from tests.projects import ROOT
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
 from transformer.files import HOST

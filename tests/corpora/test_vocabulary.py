@@ -9,8 +9,8 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.imports import ROOT
 from tests.models import vocabulary_of
+from tests.projects import ROOT
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig

@@ -18,7 +18,7 @@ from pipeline import ensemble
 from pipeline.decode_set import translator_of
 from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import choice
-from tests.imports import ROOT
+from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import BeamConfig

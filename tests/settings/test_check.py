@@ -17,9 +17,8 @@ from pipeline.commands import schema, study
 from pipeline.settings.check import check
 from pipeline.settings.params import parse
 from pipeline.settings.studies import with_studies
-from tests.imports import ROOT
 from tests.in_process import command
-from tests.projects import python
+from tests.projects import ROOT, python
 from tests.refusals import refusals, refused, spoilt
 from transformer.config.reading import UserError
 

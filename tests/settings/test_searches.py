@@ -34,8 +34,7 @@ from pipeline.tracking.trainings import mirror_search
 from pipeline.training.trials import STARTUP, Trial, Trials, written
 from pipeline.tune import Searcher, key_of
 from tests import forked, in_process
-from tests.imports import ROOT
-from tests.projects import first
+from tests.projects import ROOT, first
 from tests.refusals import refusals
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read

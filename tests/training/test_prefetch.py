@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.imports import ROOT
+from tests.projects import ROOT
 from transformer.data import Prefetch
 
 

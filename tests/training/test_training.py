@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.imports import ROOT
 from tests.pairs import Pairs
+from tests.projects import ROOT
 from tests.refusals import refused
 from tests.torch_twin import summed_loss
 from tests.trainers import CPU, build, files, run

@@ -19,8 +19,8 @@ from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
 from pipeline.training import workers, workspace
 from pipeline.workflow import hardware
-from tests.imports import ROOT
 from tests.pairs import Pairs
+from tests.projects import ROOT
 from tests.small_run import RUN, Training
 from transformer.binarised import describe
 from transformer.config.reading import UserError

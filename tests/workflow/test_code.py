@@ -20,8 +20,7 @@ from pipeline.settings.params import load
 from pipeline.workflow import stage
 from pipeline.workflow.times import write_times
 from pipeline.workflow.unchanged import settings_of
-from tests.imports import ROOT
-from tests.projects import python
+from tests.projects import ROOT, python
 from tests.stubs import StubProject
 from transformer.config.reading import UserError
 

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline.workflow import devices
-from tests.imports import ROOT, STAGES
+from tests.projects import ROOT, STAGES
 from tests.stubs import StubProject
 
 CLAIM = """

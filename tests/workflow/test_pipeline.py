@@ -11,7 +11,7 @@ import pytest
 from dvc.repo import Repo
 
 from pipeline import code
-from tests.imports import ROOT, STAGES
+from tests.projects import ROOT, STAGES
 from tests.stubs import StubProject
 from transformer.files import write_json
 
