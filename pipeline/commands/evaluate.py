@@ -38,7 +38,7 @@ from pipeline.settings.scoring import scoring
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, is_folder, translator_of
 from pipeline.workflow.progress import Progress
-from pipeline.workflow.text import in_columns
+from pipeline.workflow.results import in_columns
 from transformer.config.reading import UserError
 from transformer.files import write_lines
 from transformer.translator import Translator

@@ -24,13 +24,13 @@ from pipeline.costs.expected import Training
 from pipeline.settings.check import check_study
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
-from pipeline.settings.score_files import within
+from pipeline.settings.score_files import content, within
 from pipeline.settings.searches import search, trial_settings
 from pipeline.settings.selection import run_settings
 from pipeline.settings.studies import study, with_studies
 from pipeline.workflow import stage
 from pipeline.workflow.devices import definitions
-from pipeline.workflow.text import content, in_columns
+from pipeline.workflow.results import in_columns
 from pipeline.workflow.times import DURATIONS, duration, read_times
 from transformer.config.decoding import DecodingConfig
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.settings.params import text_corpus
-from pipeline.settings.score_files import within
-from pipeline.workflow.text import content
+from pipeline.settings.score_files import content, within
 from transformer.binarised import segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig

@@ -13,8 +13,8 @@ from pipeline.scoring.bleu import HEADLINE, measure, measures
 from pipeline.scoring.intervals import resampled, within
 from pipeline.scoring.of_sets import aligned
 from pipeline.settings import score_files
+from pipeline.settings.score_files import content
 from pipeline.settings.scoring import scoring
-from pipeline.workflow.text import content
 
 SAME = 1e-3  # log-probabilities closer than this count as equal, because rounding varies between computations
 PAPERS = ("beam", "penalty", "alpha", "extra_length", "regulariser", "ends", "no_repeat_ngram")

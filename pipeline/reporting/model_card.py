@@ -12,9 +12,8 @@ from typing import Any
 
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.params import PARAMS, load
-from pipeline.settings.score_files import within
+from pipeline.settings.score_files import content, within
 from pipeline.workflow.hardware import commit
-from pipeline.workflow.text import content
 from transformer.checkpoint import read_settings
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig

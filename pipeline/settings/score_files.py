@@ -4,9 +4,16 @@ Entries that a stage does not need are ignored.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from transformer.config.reading import UserError, convert, describe, optional, shown
+from transformer.files import read_json
+
+
+def content(path: Path) -> Any:
+    """Return the content of a JSON file, or None if the file does not exist."""
+    return read_json(path) if path.is_file() else None
 
 
 def within(value: Any, *keys: str) -> Any:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.settings.params import load
+from pipeline.settings.score_files import content
 from pipeline.settings.studies import with_studies
 from pipeline.tracking.store import Curve, record
-from pipeline.workflow.text import content
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
 from transformer.files import digest, read_json

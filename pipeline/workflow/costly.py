@@ -9,8 +9,7 @@ from pathlib import Path
 from dvc.stage import PipelineStage
 
 from pipeline import code
-from pipeline.settings.score_files import within
-from pipeline.workflow.text import content
+from pipeline.settings.score_files import content, within
 from pipeline.workflow.times import duration, read_times
 from pipeline.workflow.unchanged import shortened
 from transformer.config.reading import UserError

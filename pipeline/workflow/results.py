@@ -5,14 +5,13 @@ The changes are relative to the last workflow that printed results.
     python -m pipeline.workflow.results     exits with 1 if reports/index.html does not show the results of reports/
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.settings.params import load
-from pipeline.settings.score_files import within
-from pipeline.workflow.text import content, in_columns
+from pipeline.settings.score_files import content, within
 from pipeline.workflow.times import duration, read_times
 from transformer.files import digest, write_json
 
@@ -82,6 +81,13 @@ def table(found: list[Result], before: Mapping[str, Any] | None = None) -> list[
         for row, result in zip(rows[1:], found):
             row.append(result.change(within(before, result.name)))
     return in_columns(rows) + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+
+
+def in_columns(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
+    """Return the rows as lines of aligned columns. If `numbers`, all columns except the first align to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rest = str.rjust if numbers else str.ljust
+    return ["  ".join([row[0].ljust(widths[0]), *map(rest, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
 def show() -> None:

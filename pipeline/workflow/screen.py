@@ -21,8 +21,8 @@ from typing import Any, TextIO
 from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from pipeline.settings.score_files import content
 from pipeline.workflow.progress import place_of
-from pipeline.workflow.text import content
 from pipeline.workflow.times import DURATIONS, duration
 from transformer.files import write_json
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import networkx
 import pytest
 from dvc.repo import Repo
 
@@ -15,24 +16,9 @@ from tests.projects import ROOT, STAGES
 from tests.stubs import StubProject
 from transformer.files import write_json
 
-# The layers of transformer/. A module may import config/ and the modules of earlier layers, but no others of transformer/.
-LAYERS = [
-    {"attention", "files", "optimisation", "vocabulary", "flops", "memory", "cleaning", "device"},
-    {"layers", "batch", "fast/compilation", "fast/dropout", "fast/operators"},
-    {"model", "layout", "binarised", "parallel", "fast/spans", "fast/loss"},
-    {"alignment", "checkpoint", "data", "fast/fused", "fast/kernels"},
-    {"fast/attention_kernels"},
-    {"fast/graphs", "perplexity", "decoders/steps", "store", "value"},
-    {"decoders/beam", "decoders/sampling", "decoders/mbr"},
-    {"decoders/greedy", "decoders/diverse", "decoders/exact", "decoders/mcts", "decoders/value_beam", "decoding"},
-    {"decoders/registry", "decoders/forced", "translator"},
-    {"step"},
-    {"training"},
-]
+# The modules of transformer/ by their directions: none imports a later one, directly or by way of others.
+ORDER = ("attention", "layers", "model", "checkpoint", "step", "training")
 ESSAY = {"attention", "layers", "model"}  # which import torch, the settings and one another only
-
-# The operators and the loss import these only on a GPU, because they need Triton.
-KERNELS = {"fast/attention_kernels", "fast/kernels"}
 
 # The folders of pipeline/. A module may import its own folder and the folders of earlier lines, but no others of pipeline/.
 ROOMS = [
@@ -114,24 +100,28 @@ def imported(path: Path) -> set[str]:
     return {module.as_posix() for module in code.imports(path.read_bytes(), path.relative_to(ROOT))}
 
 
-def test_transformer_knows_nothing_of_the_pipeline():
-    for path in (ROOT / "transformer").rglob("*.py"):
-        assert not [module for module in imported(path) if module.startswith("pipeline")], path
+@pytest.fixture(scope="module")
+def imports() -> networkx.DiGraph:
+    """The modules of the project. An edge leads from a module to one that it imports.
+
+    Without the package's lazy list of names, and without the kernels, which are imported on a GPU only: they need Triton.
+    """
+    paths = [path for name in code.PACKAGES for path in (ROOT / name).rglob("*.py")]
+    modules = {path.relative_to(ROOT).as_posix(): imported(path) for path in paths}
+    left_out = {"transformer/__init__.py", "transformer/fast/attention_kernels.py", "transformer/fast/kernels.py"}
+    own = {one: {*left_out, f"{Path(one).parent.as_posix()}/__init__.py"} for one in modules}  # its package
+    return networkx.DiGraph([(one, other) for one, others in modules.items() for other in others - own[one]])
 
 
-def test_modules_of_transformer_stand_in_their_order():
-    below: set[str] = set()
-    for layer in LAYERS:
-        for name in layer:
-            modules = {path.removeprefix("transformer/") for path in imported(ROOT / f"transformer/{name}.py")}
-            package = {path.removesuffix(".py") for path in modules if not path.startswith("config/")}
-            package -= KERNELS | {"__init__", "fast/__init__"}
-            assert name not in ESSAY or package <= ESSAY
-            assert package <= below, f"transformer/{name}.py imports {package - below}, which does not stand below it"
-        below |= layer
-    paths = {path.relative_to(ROOT / "transformer") for path in (ROOT / "transformer").rglob("*.py")}
-    files = {str(path.with_suffix("")) for path in paths if path.parts[0] != "config" and path.stem != "__init__"}
-    assert files == below, "LAYERS names each module"
+def test_imports_have_no_circle_and_the_paper_is_read_in_its_order(imports):
+    assert [each for each in networkx.strongly_connected_components(imports) if len(each) > 1] == []
+    below = {name: networkx.descendants(imports, name) for name in imports}
+    assert not [name for name in below if name.startswith("transformer/") for each in below[name] if "pipeline/" in each]
+    for place, name in enumerate(ORDER):
+        assert not below[f"transformer/{name}.py"] & {f"transformer/{later}.py" for later in ORDER[place + 1 :]}, name
+    for name in ESSAY:
+        others = {path for path in imported(ROOT / f"transformer/{name}.py") if "/config/" not in path}
+        assert others <= {f"transformer/{each}.py" for each in ("__init__", *ESSAY)}, name
 
 
 def room(path: str) -> str:
