@@ -6,7 +6,7 @@ VENV := .venv
 CORES ?= all
 STUDY ?=
 RUN ?=
-KILLS ?= 20
+KILLS ?= 10
 STAGES ?=
 TEXT ?=
 # Keeps TEXT as the user wrote it. Otherwise make would expand each $ in it.
