@@ -54,6 +54,11 @@ def finished(project: Project, stage: str) -> str:
     return project.run(*command(project, stage)["args"])
 
 
+def scores(project: Project) -> dict:
+    """The scores of the run on the test set, by measure."""
+    return json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
+
+
 def wait_for(pattern: str, folder: Path, process: subprocess.Popen) -> None:
     while process.poll() is None and not list(folder.glob(pattern)):
         time.sleep(0.005)
@@ -61,11 +66,11 @@ def wait_for(pattern: str, folder: Path, process: subprocess.Popen) -> None:
 
 def test_it_ends_with_a_report(project):
     page = (project.root / "reports/index.html").read_text()
-    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())
-    assert RUN in page and f"{score['test']['average']['metrics']['bleu-13a']['score']:.2f}" in page
+    assert RUN in page and f"{scores(project)['bleu-13a']['score']:.2f}" in page
     model_folder = {path.name for path in (project.root / f"models/{RUN}/average").iterdir()}
     assert model_folder == {"model.safetensors", "settings.json", "text.json", "vocabulary.model"}
     assert not list((project.root / "work" / RUN).glob("*/")), "the published training left its state behind"
+    assert "up to date" in project.run("dvc", "status")
 
 
 def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_and_the_page(project):
@@ -75,7 +80,7 @@ def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_an
     finished = [match for match in finished if match]
     assert [int(match[1]) for match in finished] == list(range(1, len(OUTPUTS) + 1))
     assert {match[2] for match in finished} == set(OUTPUTS)
-    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]["bleu-13a"]
+    score = scores(project)["bleu-13a"]
     last = "\n".join(lines[-15:])
     assert f"{score['score']:.2f} ({score['low']:.2f} to {score['high']:.2f})" in last
     assert "BLEU" in last and f"reports/{PAGE}" in last
@@ -87,10 +92,6 @@ def test_without_a_terminal_it_prints_a_line_a_stage_and_ends_with_the_scores_an
         and again.count("the same") == min(SHOWN, 1 + len(DECODINGS))
         and f"reports/{PAGE}" in again
     )
-
-
-def test_dvc_finds_nothing_more_to_do(project):
-    assert "up to date" in project.run("dvc", "status")
 
 
 def made(project: Project) -> dict[str, bytes]:
@@ -125,13 +126,6 @@ def test_a_repeated_run_changes_no_tracked_file(project):
         assert "up to date" in project.run("dvc", "status")
 
 
-def test_the_metrics_of_a_run_fit_on_a_screen_and_the_graph_can_be_shown(project):
-    table = project.run("dvc", "metrics", "show")
-    assert "test_sacrebleu" in table and "dev_perplexity" in table
-    assert max(map(len, table.split("\n"))) <= 132
-    assert TRAIN in project.run("dvc", "dag", "--mermaid")
-
-
 def test_dvc_shows_both_curves_and_the_scores_and_snakemake_reports_the_tables(project, tmp_path):
     printed = project.run("dvc", "plots", "show", "--json", "--out", str(tmp_path))
     drawn = {Path(name).stem: one["content"]["data"]["values"] for name, (one,) in json.loads(printed)["data"].items()}
@@ -139,8 +133,10 @@ def test_dvc_shows_both_curves_and_the_scores_and_snakemake_reports_the_tables(p
     for key in ("loss", "dev_loss"):
         expected = [(record["step"], record[key]) for record in records if key in record]
         assert [(each["step"], each[key]) for each in drawn[key]] == expected and len(expected) > 2
-    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]["bleu-13a"]
-    assert {each["set"]: each["bleu"] for each in drawn["bleu"]}["test, average"] == score["score"]
+    assert {each["set"]: each["bleu"] for each in drawn["bleu"]}["test, average"] == scores(project)["bleu-13a"]["score"]
+    table = project.run("dvc", "metrics", "show")
+    assert "test_sacrebleu" in table and max(map(len, table.split("\n"))) <= 132
+    assert TRAIN in project.run("dvc", "dag", "--mermaid")
     titles = project.run("dvc", "exp", "show", "--csv").partition("\n")[0].split(",")
     assert {"loss", "dev_loss", "dev_perplexity"} < set(titles)
     page = tmp_path / "report.html"
@@ -211,10 +207,9 @@ def test_the_server_translates_the_test_set_to_the_same_text(project):
 def test_evaluate_scores_the_test_set_as_the_run_was_scored(project):
     files = [f"data/sets/demo-test/raw.{language}" for language in ("en", "de")]
     printed = project.run("python", "-m", "pipeline.commands.evaluate", RUN, *files)
-    metrics = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
     rows = [line.split() for line in printed.split("\n") if "|version:" in line]
     assert {row[0]: (row[1], row[-1]) for row in rows} == {
-        name: (f"{cell['score']:.2f}", cell["signature"]) for name, cell in metrics.items()
+        name: (f"{cell['score']:.2f}", cell["signature"]) for name, cell in scores(project).items()
     }
 
 
@@ -225,8 +220,7 @@ def test_a_model_card_says_what_the_model_is(project, tmp_path):
         return (out / "README.md").read_text(encoding="utf-8")
 
     card = export(f"models/{RUN}/average")
-    score = json.loads((project.root / f"scores/{RUN}/score.json").read_text())["test"]["average"]["metrics"]
-    for name, cell in score.items():
+    for name, cell in scores(project).items():
         signature = cell["signature"].replace("|", r"\|")
         assert f"| {name} | {cell['score']:.2f} | {cell['low']:.2f} to {cell['high']:.2f} | `{signature}` |" in card
     assert 'language: ["en", "de"]' in card and f"# {RUN} (en to de)" in card and "Licence: MIT." in card
