@@ -33,7 +33,10 @@ def run(main: Callable[[argparse.Namespace], int | None], parser: argparse.Argum
     open_missing()
     before, name = {}, os.environ.get("DVC_STAGE", "")
     try:
-        arguments = parser.parse_args()
+        try:
+            arguments = parser.parse_args()
+        finally:
+            sys.stdout.flush()  # what --help has printed
         if checked:
             params = load()
             check(params)
