@@ -149,7 +149,7 @@ def compare(arguments: argparse.Namespace) -> None:
         drawn.append(values := resampled(measure, measure.statistics(segments, references), settings))
         low, high = interval(values[1:].tolist())
         rows.append([system.name, f"{values[0]:.2f}", f"{low:.2f} to {high:.2f}"])
-    if np.array_equal(*drawn):
+    if np.array_equal(drawn[0], drawn[1]):
         named = " and ".join(system.name for system in systems)
         raise UserError(f"{named} have the same score, {values[0]:.2f} {metric}; there is no difference to test")
     print(f"set {folder.name}, {len(references):,} pairs, {measure.signature(settings.bootstrap, settings.seed)}")
