@@ -1,6 +1,6 @@
 """Kill every stage of the pipeline at random moments, run it again, and compare every byte of its outputs.
 
-    python -m tests.kill_everything [--stages train report] [--kills 20] [--seed 1]      (make kill)
+    python -m tests.kill_everything [--stages train report] [--kills 10] [--seed 1]      (make kill)
 
 A copy of the project with a small corpus and model is built once. Then DVC and Snakemake start each stage in turn.
 SIGKILL or SIGTERM is sent to the process of the stage, to the tool or to the process group. A kill of the tool orphans
@@ -280,6 +280,6 @@ def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="kill_everything", description=__doc__.split("\n\n")[0])
     parser.add_argument("--stages", nargs="+", default=[], choices=[name.partition("@")[0] for name in OUTPUTS])
-    parser.add_argument("--kills", type=int, default=20, help="kills of each stage")
+    parser.add_argument("--kills", type=int, default=10, help="kills of each stage")
     parser.add_argument("--seed", type=int, default=1)
     command_line.run(main, parser, checked=False)
