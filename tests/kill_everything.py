@@ -43,7 +43,7 @@ from transformer.checkpoint import read_tensors
 TOOLS = {"dvc": ("dvc", "repro", "--single-item"), "snakemake": ("snakemake", "--cores", "2", "--quiet", "all", "--")}
 TARGETS = ("stage", "tool", "group")
 WAYS = tuple(product(TOOLS, TARGETS, (signal.SIGKILL, signal.SIGTERM)))
-MADE = ("data", "models", "scores", "reports", "work", "dvc.lock")
+MADE = ("data", "models", "scores", "results", "reports", "work", "dvc.lock")
 PATIENCE = 300  # seconds, a limit for every wait
 
 

@@ -125,12 +125,17 @@ def two_runs(project) -> StubProject:
     return project
 
 
-def test_two_trainings_run_at_the_same_time_on_two_gpus(two_runs, tmp_path):
+@pytest.mark.parametrize(("cores", "gpus", "threads"), [("4", "4,7", ""), ("2", "", ", threads: 1")])
+def test_two_trainings_run_at_the_same_time_on_two_gpus_or_on_two_cores(two_runs, tmp_path, cores, gpus, threads):
     (two_runs.root / "pipeline/train.py").write_text(MEETING)
+    path = two_runs.root / "params.yaml"
+    run = "{corpus: demo, model: tiny"
+    path.write_text(path.read_text(encoding="utf-8").replace(run, run + threads), encoding="utf-8")
     trainings = ["train@demo-tiny", "train@other"]
-    two_runs.run("snakemake", "--cores", "4", *trainings, CUDA_VISIBLE_DEVICES="4,7", TMPDIR=str(tmp_path))
+    two_runs.run("snakemake", "--cores", cores, *trainings, CUDA_VISIBLE_DEVICES=gpus, TMPDIR=str(tmp_path))
     assert sorted(two_runs.ran()) == trainings
-    assert {path.name for path in (two_runs.root / "work/claims").iterdir()} == {"4", "7"}
+    claims = {path.name for path in (two_runs.root / "work/claims").iterdir()}
+    assert claims == set(gpus.split(",")) if gpus else len(claims) == 2
 
 
 def test_a_training_of_several_processes_asks_for_as_many_gpus(two_runs):
@@ -162,14 +167,3 @@ def test_a_stage_asks_for_the_threads_that_its_settings_give_it(params, stage, t
     model = {"model": "demo-tiny/average", "set": "demo-test"}
     params["decodings"] = {"d": model, "e": {**model, "threads": 7}}
     assert devices.threads_of(params, stage, 1) == threads
-
-
-def test_without_a_gpu_two_trainings_of_one_thread_run_at_the_same_time_on_two_cores(two_runs):
-    (two_runs.root / "pipeline/train.py").write_text(MEETING)
-    text = (two_runs.root / "params.yaml").read_text(encoding="utf-8")
-    (two_runs.root / "params.yaml").write_text(
-        text.replace("{corpus: demo, model: tiny", "{corpus: demo, model: tiny, threads: 1")
-    )
-    trainings = ["train@demo-tiny", "train@other"]
-    two_runs.run("snakemake", "--cores", "2", *trainings, CUDA_VISIBLE_DEVICES="")
-    assert sorted(two_runs.ran()) == trainings
