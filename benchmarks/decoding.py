@@ -48,7 +48,8 @@ from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoding import batches_by_length, model_in, settings_on, translate_batches
+from transformer.decoders.beam import Beam
+from transformer.decoding import Job, batches_by_length, model_in, search_batches, settings_on
 from transformer.device import at_once
 from transformer.layout import pad
 from transformer.memory import keep_freed
@@ -74,7 +75,9 @@ def ours(model: Transformer, config: DecodingConfig, precision: str) -> Translat
     converted = model_in(precision, model)
 
     def translations(batches: list[Batch]) -> list[Batch]:
-        return [[result.ids for result in results] for results in translate_batches(converted, batches, config)]
+        jobs = [Job(batch, range(len(batch))) for batch in batches]
+        found = search_batches([converted], jobs, Beam(config), config, 1)
+        return [[best.ids for best, *_ in searched.translations] for searched in found]
 
     return translations
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from pipeline.commands.export import FORMATS, marian_config, require_exportable
 from pipeline.settings.params import section
 from tests import in_process
 from tests.projects import ROOT
+from tests.refusals import refused
 from transformer.checkpoint import WEIGHTS, load_model, write_settings, write_tensors
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
@@ -131,6 +133,52 @@ def test_marian_gives_the_same_translations(exported, ours):
     assert sum(a == b for a, b in zip(ours(lines), theirs)) >= 98
 
 
+class Hub:
+    """Stands for huggingface_hub: repositories are folders."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def HfApi(self):
+        return self
+
+    def create_repo(self, name, exist_ok):
+        (self.folder / name).mkdir(parents=True, exist_ok=exist_ok)
+
+    def upload_folder(self, repo_id, folder_path):
+        return shutil.copytree(folder_path, self.folder / repo_id, dirs_exist_ok=True)
+
+    def snapshot_download(self, name, revision, allow_patterns):
+        if not (self.folder / name).is_dir():
+            raise OSError("404 Client Error.\nRepository Not Found")
+        return self.folder / name
+
+
+def test_a_model_pushed_to_the_hub_is_loaded_from_there(folder, ours, tmp_path, monkeypatch):
+    command = [
+        "pipeline.commands.export",
+        str(folder),
+        str(tmp_path / "out"),
+        "--format",
+        "transformer",
+        "--push",
+        "me/one",
+    ]
+    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path))
+    in_process.run(command)
+    lines = random_lines(7, 20)
+    for name in ("me/one", tmp_path / "out"):
+        assert Translator.from_pretrained(name, precision="float32", penalty="power")(lines) == ours(lines)
+    with refused("me/none cannot be fetched from the Hub: 404 Client Error."):
+        Translator.from_pretrained("me/none")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with refused("me/one is not a folder, and the Hub needs the package huggingface_hub: pip install huggingface_hub"):
+        Translator.from_pretrained("me/one")
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(in_process.Refused, match="--push needs the package huggingface_hub"):
+        in_process.run(command)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_the_lines_of_python_on_the_card_translate(exported, ours, kind):
     pytest.importorskip({"marian": "transformers"}.get(kind, kind))
@@ -138,7 +186,8 @@ def test_the_lines_of_python_on_the_card_translate(exported, ours, kind):
     (program,) = re.findall(r"^```python\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
     line = "seven two nine"
     program = program.replace("A sentence.", line)
-    done = subprocess.run([sys.executable, "-c", program], cwd=exported[kind], check=True, capture_output=True, text=True)
+    options = {"cwd": exported[kind], "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, **options)
     assert done.stdout in {f"{[hypothesis.text]}\n" for hypothesis in ours(line, n_best=2)}
     assert "No score of these weights is recorded" in card and "the licence of the data is not recorded" in card
 
@@ -172,7 +221,7 @@ def test_an_export_of_a_run_has_the_decoding_settings_of_the_run(folder, tmp_pat
     positions = json.loads(Path("as-marian/config.json").read_text())["max_position_embeddings"]
     assert (search["num_beams"], search["length_penalty"], search["max_length"]) == (3, 1.5, positions)
     assert positions == 1024 + 7 + 1
-    marian, ctranslate2 = (Path(f"as-{kind}/README.md").read_text(encoding="utf-8") for kind in FORMATS)
+    marian, ctranslate2, _ = (Path(f"as-{kind}/README.md").read_text(encoding="utf-8") for kind in FORMATS)
     assert "batch)) + 7}" in ctranslate2 and "beam_size=3, length_penalty=1.5," in ctranslate2
     assert ".shape[1] + 7\n" in marian and "L^alpha" not in marian + ctranslate2
 

@@ -16,8 +16,8 @@ from tests.models import LINES, OLD, TRANSLATIONS
 from tests.projects import ROOT
 
 NEEDED = {"torch", "numpy", "sentencepiece", "safetensors"}
-# Imported late: sacremoses by one function, which raises UserError if it is missing; Triton only on a GPU.
-LATE = {"sacremoses", "triton"}
+# Imported late: two packages by one function each, which raises UserError if it is missing; Triton only on a GPU.
+LATE = {"sacremoses", "huggingface_hub", "triton"}
 
 
 @pytest.fixture(scope="module")

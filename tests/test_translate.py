@@ -24,6 +24,7 @@ from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.projects import ROOT
 from transformer.checkpoint import SETTINGS, WEIGHTS
+from transformer.cleaning import SENTENCE_END
 from transformer.config.reading import UserError
 
 COMMAND = [sys.executable, "-m", "pipeline.commands.translate"]
@@ -134,7 +135,7 @@ def test_a_long_line_is_refused_by_its_number_or_split_at_the_ends_of_sentences(
 
 def test_sentences_end_without_a_space_in_chinese_and_japanese():
     text = "漢字を読む。「本当？」と言う。なに？！はい。 A sentence. Another."
-    assert translate.SENTENCE_END.split(text) == [
+    assert SENTENCE_END.split(text) == [
         "漢字を読む。",
         "「本当？」",
         "と言う。",
@@ -267,24 +268,6 @@ def test_a_file_has_a_progress_bar_on_a_terminal(process, tmp_path):
         child = process(stdin=file, stdout=subprocess.PIPE, stderr=its)
     assert len(child.stdout.read().splitlines()) == 100 and child.wait() == 0
     assert b"translate: 100%" in os.read(ours, 10_000)
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_input(shell, monkeypatch):
-    peaks, work = [], translate.work
-
-    def measured(*given) -> None:
-        tracemalloc.start()
-        work(*given)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-
-    monkeypatch.setattr(translate, "work", measured)
-    monkeypatch.setattr(translate, "BLOCK", 20)
-    monkeypatch.setattr(translate, "CHUNK", 1 << 10)
-    for lines in (40, 40, 800):  # the first translation loads what Python keeps
-        shell(f"{SENTENCE}\n".encode() * lines)
-    assert peaks[2] < 1.5 * peaks[1]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.models import KNOWN, LINES, OLD, TEXT, TRANSLATIONS, model_folder, vocabulary_of
 from tests.projects import ROOT
+from tests.refusals import refused
 from transformer import Translator, translator
 from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
 from transformer.config.decoding import DecodingConfig
@@ -56,6 +57,23 @@ def test_a_decoder_setting_by_keyword_holds_for_the_call_or_for_the_translator(t
     assert translate(LINES[0], batch_tokens=4 * pieces) == TRANSLATIONS[0]
     with pytest.raises(UserError, match=f"at most {pieces - 1} are possible"):
         translate(LINES[0], batch_tokens=4 * pieces - 1)
+
+
+def test_a_line_that_is_too_long_is_translated_sentence_by_sentence_on_request(translate):
+    long = f"{LINES[0]}. {LINES[1]}. "
+    few = {"batch_tokens": 4 * (len(translate.encode(translate.normalise([long]))[0]) - 1)}
+    parts = translate([f"{LINES[0]}.", f"{LINES[1]}."])
+    assert translate([long, LINES[0], ""], split=True, **few) == [" ".join(parts), TRANSLATIONS[0], ""]
+    assert translate(long, split=True, **few) == " ".join(parts)
+    with refused("the text: line 1 is ", "pieces long"):
+        translate(long, **few)
+    with refused("split joins translations; it is not possible with n_best"):
+        translate(long, split=True, n_best=2)
+
+
+def test_the_threads_are_those_of_the_machine(translate, folder):
+    assert translate.config.threads == min(4, torch.get_num_threads())
+    assert Translator.load(folder, threads=1).config.threads == 1
 
 
 @pytest.mark.parametrize(
@@ -151,16 +169,6 @@ def test_attention_is_that_of_the_model_that_reads_source_and_translation(transl
     expected = torch.cat(attention_weights_of(translate.model, *rows)["cross"])
     torch.testing.assert_close(hypothesis.attention, expected)
     assert hypothesis.attention.shape[2:] == (len(hypothesis.target), len(hypothesis.source))
-
-
-def test_attention_is_measured_on_modules_of_its_own_that_share_the_weights(translate, monkeypatch):
-    """Hooks on the model itself would also see the batches that other threads decode at the same time."""
-    seen = []
-    monkeypatch.setattr(translator, "attention_weights_of", lambda model, *rows: seen.append(model) or {})
-    translate.attention([5], [6])
-    assert not {id(module) for module in seen[0].modules()} & {id(module) for module in translate.model.modules()}
-    weights = zip(seen[0].parameters(), translate.model.parameters(), strict=True)
-    assert all(own is shared for own, shared in weights)
 
 
 def test_an_alignment_takes_the_layer_at_five_sixths_and_the_mean_of_its_heads():

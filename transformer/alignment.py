@@ -3,6 +3,7 @@
 Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 """
 
+import copy
 import math
 import re
 from collections.abc import Sequence
@@ -26,19 +27,18 @@ def attention_weights_of(model: Transformer, source_BS: Tensor, target_BT: Tenso
 
     The keys are "encoder", "decoder" and "cross". Each value has one tensor [B, H, Q, K] per layer.
     """
+    # Hooks on a copy with the same weights do not see the calls of other threads.
+    model = copy.deepcopy(model, {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]})
     modules = {
         "encoder": [layer.self_attention for layer in model.encoder],
         "decoder": [layer.self_attention for layer in model.decoder],
         "cross": [layer.cross_attention for layer in model.decoder],
     }
     kept: dict[str, list[Tensor]] = {kind: [] for kind in modules}
-    pairs = [(module, kept[kind]) for kind in modules for module in modules[kind]]
-    hooks = [module.register_forward_hook(partial(keep_weights, weights)) for module, weights in pairs]
-    try:
-        model.hidden(source_BS, target_BT)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    for kind, attentions in modules.items():
+        for attention in attentions:
+            attention.register_forward_hook(partial(keep_weights, kept[kind]))
+    model.hidden(source_BS, target_BT)
     return kept
 
 

@@ -20,7 +20,7 @@ from transformer.config.reading import UserError, convert, read_saved, require
 from transformer.files import atomic, read_json, write_json
 from transformer.model import Transformer
 
-WEIGHTS, SETTINGS = "model.safetensors", "settings.json"
+WEIGHTS, SETTINGS, VOCABULARY = "model.safetensors", "settings.json", "vocabulary.model"  # of a model folder
 MOST_PIECES = 10_000_000  # the largest vocabulary; a larger number in settings.json would exhaust the memory
 
 
@@ -71,18 +71,14 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> No
 
     `path` is the file of the tensors, for the error message.
     """
-    expected = model.state_dict()
-    for name in expected.keys() ^ tensors.keys():
-        where = "lacks" if name in expected else "holds unknown"
-        raise UserError(f"{path} {where} weights {name!r}: it is of a model with other settings")
-    for name, tensor in expected.items():
-        if tensor.shape != tensors[name].shape:
-            shapes = f"{list(tensors[name].shape)}, not {list(tensor.shape)}"
-            raise UserError(f"{path}: {name!r} is of shape {shapes}: it is of a model with other settings")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise UserError(f"{path}: {name!r} holds values that are not finite")
-    model.load_state_dict(tensors)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        first = str(error).splitlines()[1].strip()[:200]  # the first difference
+        raise UserError(f"{path}: it is of a model with other settings: {first}") from None
 
 
 def write_settings(folder: Path, config: ModelConfig, vocabulary_size: int, vocabulary_sha256: str) -> None:

@@ -1,6 +1,5 @@
 """Decoding of batches: the precision, the threads and the order of the batches. The searches are in decoders/."""
 
-import contextlib
 import copy
 import dataclasses
 import threading
@@ -9,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
+from transformer.alignment import Links
 from transformer.config.decoding import DecodingConfig
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
-from transformer.device import Overlapping, at_once, precision_of
+from transformer.device import at_once, precision_of
 from transformer.model import Transformer
 
 Item = TypeVar("Item")
@@ -21,6 +22,20 @@ Result = TypeVar("Result")
 
 SHORTEST = 8  # tokens
 SMALL = 1024  # tokens; batches are not made smaller than this to occupy more threads
+
+
+# The default settings of a translator. The settings of the search are the paper's (6.1); the others change
+# translations at most by rounding. All are equal to base.decoding of params.yaml, which explains each setting.
+PAPER = DecodingConfig(
+    beam=4,
+    penalty="gnmt",
+    alpha=0.6,
+    extra_length=50,
+    batch_tokens=0,
+    precision="auto",
+    threads=2,
+    attention_sentences=3,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +52,26 @@ class Searched:
 
     translations: list[list[Translation]]
     calls: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """A translation of a line. A field that was not requested is None. An empty line has no pieces and no attention."""
+
+    text: str
+    score: float  # log-probability divided by the length penalty
+    source: list[str]  # the pieces of the normalised line, then </s>
+    target: list[str]  # the pieces of the translation, then </s>
+    attention: Tensor | None = None  # of cross-attention, [layers, heads, target pieces, source pieces]
+    alignment: Links | None = None  # (source word, target word), from 0
+
+
+def jobs_of(sources: Sequence[Sequence[int]], tokens: int, threads: int) -> list[Job]:
+    """The sources in batches, as `batches_by_length` makes them. A source without pieces is in none."""
+    asked = [number for number, source in enumerate(sources) if source]
+    batches = batches_by_length([len(sources[number]) for number in asked], tokens, threads)
+    numbers = [[asked[place] for place in places] for places in batches]
+    return [Job([sources[number] for number in of_batch], of_batch) for of_batch in numbers]
 
 
 def settings_on(device: torch.device, config: DecodingConfig, d_model: int) -> DecodingConfig:
@@ -99,15 +134,6 @@ def search_batches(
     return by_threads(work, jobs, number, config.threads // number, stop.set)
 
 
-def translate_batches(
-    model: Transformer, batches: Sequence[Sequence[Sequence[int]]], config: DecodingConfig
-) -> Iterator[list[Translation]]:
-    """The paper's translations of each batch of source ids without EOS: the best of beam search (6.1)."""
-    jobs = [Job(sources, range(len(sources))) for sources in batches]
-    for searched in search_batches([model], jobs, Beam(config), config, 1):
-        yield [translations[0] for translations in searched.translations]
-
-
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
     """The paper's translations of one batch, in this thread."""
     found = search([model], Job(sources, range(len(sources))), Beam(config), config.extra_length, 1)
@@ -135,17 +161,27 @@ def by_threads(
             pool.shutdown(cancel_futures=True)
 
 
-@contextlib.contextmanager
-def threads_restored() -> Iterator[None]:
-    """A context after which torch has the number of threads that it had before, which new threads inherit."""
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+class Restored:
+    """A context after which torch has the number of threads that it had before, which new threads inherit.
+
+    Several threads can be in the context at the same time. The last one to leave restores the number.
+    """
+
+    lock, inside, before = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.before = self.before if self.inside else torch.get_num_threads()
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                torch.set_num_threads(self.before)
 
 
-THREADS = Overlapping(threads_restored)
+THREADS = Restored()
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:

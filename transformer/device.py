@@ -1,8 +1,6 @@
 """The device of a model, how many threads of this process use it, and the precision of the computation on it."""
 
-import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 
 import torch
@@ -20,30 +18,6 @@ def at_once(device: torch.device, threads: int) -> int:
     operation. Torch releases the interpreter lock during an operation.
     """
     return min(threads, AT_ONCE) if device.type == "cpu" else 1
-
-
-class Overlapping:
-    """A context for settings of the whole process. Several threads can be in the context at the same time.
-
-    The first thread to enter also enters the context that `make` returns. The last thread to leave also leaves that one.
-    """
-
-    def __init__(self, make: Callable[[], AbstractContextManager]) -> None:
-        self.make, self.lock, self.inside = make, threading.Lock(), 0
-        self.context: AbstractContextManager
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if not self.inside:
-                self.context = self.make()
-                self.context.__enter__()
-            self.inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.context.__exit__(None, None, None)
 
 
 def device_of(name: str | torch.device) -> torch.device:

@@ -33,26 +33,35 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
-    """A temporary file, open for writing, that replaces `path` at the end of the `with` block.
+def replacing(path: Path) -> Iterator[Path]:
+    """A path for a file or folder that takes the place of `path` at the end of the `with` block.
 
-    An exception in the block removes the temporary file. The next call for `path` removes what a killed process left.
+    An exception in the block removes it. The next call for `path` removes what a killed process left.
     """
-    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
-    temporary = temporary_for(path)
-    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
+    temporary, old = temporary_for(path), temporary_for(path.with_name(f"{path.name}.old"))
     try:
-        with naming(path), open(temporary, mode, encoding=encoding, newline=newline) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        with naming(path):
+            yield temporary
+        if temporary.is_dir() and (path.exists() or path.is_symlink()):
+            os.rename(path, old)
         os.replace(temporary, path)
+        remove(old)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        remove(temporary)
         raise
     sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def atomic(path: Path, mode: str = "wb") -> Iterator[IO]:
+    """A temporary file, open for writing, that replaces `path` at the end of the `with` block (see `replacing`)."""
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
+    with replacing(Path(path)) as temporary, open(temporary, mode, encoding=encoding, newline=newline) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -101,35 +110,16 @@ def digest(value: Any) -> str:
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A new, empty folder that replaces `path` at the end of the `with` block.
+    """A new, empty folder that replaces `path` at the end of the `with` block (see `replacing`).
 
-    An exception in the block removes the new folder. A process killed meanwhile leaves the old folder, the new one or
-    none, never a part of one. The next call for the same `path` removes what else the process left.
+    A process killed meanwhile leaves the old folder, the new one or none, never a part of one.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(path)
-    temporary = temporary_for(path)
-    temporary.mkdir()
-    try:
-        with naming(path):
-            yield temporary
-            for path_within in temporary.rglob("*"):
-                sync_folder(path_within)
-            sync_folder(temporary)
-        replace_folder(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync_folder(path.parent)
-
-
-def replace_folder(new: Path, path: Path) -> None:
-    old = temporary_for(path.with_name(f"{path.name}.old"))
-    if path.exists() or path.is_symlink():
-        os.rename(path, old)
-    os.rename(new, path)
-    remove(old)
+    with replacing(Path(path)) as temporary:
+        temporary.mkdir()
+        yield temporary
+        for path_within in temporary.rglob("*"):
+            sync_folder(path_within)
+        sync_folder(temporary)
 
 
 def remove(path: Path) -> None:

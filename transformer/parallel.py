@@ -46,17 +46,30 @@ def connection_failed(error: RuntimeError) -> bool:
 class Workers:
     """The processes that share a training, from the view of one of them. Process 0 writes the files.
 
-    This base class is a training in one process, which exchanges nothing.
+    `alone`, this process exchanges nothing. Otherwise they are the processes of torch.distributed's default group.
     """
 
-    rank, number = 0, 1
+    def __init__(self, alone: bool = True) -> None:
+        self.alone = alone
+        self.rank, self.number = (0, 1) if alone else (dist.get_rank(), dist.get_world_size())
+        if not alone:
+            with connected():
+                self.hosts = dist.new_group(backend="gloo")
 
     def share_weights(self, model: nn.Module) -> None:
         """Give every process the weights of process 0."""
+        if not self.alone:
+            with connected(), torch.no_grad():
+                for parameter in model.parameters():
+                    dist.broadcast(parameter, 0)
 
     def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the consecutive part of `numbers` for this process. All parts have about the same sum of `sizes`."""
-        return numbers
+        if self.number == 1:
+            return numbers
+        ends = np.cumsum(sizes)
+        start, stop = (ends[-1] * rank // self.number for rank in (self.rank, self.rank + 1))
+        return numbers[(ends > start) & (ends <= stop)]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace each gradient by its sum over all processes. Called once after the last backward pass of a step.
@@ -64,44 +77,8 @@ class Workers:
         A parameter without a gradient (this process had no pairs) contributes zeros. CUDA graphs may have made the
         gradients, since nothing is attached to the backward pass.
         """
-
-    def total(self, *values: float) -> tuple[float, ...]:
-        """Return the sum of each value over all processes. It is bitwise equal in every process."""
-        return values
-
-    def highest(self, *values: float) -> tuple[float, ...]:
-        """Return the maximum of each value over all processes. For a flag, this is whether any process has set it."""
-        return values
-
-    def collect(self, tensor: Tensor) -> None:
-        """In process 0, replace a scalar by its sum over all processes; in the others, by 0. Waits for the device."""
-
-    def wait(self) -> None:
-        """Return when every process has called this."""
-
-
-SINGLE_PROCESS = Workers()
-
-
-class ProcessGroup(Workers):
-    """The processes of `torch.distributed`'s default group."""
-
-    def __init__(self) -> None:
-        self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        with connected():
-            self.hosts = dist.new_group(backend="gloo")
-
-    def share_weights(self, model: nn.Module) -> None:
-        with connected(), torch.no_grad():
-            for parameter in model.parameters():
-                dist.broadcast(parameter, 0)
-
-    def share(self, numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        ends = np.cumsum(sizes)
-        start, stop = (ends[-1] * rank // self.number for rank in (self.rank, self.rank + 1))
-        return numbers[(ends > start) & (ends <= stop)]
-
-    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        if self.alone:
+            return
         every = list(parameters)
         with connected():
             flat = torch.cat([(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in every])
@@ -110,21 +87,32 @@ class ProcessGroup(Workers):
             parameter.grad = total.view_as(parameter)
 
     def total(self, *values: float) -> tuple[float, ...]:
+        """Return the sum of each value over all processes. It is bitwise equal in every process."""
         return self.reduced(values, dist.ReduceOp.SUM)
 
     def highest(self, *values: float) -> tuple[float, ...]:
+        """Return the maximum of each value over all processes. For a flag, this is whether any process has set it."""
         return self.reduced(values, dist.ReduceOp.MAX)
 
     def reduced(self, values: tuple[float, ...], operation: dist.ReduceOp.RedOpType) -> tuple[float, ...]:
+        if self.alone:
+            return values
         tensor = torch.tensor(values, dtype=torch.float64)
         with connected():
             dist.all_reduce(tensor, operation, group=self.hosts)
         return tuple(tensor.tolist())
 
     def collect(self, tensor: Tensor) -> None:
-        (total,) = self.total(tensor.item())
-        tensor.fill_(0.0 if self.rank else total)
+        """In process 0, replace a scalar by its sum over all processes; in the others, by 0. Waits for the device."""
+        if not self.alone:
+            (total,) = self.total(tensor.item())
+            tensor.fill_(0.0 if self.rank else total)
 
     def wait(self) -> None:
-        with connected():
-            dist.barrier(group=self.hosts)
+        """Return when every process has called this."""
+        if not self.alone:
+            with connected():
+                dist.barrier(group=self.hosts)
+
+
+SINGLE_PROCESS = Workers()

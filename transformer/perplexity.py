@@ -1,6 +1,7 @@
 """The loss of a model on batches of pairs. Without smoothing, exp of its mean is the perplexity of Table 3."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from transformer.fast import fused
 from transformer.fast.loss import cross_entropy
 from transformer.model import Transformer
 
+Result = TypeVar("Result")
 Hidden = Callable[[Batch], Tensor]
 ROWS = 512  # target tokens whose probabilities are in memory at once
 
@@ -30,22 +32,33 @@ def batch_loss(
     return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop, fused.is_fast(model))
 
 
-def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device) -> tuple[float, int]:
-    """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number.
+def evaluated(
+    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device, work: Callable[[Batch], Result]
+) -> Iterator[Result]:
+    """The results of `work` for each of the batches, with the model in evaluation mode.
 
     It is computed in the precision of the weights, float32, whatever the precision of training and decoding.
     """
-    was_training, total, tokens = model.training, 0.0, 0
+    was_training, layout = model.training, fused.layout_on(device, "float32", model)
     model.eval()
-    layout = fused.layout_on(device, "float32", model)
     try:
-        with torch.inference_mode():
-            for numbers in batches:
-                batch = layout(pairs, numbers).to(device)
-                total += batch_loss(model, batch, 0.0).item()
-                tokens += len(batch.labels_N)
+        for numbers in batches:
+            with torch.inference_mode():
+                result = work(layout(pairs, numbers).to(device))
+            yield result
     finally:
         model.train(was_training)
+
+
+def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device) -> tuple[float, int]:
+    """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number."""
+    total, tokens = 0.0, 0
+
+    def counted(batch: Batch) -> tuple[float, int]:
+        return batch_loss(model, batch, 0.0).item(), len(batch.labels_N)
+
+    for loss, count in evaluated(model, pairs, batches, device, counted):
+        total, tokens = total + loss, tokens + count
     return total, tokens
 
 
@@ -60,18 +73,14 @@ def confidences(model: Transformer, pairs: Pairs, batch_tokens: int, device: tor
 
     The model sees the reference's tokens before this one, as for the perplexity.
     """
-    was_training, found = model.training, list[Tensor]()
-    model.eval()
-    layout = fused.layout_on(device, "float32", model)
-    try:
-        with torch.inference_mode():
-            for numbers in in_order(pairs, batch_tokens):
-                batch = layout(pairs, numbers).to(device)
-                hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
-                for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
-                    most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
-                    found.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
-    finally:
-        model.train(was_training)
-    confidence_N, right_N = torch.cat(found, 1).numpy()
+
+    def found(batch: Batch) -> Tensor:
+        hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
+        parts = []
+        for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
+            most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
+            parts.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
+        return torch.cat(parts, 1)
+
+    confidence_N, right_N = torch.cat([*evaluated(model, pairs, in_order(pairs, batch_tokens), device, found)], 1).numpy()
     return confidence_N, right_N

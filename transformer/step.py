@@ -64,6 +64,8 @@ class Step:
         self.generators = [torch.Generator() for _ in range(number)]
         self.pool = ThreadPoolExecutor(number, "share", torch.set_num_threads, (config.threads // number,))
 
+    part: np.ndarray  # the pairs whose gradients are computed
+
     @property
     def limit(self) -> int:
         return self.state.micro_batch_tokens
@@ -86,57 +88,53 @@ class Step:
         which random numbers depend. Raises UserError if memory does not suffice for the smallest part, which is one pair
         or one row of packed pairs.
         """
-        before = self.limit
-        parts = given if given.limit == before else self.divide(batches, given.numbers)
-        while isinstance(result := self.attempted(parts, target_tokens, place), np.ndarray):
-            if not self.release():
-                self.lower(batches, result)
-            parts = self.divide(batches, given.numbers)
-        self.tell_if_lowered(before)
-        return result
+        parts = given
 
-    def attempted(self, given: Parts, target_tokens: int, place: tuple[int, int]) -> Tensor | np.ndarray:
-        """The summed loss, or the numbers of the part for which memory ran out."""
-        self.seed(*place)
-        self.state.optimiser.zero_grad()
-        total = torch.zeros((), dtype=torch.float64, device=self.device)
-        for numbers, batch in given.parts:
-            try:
+        def work() -> Tensor:
+            nonlocal parts
+            if parts.limit != self.limit:
+                parts = self.divide(batches, given.numbers)
+            self.seed(*place)
+            self.state.optimiser.zero_grad()
+            total = torch.zeros((), dtype=torch.float64, device=self.device)
+            for self.part, batch in parts.parts:
                 total += self.add(batch, target_tokens)
-            except (RuntimeError, MemoryError) as error:
-                if not out_of_memory(error):
-                    raise
-                return numbers
-        return total
+            return total
 
-    def without_gradients(self, work: Callable[[int], Result]) -> Result:
-        """Return `work(limit)`, called again with half the limit each time memory runs out.
+        return self.repeated(work, lambda: self.lowered(batches, self.part))
 
-        Memory rarely runs out here, because a training step needs more than `work`. Raises UserError if memory runs out
-        at a limit of 1.
-        """
+    def repeated(self, work: Callable[[], Result], lower: Callable[[], int]) -> Result:
+        """`work()`, repeated if memory runs out: first without CUDA graphs, then with the limit that `lower` returns."""
         before = self.limit
         while True:
             try:
-                result = work(self.limit)
+                result = work()
                 break
             except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
-            if self.limit == 1:
-                raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
+            # Outside of the `except` block, whose traceback keeps tensors. Cached blocks would fragment the memory.
             if not self.release():
-                self.state.micro_batch_tokens //= 2
-        self.tell_if_lowered(before)
-        return result
-
-    def tell_if_lowered(self, before: int) -> None:
+                release_cached()
+                self.state.micro_batch_tokens = lower()
         if self.limit < before:
             self.warn(f"out of memory: micro-batches now have at most {self.limit:,} tokens")
+        return result
 
-    def lower(self, batches: Batches, failed: np.ndarray) -> None:
-        """Lower the limit to half the size of the failed part. Raises UserError if the failed part cannot be divided."""
-        release_cached()  # cached blocks of the old sizes would fragment the memory
+    def without_gradients(self, work: Callable[[int], Result]) -> Result:
+        """`work(limit)`. Memory rarely runs out here, because a training step needs more than `work`.
+
+        Raises UserError if memory runs out at a limit of 1.
+        """
+        return self.repeated(lambda: work(self.limit), self.halved)
+
+    def halved(self) -> int:
+        if self.limit == 1:
+            raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
+        return self.limit // 2
+
+    def lowered(self, batches: Batches, failed: np.ndarray) -> int:
+        """Half the size of the failed part. Raises UserError if the failed part cannot be divided."""
         limit = batches.halved(failed, self.limit)
         if limit is None:
             source, target = (int(side[failed].sum()) for side in (batches.source, batches.target))
@@ -145,7 +143,7 @@ class Step:
                 f"out of memory on {what} of {source} source and {target} target pieces: "
                 "lower training.max_length, or take a smaller model"
             )
-        self.state.micro_batch_tokens = limit
+        return limit
 
     def release(self) -> bool:
         """Train without CUDA graphs from now on, whose memory other work needs. Returns whether there were any."""

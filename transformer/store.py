@@ -105,11 +105,9 @@ class Store:
             if not {"identity", "numbers", "files"} <= description.keys():
                 raise UserError(f"{self.state} is not the state of a training; restore it, or remove it to train again")
             saved, files = description["identity"], description["files"]
-            for key, now in self.identity.items():
-                if (before := saved.get(key)) != now:
-                    raise UserError(
-                        f"{self.state} was made with {key} {before!r}, now {now!r}: change it back, or remove the file"
-                    )
+            if other := [key for key, now in self.identity.items() if saved.get(key) != now]:
+                made, now = ({key: each.get(key) for key in other} for each in (saved, self.identity))
+                raise UserError(f"{self.state} was made with {made}, now {now}: change it back, or remove the file")
             state.restore(tensors, description["numbers"], self.state)
         self.saved = state.step
         self.cut_back(state, files)
@@ -136,22 +134,12 @@ class Store:
                 path.unlink()
 
     def whole_records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the step and the line of each record. A damaged end of the file, left by a power failure, is skipped.
-
-        Raises UserError for a damaged line with a record after it.
-        """
-        damaged = None
-        for number, line in enumerate(self.records(), 1):
+        """Yield the step and the line of each record up to the first damaged line, such as a power failure leaves."""
+        for line in self.records():
             try:
-                step = int(json.loads(line)["step"])
+                yield int(json.loads(line)["step"]), line
             except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-                damaged = damaged or number
-                continue
-            if damaged:
-                raise UserError(
-                    f"{self.log}, line {damaged}, is not a record of a step; restore the file or remove its folder"
-                )
-            yield step, line
+                return
 
     def records(self) -> Iterator[bytes]:
         """Yield the complete lines of the log. A killed process may have left an incomplete one."""

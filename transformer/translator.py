@@ -7,29 +7,29 @@
 >>> translate("A sentence.", alignment=True).alignment
 """
 
-import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from transformer.alignment import Links, attention_weights_of, links, words_of_source, words_of_target
-from transformer.checkpoint import SETTINGS, WEIGHTS, load_model, read_settings
-from transformer.cleaning import source_cleaner
+from transformer import hub
+from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
+from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model, read_settings
+from transformer.cleaning import SENTENCE_END, source_cleaner
 from transformer.config.decoding import DecodingConfig
 from transformer.config.reading import UserError, read, read_saved, require, shown
 from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Decoder, Translation
-from transformer.decoding import Job, Searched, batches_by_length, model_in, search_batches, settings_on
-from transformer.device import at_once, device_of
+from transformer.decoding import PAPER, Hypothesis, Job, Searched, jobs_of, model_in, search_batches, settings_on
+from transformer.device import AT_ONCE, at_once, device_of
 from transformer.files import read_json
 from transformer.layout import pad
 from transformer.memory import enough_memory
@@ -37,31 +37,8 @@ from transformer.model import Transformer
 from transformer.vocabulary import Vocabulary
 
 MOST = 10_000  # hypotheses of a line
-
-# The default settings of a translator. The settings of the search are the paper's (6.1); the others change
-# translations at most by rounding. All are equal to base.decoding of params.yaml, which explains each setting.
-PAPER = DecodingConfig(
-    beam=4,
-    penalty="gnmt",
-    alpha=0.6,
-    extra_length=50,
-    batch_tokens=0,
-    precision="auto",
-    threads=2,
-    attention_sentences=3,
-)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A translation of a line. A field that was not requested is None. An empty line has no pieces and no attention."""
-
-    text: str
-    score: float  # log-probability divided by the length penalty
-    source: list[str]  # the pieces of the normalised line, then </s>
-    target: list[str]  # the pieces of the translation, then </s>
-    attention: Tensor | None = None  # of cross-attention, [layers, heads, target pieces, source pieces]
-    alignment: Links | None = None  # (source word, target word), from 0
+No: TypeAlias = Literal[False]
+Many: TypeAlias = list[str] | tuple[str, ...]
 
 
 @dataclass
@@ -90,18 +67,30 @@ class Translator:
         """The model of a folder that average wrote: weights, settings, vocabulary, languages and normalisation.
 
         `device` is auto (a GPU where there is one), cpu or cuda. `precision` is auto, float32 or bfloat16. `settings`
-        are those of `DecodingConfig` that differ from PAPER. A folder that earlier code wrote may lack text.json;
-        its input is then not normalised. Raises UserError for a missing or damaged file and for an invalid setting.
+        are those of `DecodingConfig` that differ from PAPER; `threads` are those of torch in this process, at most AT_ONCE.
+        A folder that earlier code wrote may lack text.json; its input is then not normalised. Raises
+        UserError for a missing or damaged file and for an invalid setting.
         """
         folder = Path(folder)
         if not folder.is_dir():
             raise UserError(f"{folder} is not a folder; a model folder, such as models/RUN/average, is expected")
-        config = changed(PAPER, {"precision": precision, **settings})
-        translator = cls.open(folder / WEIGHTS, folder / "vocabulary.model", config, device_of(device))
+        threads = min(AT_ONCE, torch.get_num_threads())
+        config = changed(PAPER, {"precision": precision, "threads": threads, **settings})
+        translator = cls.open(folder / WEIGHTS, folder / VOCABULARY, config, device_of(device))
         if (folder / TEXT).exists():
             text_config = read_saved(TextConfig, read_json(folder / TEXT), str(folder / TEXT))
             translator = dataclasses.replace(translator, text_config=text_config)
         return translator
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, revision: str | None = None, **options: Any) -> "Translator":
+        """`load` of a folder, or of a repository of the Hugging Face Hub that `export --format transformer --push` made.
+
+        `revision` is a branch, a tag or a commit of the repository. `options` are those of `load`. Raises UserError as
+        `load` does, and if the repository cannot be fetched.
+        """
+        own = Path(name).is_dir()
+        return cls.load(name if own else hub.fetched(str(name), revision, [WEIGHTS, SETTINGS, VOCABULARY, TEXT]), **options)
 
     @classmethod
     def open(cls, weights: Path, vocabulary: Path, config: DecodingConfig, device: torch.device) -> "Translator":
@@ -120,27 +109,46 @@ class Translator:
         """The same model with other decoder settings; bfloat16 needs one copy. Raises UserError for an invalid setting."""
         return dataclasses.replace(self, config=changed(self.config, settings)) if settings else self
 
+    @overload
+    def __call__(
+        self, text: str, *, n_best: None = ..., scores: No = ..., attention: No = ..., alignment: No = ..., **more: Any
+    ) -> str: ...
+    @overload
+    def __call__(
+        self, text: Many, *, n_best: None = ..., scores: No = ..., attention: No = ..., alignment: No = ..., **more: Any
+    ) -> list[str]: ...
+    @overload
+    def __call__(self, text: str | Iterable[str], **more: Any) -> Any: ...
     def __call__(
         self,
-        text: str | Sequence[str],
+        text: str | Iterable[str],
         *,
         n_best: int | None = None,
         scores: bool = False,
         attention: bool = False,
         alignment: bool = False,
+        split: bool = False,
         **settings: Any,
     ) -> Any:
         """The translation of a line, or of each line of a list, in order.
 
         A translation is a str. With `scores`, `attention` or `alignment` it is a Hypothesis. With `n_best` it is a list
-        of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. `settings` are
-        those of `DecodingConfig` that differ in this call. Line feeds in a line become spaces. Raises UserError as
-        `normalise`, `hypotheses` and `using` do, and for a `text` that is neither a str nor a list.
+        of at most `n_best` Hypothesis objects, best first. Those ranked below the beam are poor. With `split`, a line that
+        is too long for a batch is translated sentence by sentence. `settings` are those of `DecodingConfig` that differ in
+        this call. Line feeds in a line become spaces. Raises UserError as `normalise`, `hypotheses` and `using` do, and
+        for a `text` that is neither a str nor a list.
         """
         if not isinstance(text, Iterable):
             raise UserError(f"{shown(text)} is not possible; a text or a list of texts is expected")
         translator, lines = self.using(**settings), [text] if isinstance(text, str) else list(text)
         number = 1 if n_best is None else n_best
+        if split:
+            if n_best or scores or attention or alignment:
+                raise UserError("split joins translations; it is not possible with n_best, scores, attention or alignment")
+            parts = translator.divided(translator.normalise(lines))
+            given = iter(translator([sentence for sentences in parts for sentence in sentences]))
+            joined = [" ".join(filter(None, islice(given, len(sentences)))) for sentences in parts]
+            return joined[0] if isinstance(text, str) else joined
         results: list[Any] = [*translator.hypotheses(translator.normalise(lines), "the text", number, attention, alignment)]
         if n_best is None:
             results = [first for first, *_ in results]
@@ -179,6 +187,11 @@ class Translator:
             except UnicodeEncodeError:
                 raise UserError(f"line {number} has half of a surrogate pair; valid Unicode is expected") from None
         return [self.clean(line.replace("\n", " ") + "\n")[:-1] for line in lines]
+
+    def divided(self, lines: list[str]) -> list[list[str]]:
+        """The parts of each normalised line: the line or, if it is too long for a batch, its sentences."""
+        encoded = zip(lines, self.encode(lines))
+        return [[line] if len(ids) <= self.longest else SENTENCE_END.split(line) for line, ids in encoded]
 
     def encode(self, lines: list[str]) -> list[list[int]]:
         return self.vocabulary.encode(lines, self.config.threads)
@@ -227,11 +240,7 @@ class Translator:
                     f"{self.config.batch_tokens} and {width} hypotheses in memory, at most {longest:,} are possible; "
                     "split the line"
                 )
-        asked = [number for number, source in enumerate(sources) if source]
-        lengths, threads = [len(sources[number]) for number in asked], at_once(self.device, self.config.threads)
-        by_length = batches_by_length(lengths, longest, threads)
-        batches = [[asked[place] for place in places] for places in by_length]
-        jobs = [Job([sources[number] for number in numbers], numbers) for numbers in batches]
+        jobs = jobs_of(sources, longest, at_once(self.device, self.config.threads))
         with enough_memory("in decoding", "lower decoding.batch_tokens"):
             yield from zip(jobs, search_batches(self.decoders, jobs, decoder, self.config, count))
 
@@ -244,23 +253,21 @@ class Translator:
         """
         valid = isinstance(n_best, int) and 0 < n_best <= MOST
         require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
-        sources, model = self.encode(lines), self.separate() if attention or alignment else None
+        sources = self.encode(lines)
         nothing = Hypothesis("", 0.0, [], [], alignment=[] if alignment else None)
         found = {number: [nothing] for number, source in enumerate(sources) if not source}
         given = 0
         for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
             for number, translations in zip(job.numbers, searched.translations):
                 source = sources[number]
-                found[number] = [self.hypothesis(source, each, attention, alignment, model) for each in translations]
+                found[number] = [self.hypothesis(source, each, attention, alignment) for each in translations]
             while given in found:
                 yield found.pop(given)
                 given += 1
 
-    def hypothesis(
-        self, source: list[int], translation: Translation, attention: bool, alignment: bool, model: Transformer | None
-    ) -> Hypothesis:
+    def hypothesis(self, source: list[int], translation: Translation, attention: bool, alignment: bool) -> Hypothesis:
         pieces, (text,) = self.vocabulary.pieces, self.text([translation])
-        cross = self.attention(source, translation.ids, model)["cross"] if attention or alignment else None
+        cross = self.attention(source, translation.ids)["cross"] if attention or alignment else None
         aligned = None
         if alignment:
             assert cross is not None
@@ -269,22 +276,17 @@ class Translator:
         sides = [*pieces(source), "</s>"], [*pieces(translation.ids), "</s>"]
         return Hypothesis(text, translation.score, *sides, cross if attention else None, aligned)
 
-    def separate(self) -> Transformer:
-        """A copy of the model with the same weights. Hooks on the copy do not see the calls of other threads."""
-        shared = {id(tensor): tensor for tensor in [*self.model.parameters(), *self.model.buffers()]}
-        return copy.deepcopy(self.model, shared)
-
     @torch.inference_mode()
-    def attention(self, source: list[int], target: list[int], model: Transformer | None = None) -> dict[str, Tensor]:
+    def attention(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
         """The attention weights for `source` and `target`, in float32, on the CPU: [layers, heads, queries, keys].
 
         The keys of the result are those of `attention_weights_of`. Source positions are the pieces of `source` and EOS.
         Target positions are BOS and the pieces of `target`; position t predicts piece t, and the last position EOS.
-        `model` is a copy that `separate` made; without one, this call makes one. Raises UserError if memory runs out.
+        Raises UserError if memory runs out.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
         with enough_memory("for the attention weights", "split the line"):
-            weights = attention_weights_of(model or self.separate(), *ids)
+            weights = attention_weights_of(self.model, *ids)
             return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:

@@ -1,12 +1,14 @@
 """Export a trained model for use without this project.
 
-    python -m pipeline.commands.export RUN OUT --format marian|ctranslate2
+    python -m pipeline.commands.export RUN OUT --format marian|ctranslate2|transformer [--push NAME]
 
 RUN is a run of params.yaml or a model folder, which the stage `average` wrote.
 
 marian writes a folder for MarianMTModel and MarianTokenizer of Hugging Face. ctranslate2 writes a folder for
 ctranslate2.Translator, whose input is subword pieces; the SentencePiece model vocabulary.model in the folder encodes
 text as pieces. Both formats support the architecture of the paper and the variations that `require_exportable` accepts.
+transformer is a model folder of this project, for Translator.from_pretrained. --push also uploads OUT to the repository
+NAME of the Hugging Face Hub, with the token that `hf auth login` or HF_TOKEN gives.
 The beam, alpha and extra_length are those of the run, and the paper's for a model folder. README.md is the model card:
 data and licence, settings, scores with signatures, commit.
 """
@@ -28,10 +30,12 @@ from pipeline.reporting.model_card import card
 from pipeline.settings.params import PARAMS, load
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, decoding_of, folder_of, label_of
-from transformer.checkpoint import load_model
+from transformer import hub
+from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError
+from transformer.config.text import TEXT
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.layers import DecoderLayer, EncoderLayer, Residual, sinusoids
@@ -157,7 +161,7 @@ def write_ctranslate2(model: Transformer, vocabulary: Path, folder: Path, decodi
         raise UserError("--format ctranslate2 needs the package ctranslate2: pip install ctranslate2")
     pieces = Vocabulary(vocabulary)
     ctranslate2_spec(model, pieces.pieces(range(pieces.size)), decoding).save(str(folder))
-    shutil.copyfile(vocabulary, folder / "vocabulary.model")
+    shutil.copyfile(vocabulary, folder / VOCABULARY)
 
 
 def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingConfig = PAPER) -> "TransformerSpec":
@@ -174,6 +178,12 @@ def ctranslate2_spec(model: Transformer, pieces: list[str], decoding: DecodingCo
     spec.validate()
     spec.optimize()
     return spec
+
+
+def write_own(model: Transformer, vocabulary: Path, folder: Path, decoding: DecodingConfig) -> None:
+    for name in (WEIGHTS, SETTINGS, VOCABULARY, TEXT):
+        if (vocabulary.parent / name).exists():  # earlier code wrote no text.json
+            shutil.copyfile(vocabulary.parent / name, folder / name)
 
 
 def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
@@ -207,7 +217,7 @@ def fill(spec: "TransformerSpec", tensors: dict[str, Any]) -> None:
             put(layer.ffn.layer_norm, f"{at}.final_layer_norm")
 
 
-FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2}
+FORMATS = {"marian": write_marian, "ctranslate2": write_ctranslate2, "transformer": write_own}
 
 
 def stale_stage(folder: Path) -> State | None:
@@ -219,17 +229,20 @@ def stale_stage(folder: Path) -> State | None:
 
 def main(arguments: argparse.Namespace) -> None:
     source, decoding = folder_of(arguments.run), decoding_of(arguments.run)
-    model, description = load_model(source / "model.safetensors", torch.device("cpu"))
-    require_exportable(model.config, source)
+    model, description = load_model(source / WEIGHTS, torch.device("cpu"))
+    if arguments.format != "transformer":
+        require_exportable(model.config, source)
     if arguments.out.exists():
         raise UserError(f"{arguments.out} exists already; name a folder that does not exist")
     if stale := stale_stage(source):
         print(f"export: {stale}, so the model card has neither scores nor data and training settings", file=sys.stderr)
     with atomic_folder(arguments.out) as folder:
-        FORMATS[arguments.format](model, source / "vocabulary.model", folder, decoding)
+        FORMATS[arguments.format](model, source / VOCABULARY, folder, decoding)
         text = card(source, description, arguments.format, decoding, bool(stale))
         (folder / "README.md").write_text(text, encoding="utf-8")
     print(f"{source} exported as {arguments.format} to {arguments.out}")
+    if arguments.push:
+        print(f"uploaded to {hub.push(arguments.out, arguments.push)}")
 
 
 if __name__ == "__main__":
@@ -237,4 +250,5 @@ if __name__ == "__main__":
     parser.add_argument("run", help=NAMED)
     parser.add_argument("out", type=Path)
     parser.add_argument("--format", choices=FORMATS, required=True)
+    parser.add_argument("--push", metavar="NAME", help="a repository of the Hugging Face Hub, such as me/demo-tiny")
     stage.run(main, parser, checked=False)

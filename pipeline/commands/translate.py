@@ -14,7 +14,6 @@ line that is not UTF-8, or too long for a batch, ends the translation; the lines
 
 import argparse
 import os
-import re
 import select
 import signal
 import stat
@@ -29,11 +28,6 @@ from transformer.files import naming
 from transformer.translator import Hypothesis, Translator
 
 BLOCK = 1024  # lines on a CPU; on a GPU, whose batches are larger, 16 times as many
-# Chinese and Japanese have no space between sentences.
-SENTENCE_END = re.compile(
-    r"(?<=[.!?…])\s+|(?<=[.!?…]['\"”’»)\]])\s+"
-    r"|(?<=[。！？])(?![。！？」』）”’]|\s*$)\s*|(?<=[。！？][」』）”’])(?!\s*$)\s*"
-)
 CHUNK = 1 << 16  # bytes of one read
 LONGEST = 1 << 20  # bytes of a line; without a limit, a file without line breaks would fill the memory
 PAUSE = 0.1  # seconds without input that end a block; shorter pauses do not split a test set that fits into a block
@@ -90,16 +84,13 @@ def fitting(translator: Translator, lines: list[str], before: int, split: bool) 
     A line is one part. If `split`, a line that is too long for a batch has one part for each sentence. A line cannot be
     translated if one of its parts is too long for a batch.
     """
-    parts: list[list[str]] = []
-    for number, (line, pieces) in enumerate(zip(lines, translator.encode(lines)), before + 1):
-        fits = len(pieces) <= translator.longest
-        sentences = [line] if fits or not split else SENTENCE_END.split(line)
-        longest = len(pieces) if fits else max(map(len, translator.encode(sentences)))
+    parts = translator.divided(lines) if split else [[line] for line in lines]
+    for place, sentences in enumerate(parts):
+        longest = max(map(len, translator.encode(sentences)))
         if longest > translator.longest:
-            what = f"line {number} has {'a sentence of ' if split else ''}{longest:,} pieces"
+            what = f"line {before + place + 1} has {'a sentence of ' if split else ''}{longest:,} pieces"
             remedy = "shorten or divide this sentence" if split else "--split splits it at sentence ends"
-            return parts, UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
-        parts.append(sentences)
+            return parts[:place], UserError(f"{what}, and a batch takes {translator.longest:,}; {remedy}")
     return parts, None
 
 

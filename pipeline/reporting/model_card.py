@@ -33,6 +33,10 @@ STEPS = {
 }
 
 USE = {
+    "transformer": """\
+from transformer import Translator
+
+print(Translator.from_pretrained(".")(["A sentence."]))""",
     "marian": """\
 from transformers import MarianMTModel, MarianTokenizer
 
@@ -103,6 +107,10 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
 
 def head(text: TextConfig | None, known: Known | None) -> str:
     name, front = known["run"] if known else "A Transformer", ["pipeline_tag: translation"]
+    if known:
+        licence = data_of(known["corpus"])[1]
+        front += [f"license: {licence.lower().replace(' ', '-')}"] if licence else []
+        front += [f"datasets: {json.dumps([known['corpus']])}", f"model-index: {json.dumps([indexed(known)])}"]
     if text:
         front.insert(0, f"language: {json.dumps(text.languages)}")
         name += f" ({text.languages[0]} to {text.languages[1]})"
@@ -110,13 +118,23 @@ def head(text: TextConfig | None, known: Known | None) -> str:
     return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])
 
 
+def indexed(known: Known) -> dict[str, Any]:
+    """The scores on the test set, as the Hugging Face Hub reads them from the card's first lines."""
+    found = within(known, "score", "test", "average", "metrics") or {}
+    metrics = [{"type": name.partition("-")[0], "name": name, "value": cell["score"]} for name, cell in found.items()]
+    of = {"task": {"type": "translation"}, "dataset": {"name": f"{known['corpus']} test", "type": known["corpus"]}}
+    return {"name": known["run"], "results": [{**of, "metrics": metrics}] if metrics else []}
+
+
 def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Known | None) -> str:
     steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
     normalised = "; ".join([*steps, "control and invisible characters are removed, every other space becomes one space"])
     state = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
+    if kind == "transformer" and text:
+        state = f"is normalised as the training text was: {normalised}"
     code = Template(USE[kind]).substitute(vars(decoding))
     lines = ["## Use", "", "```python", code, "```", "", f"The input {state}."]
-    if decoding.penalty != "power":
+    if decoding.penalty != "power" and kind != "transformer":
         ours = "The scores below are those of the penalty under Settings" if known else "That of this project differs"
         lines += ["", f"The length penalty of this library is L^alpha. {ours}, so some translations can differ."]
     return "\n".join(lines)

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
-from transformer.parallel import SINGLE_PROCESS, ProcessGroup, Workers
+from transformer.parallel import SINGLE_PROCESS, Workers
 
 LOST = 74  # exit status of a worker that ended because another worker had ended or because the training diverged
 GRACE = 10  # seconds in which the other workers must exit after one has failed
@@ -48,7 +48,7 @@ def joined(device: str) -> Iterator[Workers]:
         torch.cuda.set_device(place)
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     try:
-        group = ProcessGroup()
+        group = Workers(alone=False)
         yield group
         group.wait()  # all workers exit together, because srun kills the others once one exits with INTERRUPTED
     finally:

@@ -20,7 +20,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
 from transformer.decoders.beam import continuations, length_penalty
 from transformer.decoders.steps import ModelStep, Translation
-from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate, translate_batches
+from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate
 from transformer.model import Transformer
 from transformer.translator import Translator
 
@@ -234,6 +234,12 @@ def test_continuations_are_the_best_of_all(vocabulary):
     expected, places = every.topk(8)
     torch.testing.assert_close(log_probs, expected)
     assert torch.equal(parents * vocabulary + tokens, places)
+
+
+def translate_batches(model, batches, config):
+    jobs = [decoding.Job(sources, range(len(sources))) for sources in batches]
+    for searched in decoding.search_batches([model], jobs, beam.Beam(config), config, 1):
+        yield [translations[0] for translations in searched.translations]
 
 
 def assert_same(results: list[Translation], expected: list[Translation]):

@@ -170,10 +170,7 @@ def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is
         assert trainer.store.log.read_bytes() == whole
     lines = whole.splitlines(keepends=True)
     trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", *lines[2:]]))
-    with pytest.raises(UserError, match=r"training\.jsonl, line 2, is not a record"):
-        build(tmp_path, training_settings(log_every=2), settings())
-    trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", b"\xff\n", *lines[2:]]))
-    with pytest.raises(UserError, match=r"training\.jsonl, line 2, is not a record"):
+    with pytest.raises(UserError, match=r"training\.jsonl has 1 of the 4 records"):
         build(tmp_path, training_settings(log_every=2), settings())
 
 

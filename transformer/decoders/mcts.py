@@ -14,7 +14,7 @@ Shapes: B sentences, K children of a node, the most probable first, D d_model, V
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -65,13 +65,8 @@ class Mcts:
         return 1 + self.own.simulations // 16
 
 
-@dataclass(frozen=True)
-class Request:
-    """A node to decode: its token, the slot of its parent (-1 for BOS) and its own slot (see `TreeStep`)."""
-
-    token: int
-    parent: int
-    slot: int
+Request = tuple[int, int, int]
+"""A node to decode: its token, the slot of its parent (-1 for BOS) and its own slot (see `TreeStep`)."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +218,7 @@ class Search:
         if node.decoded is None:
             node.slot = self.free.pop() if self.free else self.slots
             self.slots = max(self.slots, node.slot + 1)
-            node.decoded = yield Request(node.token, node.parent.slot if node.parent else -1, node.slot)
+            node.decoded = yield node.token, node.parent.slot if node.parent else -1, node.slot
         return node.decoded
 
     def child(self, node: Node, rank: int) -> Node:
@@ -284,7 +279,7 @@ def tree_search(
         if requests:
             if len(rows) < len(running):
                 tree.select(torch.tensor(rows, device=device))
-            asked_3B1 = torch.tensor([astuple(request) for request in requests], device=device).T[:, :, None]
+            asked_3B1 = torch.tensor(requests, device=device).T[:, :, None]
             logits_BV = tree(*asked_3B1)[:, 0]
             answers = list(decoded(tree.hidden_BKD[:, 0], logits_BV, own, values))
         running = [running[row] for row in rows]

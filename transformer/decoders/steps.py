@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,7 @@ from transformer.attention import Keys, Masks
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layers import LayerCache
 from transformer.layout import pad
-from transformer.model import Transformer
+from transformer.model import Place, Transformer
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Takes the newest tokens [B, K] and the origin of each [B, K], returns the logits of the next token [B, K, V].
@@ -128,28 +128,44 @@ def float_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
 
 
-def caches_of(model: Transformer, source_BS: Tensor) -> tuple[list[LayerCache], Tensor]:
-    """Encode the sources. Returns a cache for each decoder layer, and the additive mask of the source, [B, 1, 1, S]."""
-    masks = Masks.of(source_BS, source_BS[:, :0], model.config.neighbourhood)
-    memory_BSD, caches = model.encode(source_BS, masks), []
-    for layer in model.decoder:
-        k_BHSE, v_BHSE = layer.cross_attention.keys_values(memory_BSD)
-        caches.append(LayerCache(Keys(k_BHSE[:, :, :0], v_BHSE[:, :, :0]), Keys(k_BHSE, v_BHSE)))
-    return caches, float_mask(masks.cross, memory_BSD.dtype)
+class Cached:
+    """A model that decodes step by step: the keys and values of each decoder layer, and the float mask of the source.
 
-
-class ModelStep:
-    """The step function of a Transformer: drops from its caches the sentences that the search has dropped, then decodes.
-
-    `hidden_BKD` is the decoder's output at the latest call. The logits are its projection.
+    `hidden_BKD` is the decoder's output at the latest call.
     """
 
     hidden_BKD: Tensor
 
-    def __init__(self, model: Transformer, source_BS: Tensor) -> None:
+    def __init__(self, model: Transformer, source_BS: Tensor, keys: type[Keys] = Keys) -> None:
         self.model = model
-        self.caches, self.source_mask = caches_of(model, source_BS)
-        # Additive: which of the N keys in the caches belong to each hypothesis or its ancestors.
+        masks = Masks.of(source_BS, source_BS[:, :0], model.config.neighbourhood)
+        memory_BSD, self.caches = model.encode(source_BS, masks), list[LayerCache]()
+        for layer in model.decoder:
+            k_BHSE, v_BHSE = layer.cross_attention.keys_values(memory_BSD)
+            self.caches.append(LayerCache(keys(k_BHSE[:, :, :0], v_BHSE[:, :, :0]), Keys(k_BHSE, v_BHSE)))
+        self.source_mask = float_mask(masks.cross, memory_BSD.dtype)
+
+    def decode(self, tokens_BK: Tensor, mask: Tensor, place: Place) -> Tensor:
+        """The logits of the next token, [B, K, V]. The K tokens of a sentence are queries on shared keys."""
+        masks = Masks(mask[:, None], self.source_mask)
+        self.hidden_BKD = self.model.decode(tokens_BK, None, masks, place, self.caches)
+        return self.model.logits(self.hidden_BKD)
+
+    def select(self, sentences: Tensor) -> None:
+        """Keep the sentences with these indices and drop the others."""
+        for cache in self.caches:
+            cache.select(sentences)
+        for name, tensor in vars(self).items():
+            if isinstance(tensor, Tensor):
+                setattr(self, name, tensor.index_select(0, sentences))
+
+
+class ModelStep(Cached):
+    """The step function of a Transformer: drops from its caches the sentences that the search has dropped, then decodes."""
+
+    def __init__(self, model: Transformer, source_BS: Tensor) -> None:
+        super().__init__(model, source_BS)
+        # As floats: which of the N keys in the caches belong to each hypothesis or its ancestors.
         self.mask_BKN = self.source_mask.new_empty(len(source_BS), 1, 0)
         self.ends: list[int] = []  # for each position, the number of keys up to and including it
         self.shape: tuple[int, ...] = (len(source_BS), 1)  # sentences and hypotheses of the previous call
@@ -161,11 +177,7 @@ class ModelStep:
         self.shape = tokens_BK.shape
         self.advance(origin_BK % width)
         end = len(self.ends)
-        place = torch.arange(end - 1, end, device=tokens_BK.device), end
-        # The K hypotheses of a sentence are queries on shared keys.
-        masks = Masks(self.mask_BKN[:, None], self.source_mask)
-        self.hidden_BKD = self.model.decode(tokens_BK, None, masks, place, self.caches)
-        return self.model.logits(self.hidden_BKD)
+        return self.decode(tokens_BK, self.mask_BKN, (torch.arange(end - 1, end, device=tokens_BK.device), end))
 
     def advance(self, parent_BK: Tensor) -> None:
         """Extend the mask by one position. Each hypothesis continues hypothesis `parent_BK` of its sentence."""
@@ -177,13 +189,6 @@ class ModelStep:
         own_KK = float_mask(own_KK, mask_BKN.dtype)
         self.mask_BKN = torch.cat([mask_BKN, own_KK.expand(len(parent_BK), -1, -1)], 2)
         self.ends.append(self.mask_BKN.shape[2])
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep the sentences with these indices and drop the others."""
-        for cache in self.caches:
-            cache.select(sentences)
-        self.mask_BKN = self.mask_BKN.index_select(0, sentences)
-        self.source_mask = self.source_mask.index_select(0, sentences)
 
 
 class SlotKeys(Keys):
@@ -204,21 +209,17 @@ class SlotKeys(Keys):
         return self.k, self.v
 
 
-class TreeStep:
+class TreeStep(Cached):
     """The step function of searches that return to an earlier prefix, such as depth-first search and tree search.
 
     It scores nodes of a tree of prefixes. All nodes of a sentence share the keys and values of their ancestors. Each node
     is kept in a slot, a number from 0. A new node replaces an earlier one in the same slot, so a depth-first search needs
-    one slot per position. `hidden_BKD` is the decoder's output at the latest call.
+    one slot per position.
     """
 
-    hidden_BKD: Tensor
-
     def __init__(self, model: Transformer, source_BS: Tensor, slots: int) -> None:
-        self.model, self.slots = model, 0
-        caches, self.source_mask = caches_of(model, source_BS)
-        self.keys = [SlotKeys(cache.target.k, cache.target.v) for cache in caches]
-        self.caches = [LayerCache(keys, cache.source) for keys, cache in zip(self.keys, caches)]
+        super().__init__(model, source_BS, SlotKeys)
+        self.keys, self.slots = [cast(SlotKeys, cache.target) for cache in self.caches], 0
         # There is one row more than slots. Index -1, the parent of BOS, reads the last row: no ancestors and position -1.
         self.path_BNN = torch.zeros(len(source_BS), 1, 0, dtype=torch.bool, device=source_BS.device)
         self.position_BN = torch.full((len(source_BS), 1), -1, device=source_BS.device)
@@ -249,15 +250,5 @@ class TreeStep:
             path_BKN = path_BKN & (position_BK[:, :, None] - self.position_BN[:, None, :-1] <= near)
         for keys in self.keys:
             keys.slot_BK = slot_BK
-        masks = Masks(float_mask(path_BKN, self.source_mask.dtype)[:, None], self.source_mask)
         place = position_BK, int(position_BK.max()) + 1
-        self.hidden_BKD = self.model.decode(tokens_BK, None, masks, place, self.caches)
-        return self.model.logits(self.hidden_BKD)
-
-    def select(self, sentences: Tensor) -> None:
-        """Keep the sentences with these indices and drop the others."""
-        for cache in self.caches:
-            cache.select(sentences)
-        self.source_mask = self.source_mask.index_select(0, sentences)
-        self.path_BNN = self.path_BNN.index_select(0, sentences)
-        self.position_BN = self.position_BN.index_select(0, sentences)
+        return self.decode(tokens_BK, float_mask(path_BKN, self.source_mask.dtype), place)

@@ -1,0 +1,34 @@
+"""The Hugging Face Hub: a model folder as a repository. Needs the package huggingface_hub."""
+
+from pathlib import Path
+from typing import Any
+
+from transformer.config.reading import UserError
+
+
+def library(what: str) -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise UserError(f"{what} needs the package huggingface_hub: pip install huggingface_hub") from None
+    return huggingface_hub
+
+
+def fetched(name: str, revision: str | None, files: list[str]) -> Path:
+    """The folder of a cache with those of these `files` that the repository has. Raises UserError if it has none."""
+    hub = library(f"{name} is not a folder, and the Hub")
+    try:
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=files))
+    except (OSError, ValueError) as error:  # its classes of errors derive from these
+        raise UserError(f"{name} cannot be fetched from the Hub: {str(error).splitlines()[0]}") from None
+
+
+def push(folder: Path, name: str) -> str:
+    """Upload the folder to a repository, which is made if it is missing. Returns its address."""
+    api = library("--push").HfApi()
+    try:
+        api.create_repo(name, exist_ok=True)
+        return str(api.upload_folder(repo_id=name, folder_path=folder))
+    except Exception as error:  # of the library, or of the one that it uses for HTTP
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"--push {name}: {said}; `hf upload {name} {folder}` tries again") from None
