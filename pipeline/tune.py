@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pipeline import code, train
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.bleu import headline, measures
@@ -94,8 +92,6 @@ class Searcher:
         finally:
             if training:
                 training.close()
-                if training.device.type == "cuda":
-                    torch.compiler.reset()  # the shapes of earlier trials would use up torch's limit of compiled variants
 
     def follow(self, trial: Trial, training: Trainer, folder: Path) -> bool:
         state, config = training.state, self.search.config
