@@ -3,11 +3,9 @@
 import dataclasses
 import json
 import random
-import re
 import subprocess
 import sys
 import time
-from importlib.metadata import distribution, distributions
 
 import numpy as np
 import pytest
@@ -210,32 +208,8 @@ def test_data_that_is_missing_is_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-CODE = """
-import sys
-from benchmarks.gpu import __main__ as command
-assert command.main(command.options().parse_args(["--part", "train", *sys.argv[1:]])) == 0
-assert not any(name.startswith("pipeline") for name in sys.modules)
-"""
-# What transformer/ imports, and what torch itself requires. Its CUDA build also requires the libraries of CUDA.
-NEEDED = "torch numpy sentencepiece safetensors typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec"
-
-
 def start(*words: str, **variables: str) -> subprocess.CompletedProcess:
     """Python on the CPU, also where there is a GPU."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     environment |= variables
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.more
-def test_no_other_package_is_needed(data, tmp_path):
-    (tmp_path / "packages").mkdir()
-    cuda = [each for each in distributions() if re.match("nvidia|cuda|triton", each.name)]
-    for package in [*map(distribution, NEEDED.split()), *cuda]:
-        for name in {file.parts[0] for file in package.files} - {"..", "__pycache__"}:
-            if not (link := tmp_path / "packages" / name).exists():  # the libraries of CUDA share one folder
-                link.symlink_to(package.locate_file(name))
-    words = ["-S", "-c", CODE, "--data", str(data), "--out", str(tmp_path)]
-    done = start(*words, PYTHONPATH=f"{tmp_path / 'packages'}:{ROOT}")
-    assert done.returncode == 0, done.stderr
-    assert {path.name for path in tmp_path.glob("*.json")} == {"gpu-train.json"}

@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import pickle
-import time
 from pathlib import Path
 
 import pytest
@@ -269,15 +268,3 @@ def test_a_training_killed_at_any_change_of_a_file_goes_on_to_the_same_bytes(tmp
         # the state differs, because it holds the time that the training took
         assert all(left[path] == expected[path] for path in expected if path.name != "state.safetensors"), place
     assert set(steps) == {0, 3, 4} and steps == sorted(steps), "a saved state was lost"
-
-
-def test_a_clock_that_runs_backwards_changes_nothing(tmp_path, settings, training_settings, monkeypatch):
-    config = training_settings()
-    run(build(tmp_path / "forwards", config, settings()))
-    clock = itertools.count(time.time(), -60)
-    monkeypatch.setattr(time, "time", lambda: next(clock))
-    trainer = build(tmp_path / "backwards", config, settings())
-    run(trainer)
-    forwards, backwards = files(tmp_path / "forwards"), files(tmp_path / "backwards")
-    assert {path for path in forwards if forwards[path] != backwards[path]} == {Path("state.safetensors")}
-    assert trainer.state.seconds > 0

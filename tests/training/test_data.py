@@ -192,11 +192,6 @@ def test_micro_batches_are_the_batch_in_parts():
     assert all(batches.sums(part)["target_tokens"] <= 100 for part in parts)
 
 
-def test_in_order_takes_every_pair_once():
-    pairs = Pairs()
-    assert sorted(np.concatenate(list(in_order(pairs, 100))).tolist()) == list(range(500))
-
-
 def test_two_shares_in_order_take_every_pair_once_whatever_their_limits():
     pairs = Pairs()
     halves = (lambda numbers, sizes: numbers[:200]), (lambda numbers, sizes: numbers[200:])
