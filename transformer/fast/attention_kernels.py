@@ -37,7 +37,6 @@ class Call:
             "EV": self.v_size // self.heads,
             "TILE": TILE,
             "INNER": INNER,
-            "PRECISION": "ieee" if x.dtype == torch.float32 else "tf32",
             "num_stages": STAGES,
         }
 
@@ -101,7 +100,6 @@ def store_tile(rows, row, columns, length, first, width: tl.constexpr, positions
 def attention_kernel(
     x, memory, bias, out, lse, q_sentence, k_sentence, spans, Q, K, x_columns, memory_columns, k_first, v_first, scale,
     CAUSAL: tl.constexpr, EK: tl.constexpr, EV: tl.constexpr, TILE: tl.constexpr, INNER: tl.constexpr,
-    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The output of a tile of queries, and the logarithms of their sums of exponentials."""
     head, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -117,7 +115,7 @@ def attention_kernel(
     for begin in range(start, stop, INNER):
         keys = begin + tl.arange(0, INNER)
         k, v, k_own = load_keys(memory, k_sentence, row, memory_columns, K, k_first, v_first, head, keys, EK, EV)
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
         allowed = allowed_between(q_own[:, None], k_own[None, :], queries[:, None], keys[None, :], CAUSAL)
         scores = tl.where(allowed, scores, float("-inf"))
         new_most = tl.maximum(most, tl.max(scores, 1))
@@ -125,7 +123,7 @@ def attention_kernel(
         weights = tl.exp2(scores - finite[:, None])
         shrink = tl.exp2(most - finite)
         total = total * shrink + tl.sum(weights, 1)
-        result = result * shrink[:, None] + tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
+        result = result * shrink[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
         most = new_most
     empty = total == 0.0  # a query without keys: padding
     result = result / tl.where(empty, 1.0, total)[:, None]
@@ -140,7 +138,6 @@ def attention_query_kernel(
     x, memory, bias, out, out_gradient, lse, delta, x_gradient, sums, q_sentence, k_sentence, spans, Q, K,
     x_columns, memory_columns, k_first, v_first, scale,
     CAUSAL: tl.constexpr, EK: tl.constexpr, EV: tl.constexpr, TILE: tl.constexpr, INNER: tl.constexpr,
-    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The gradient of a tile of queries, and their products of output and gradient (`delta`) for `attention_key_kernel`."""
     head, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -162,10 +159,10 @@ def attention_query_kernel(
         keys = begin + tl.arange(0, INNER)
         k, v, k_own = load_keys(memory, k_sentence, row, memory_columns, K, k_first, v_first, head, keys, EK, EV)
         allowed = allowed_between(q_own[:, None], k_own[None, :], queries[:, None], keys[None, :], CAUSAL)
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
         weights = tl.where(allowed, tl.exp2(scores - logs[:, None]), 0.0)
-        change = weights * (tl.dot(gradient, tl.trans(v), input_precision=PRECISION) - products[:, None])
-        result += tl.dot(change.to(k.dtype), k, input_precision=PRECISION)
+        change = weights * (tl.dot(gradient, tl.trans(v), input_precision="ieee") - products[:, None])
+        result += tl.dot(change.to(k.dtype), k, input_precision="ieee")
     result *= scale / LOG2_E
     store_tile(x_gradient, row, x_columns, Q, head * EK, EK, queries, result)
     tl.store(sums + (row * tiles + tile) * heads * EK + head * EK + tl.arange(0, EK), tl.sum(result, 0))
@@ -176,7 +173,6 @@ def attention_key_kernel(
     x, memory, bias, out_gradient, lse, delta, memory_gradient, sums, q_sentence, k_sentence, spans, Q, K,
     x_columns, memory_columns, k_first, v_first, scale,
     CAUSAL: tl.constexpr, EK: tl.constexpr, EV: tl.constexpr, TILE: tl.constexpr, INNER: tl.constexpr,
-    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The gradients of a tile of keys and values."""
     head, tile, row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -201,11 +197,11 @@ def attention_key_kernel(
         products = tl.load(delta + place, mask=queries < Q, other=0.0)
         q_own = tl.load(q_sentence + row * Q + queries, mask=queries < Q, other=-1)
         allowed = allowed_between(q_own[None, :], k_own[:, None], queries[None, :], keys[:, None], CAUSAL)
-        scores = (tl.dot(k, tl.trans(q), input_precision=PRECISION) + shift[:, None]) * scale
+        scores = (tl.dot(k, tl.trans(q), input_precision="ieee") + shift[:, None]) * scale
         weights = tl.where(allowed, tl.exp2(scores - logs[None, :]), 0.0)
-        v_result += tl.dot(weights.to(gradient.dtype), gradient, input_precision=PRECISION)
-        change = weights * (tl.dot(v, tl.trans(gradient), input_precision=PRECISION) - products[None, :])
-        k_result += tl.dot(change.to(q.dtype), q, input_precision=PRECISION)
+        v_result += tl.dot(weights.to(gradient.dtype), gradient, input_precision="ieee")
+        change = weights * (tl.dot(v, tl.trans(gradient), input_precision="ieee") - products[None, :])
+        k_result += tl.dot(change.to(q.dtype), q, input_precision="ieee")
         changes += tl.sum(change, 1)
     k_result = (k_result + changes[:, None] * q_bias) * (scale / LOG2_E)
     store_tile(memory_gradient, row, memory_columns, K, k_first + head * EK, EK, keys, k_result)
