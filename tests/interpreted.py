@@ -1,7 +1,4 @@
-"""The kernels of transformer/fast/ against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter.
-
-Needs Triton and, for its interpreter, numpy before 2.4.
-"""
+"""The kernels of transformer/fast/ against torch, on a GPU, or with TRITON_INTERPRET=1 in Triton's interpreter."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""The operators of transformer/fast/: which keys attention takes, and their kernels in Triton's interpreter."""
+"""The fast layers: which keys attention takes, and their kernels in Triton's interpreter."""
 
 import importlib.util
 import os
@@ -59,9 +59,6 @@ def test_only_plain_attention_of_fast_layers_has_kernels(settings):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.skipif(
-    not GPU and np.lib.NumpyVersion(np.__version__) >= "2.4.0", reason="Triton's interpreter needs numpy before 2.4"
-)
 def test_the_kernels():
     """On a GPU, or in Triton's interpreter."""
     environment = os.environ | {"TRITON_INTERPRET": str(int(not GPU)), "PYTHONPATH": str(ROOT)}
