@@ -223,6 +223,9 @@ def test_a_model_card_says_what_the_model_is(project, tmp_path):
     for name, cell in scores(project).items():
         signature = cell["signature"].replace("|", r"\|")
         assert f"| {name} | {cell['score']:.2f} | {cell['low']:.2f} to {cell['high']:.2f} | `{signature}` |" in card
+    front = YAML(typ="safe").load(card.split("---")[1])
+    found = {each["name"]: each["value"] for each in front["model-index"][0]["results"][0]["metrics"]}
+    assert front["license"] == "mit" and found == {name: cell["score"] for name, cell in scores(project).items()}
     assert 'language: ["en", "de"]' in card and f"# {RUN} (en to de)" in card and "Licence: MIT." in card
     assert "| `steps` | 60 |" in card and "| `averaged_steps` | 40, 45, 50, 55, 60 |" in card
     commit = project.run("git", "rev-parse", "HEAD").strip()
