@@ -18,24 +18,22 @@ contains this piece. With `vocabulary.bpe_dropout`, each segmentation of the tra
 import argparse
 import math
 import shutil
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.binarise import encoded, report_of, sampled
+from pipeline.binarise import Blocks, encoded, report_of, sampled, write_set
 from pipeline.corpora.sets import find_sets, progress
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.params import languages, load, read_entry, section
 from pipeline.workflow import stage
-from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description, write_side
+from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description
 from transformer.config.vocabulary import UNK, VocabularyConfig
 from transformer.files import atomic, atomic_folder, write_json
 from transformer.vocabulary import Vocabulary, WordTable
 
-Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
 BLOCK = 1 << 16  # pairs in memory at a time
 
 
@@ -82,10 +80,8 @@ class Synthetic:
     def blocks(self, side: str, bar: tqdm) -> Blocks:
         """Return the blocks of a side. With BPE-dropout, the blocks of the sampled segmentations follow one another."""
         path = self.paths[SIDES.index(side)]
-        if self.config.bpe_dropout:
-            blocks = sampled(path, self.words.vocabulary, self.config, bar)
-        else:
-            blocks = encoded(path, self.words, bar)
+        dropout = self.config.bpe_dropout > 0
+        blocks = sampled(path, self.words.vocabulary, self.config, bar) if dropout else encoded(path, self.words, bar)
         return tagged(blocks) if self.tagged and side == "source" else blocks
 
 
@@ -95,13 +91,6 @@ def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: 
     for segmentation in range(real.segmentations):
         yield from of_set(real, side, lines, segmentation)
         yield from first(made, pairs)
-
-
-def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) -> dict[str, int]:
-    """Write both sides of a set. Returns its counts."""
-    written = [write_side(out, f"{name}.{side}", blocks, dtype) for side, blocks in zip(SIDES, sides)]
-    (pairs, source), (_, target) = written
-    return {"pairs": pairs, "source_tokens": source, "target_tokens": target}
 
 
 def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
@@ -133,17 +122,12 @@ def main(arguments: argparse.Namespace) -> None:
     for part in ("dev", "test"):
         with atomic_folder(arguments.sets / f"{name}-{part}") as folder:
             shutil.copytree(getattr(arguments, part), folder, dirs_exist_ok=True)
-    write_json(arguments.reports / "binarise.json", {**report_of(description), "data_sum": description["sum"]})
+    write_json(arguments.reports / "binarise.json", report_of(description))
     kinds = {"different_real": different, "real": lines, "synthetic": made}
     write_json(arguments.reports / "augment.json", {"corpus": chosen.corpus, "run": chosen.run, "pairs": kinds})
     print(f"{arguments.out}: {lines:,} real pairs ({different:,} different ones) and {made:,} synthetic pairs")
 
 
 if __name__ == "__main__":
-    stage.script(
-        main,
-        "augment",
-        __doc__,
-        "data vocabulary text synthetic dev test out sets reports",
-        name="a back-translation of params.yaml",
-    )
+    options = "data vocabulary text synthetic dev test out sets reports"
+    stage.script(main, "augment", __doc__, options, name="a back-translation of params.yaml")

@@ -10,31 +10,32 @@ With `vocabulary.bpe_dropout`, the training set is written in `segmentations` sa
 
 import argparse
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.corpora.sets import blocks, find_sets, progress, require_aligned
+from pipeline.corpora.sets import blocks, find_sets, progress
 from pipeline.settings import params
 from pipeline.workflow import stage
 from transformer.binarised import SIDES, id_type, write_description, write_side
+from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json
 from transformer.vocabulary import Vocabulary, WordTable
 
+Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
 
-def encoded(path: Path, words: WordTable, bar: tqdm) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield, for each block of lines, the ids of the block and the number of ids of each line."""
+
+def encoded(path: Path, words: WordTable, bar: tqdm) -> Blocks:
+    """Yield the blocks of a file."""
     for lines in blocks(path, bar):
         block = b"".join(lines)
         yield words.encode(block if block.endswith(b"\n") else block + b"\n")
 
 
-def sampled(
-    path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def sampled(path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm) -> Blocks:
     """Yield blocks as `encoded` does, one segmentation after another. BPE-dropout samples each segmentation."""
     for segmentation in range(config.segmentations):
         for number, lines in enumerate(blocks(path, bar)):
@@ -43,19 +44,23 @@ def sampled(
             yield np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))
 
 
+def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) -> dict[str, int]:
+    """Write both sides of a set. Returns its counts. Raises UserError unless the sides have the same number of lines."""
+    written = [write_side(out, f"{name}.{side}", blocks, dtype) for side, blocks in zip(SIDES, sides)]
+    (pairs, source), (others, target) = written
+    if pairs != others:
+        raise UserError(f"{name} has {pairs:,} lines on the source side and {others:,} on the target side; they must match")
+    return {"pairs": pairs, "source_tokens": source, "target_tokens": target}
+
+
 def binarise_set(
     paths: list[Path], name: str, words: WordTable, config: VocabularyConfig, out: Path, bar: tqdm
 ) -> dict[str, int]:
     """Write both sides of a set and return its counts. With BPE-dropout, `pairs` counts all segmentations."""
-    counts: dict[str, int] = {}
-    dtype, dropout = id_type(words.vocabulary.size), name == "train" and config.bpe_dropout > 0
-    times = config.segmentations if dropout else 1
-    for side, path in zip(SIDES, paths):
-        blocks = sampled(path, words.vocabulary, config, bar) if dropout else encoded(path, words, bar)
-        lines, tokens = write_side(out, f"{name}.{side}", blocks, dtype)
-        require_aligned(paths[0], counts.setdefault("pairs", lines) // times, path, lines // times)
-        counts[f"{side}_tokens"] = tokens
-    return counts | {"segmentations": times} if dropout else counts
+    dropout = name == "train" and config.bpe_dropout > 0
+    sides = (sampled(path, words.vocabulary, config, bar) if dropout else encoded(path, words, bar) for path in paths)
+    counts = write_set(out, name, sides, id_type(words.vocabulary.size))
+    return counts | {"segmentations": config.segmentations} if dropout else counts
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -70,17 +75,13 @@ def main(arguments: argparse.Namespace) -> None:
     with bar, atomic_folder(arguments.out) as out:
         counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
-    write_json(arguments.report, {**report_of(description), "data_sum": description["sum"]})
-    print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_of(c)}" for name, c in counts.items()))
-
-
-def pairs_of(counts: Mapping[str, int]) -> str:
-    times = counts.get("segmentations", 1)
-    return f"{counts['pairs'] // times:,} pairs" + (f" in {times} segmentations" if times > 1 else "")
+    write_json(arguments.report, report_of(description))
+    print(f"{arguments.out}: " + ", ".join(f"{name} {count['pairs']:,} pairs" for name, count in counts.items()))
 
 
 def report_of(description: dict) -> dict:
-    return {key: description[key] for key in ("vocabulary_size", "vocabulary_sha256", "languages", "sets")}
+    kept = {key: description[key] for key in ("vocabulary_size", "vocabulary_sha256", "languages", "sets")}
+    return kept | {"data_sum": description["sum"]}
 
 
 if __name__ == "__main__":

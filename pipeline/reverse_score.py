@@ -9,8 +9,7 @@ float32. Writes these values, and log p(source | reference) for comparison.
 
 import argparse
 
-from pipeline.corpora.evaluation import EvaluationSet, read_lines
-from pipeline.corpora.sets import require_aligned
+from pipeline.corpora.evaluation import EvaluationSet, read_lines, require_aligned
 from pipeline.scoring.reverse import source_log_prob
 from pipeline.settings.machine import machine
 from pipeline.settings.params import entry, load

@@ -1,7 +1,9 @@
-"""Archives for tests, and what stands in a folder."""
+"""Archives and sets for tests, and what stands in a folder."""
 
 import io
 import tarfile
+import warnings
+import zipfile
 
 
 def build(path, files, mode="w:gz", before=(), after=()):
@@ -16,6 +18,24 @@ def build(path, files, mode="w:gz", before=(), after=()):
         for member in after:
             tar.addfile(member)
     return path
+
+
+def zipped(*files):
+    """The bytes of a zip file with these members, each a name and bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that stands there twice
+        for name, data in files:
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+def write_sets(folder, sets, languages=("en", "de")):
+    """Write sets, each two lists of lines by its name, into a folder, as two files each."""
+    folder.mkdir(exist_ok=True)
+    for name, sides in sets.items():
+        for language, lines in zip(languages, sides, strict=True):
+            (folder / f"{name}.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def snapshot(folder):

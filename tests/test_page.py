@@ -1,7 +1,7 @@
 """The server and its page, tested with HTTP requests and in a browser."""
 
 import dataclasses
-import http.client
+import functools
 import itertools
 import json
 import re
@@ -11,14 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import requests
 import uvicorn
 
 from pipeline.serving.application import Limits, application
@@ -73,28 +72,27 @@ class Served:
 
     def __init__(self, url):
         self.url = url
+        self.get = functools.partial(self.ask, "GET")
 
-    def post(self, path, body, raw=False):
-        """The status and the JSON object of the answer."""
-        data = body if raw else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            self.headers = error.headers
-            return error.code, json.load(error)
+    def ask(self, method, path="", **options):
+        return requests.request(method, self.url + path, timeout=60, **options)
 
-    def waiting(self):
-        with urllib.request.urlopen(f"{self.url}health") as answer:
-            return json.load(answer)["waiting"]
+    def post(self, path, body):
+        """The status and the JSON object of the answer. `body` is an object or the bytes of a request."""
+        sent = {"data": body} if isinstance(body, bytes) else {"json": body}
+        answer = self.ask("POST", path, headers={"Content-Type": "application/json"}, **sent)
+        self.headers = answer.headers
+        return answer.status_code, answer.json()
 
-    def events(self, **body):
-        request = urllib.request.Request(
-            f"{self.url}trace", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return [json.loads(line) for line in answer]
+    def search(self, **body):
+        """The answer of a search, which is not read yet."""
+        return self.ask("POST", "trace", json={"text": "one"} | body, stream=True)
+
+    def frees_a_search(self):
+        """Whether a further search is accepted. Its answer is not read to its end."""
+        with self.search() as answer:
+            next(answer.iter_lines())
+            return answer.status_code == 200
 
 
 def limits(**changes):
@@ -147,14 +145,8 @@ def wait_for(condition):
 
 def test_a_text_is_translated_and_a_list_in_its_order(server, translator):
     texts = [*lines(1, 12), "", "two"]
-    assert server.post("translate", {"text": "one two"}) == (
-        200,
-        {
-            "translations": [
-                {"text": translator("one two"), "score": pytest.approx(translator("one two", scores=True).score)}
-            ]
-        },
-    )
+    expected = {"text": translator("one two"), "score": pytest.approx(translator("one two", scores=True).score)}
+    assert server.post("translate", {"text": "one two"}) == (200, {"translations": [expected]})
     status, answer = server.post("translate", {"text": texts})
     assert status == 200 and [each["text"] for each in answer["translations"]] == translator(texts)
 
@@ -179,21 +171,33 @@ def test_concurrent_clients_get_what_they_would_get_alone(server, translator):
     assert [answer["translations"][0]["text"] for _, answer in answers] == alone
 
 
-def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
-    with served(slow) as server, ThreadPoolExecutor(8) as clients:
-        first = clients.submit(server.post, "translate", {"text": "first"})
+@contextmanager
+def busy(slow, **changes):
+    """A server whose worker translates a text until `slow.go`, and a function that sends more, of which `waiting` wait."""
+    with served(slow, limits(**changes)) as server, ThreadPoolExecutor(8) as clients:
+
+        def send(text, waiting):
+            sent = clients.submit(server.post, "translate", {"text": text})
+            wait_for(lambda: server.get("health").json()["waiting"] == waiting)
+            return sent
+
+        first = send("a", 0)
         wait_for(lambda: slow.batches)
-        texts = ["a b c", "d e", "f g h", "i j k", "l m"]  # a batch has room for 12 pieces, padding included
-        others = []
-        for text in texts:
-            others.append(clients.submit(server.post, "translate", {"text": text}))
-            wait_for(lambda: server.waiting() == len(others))
+        yield server, send
+        slow.go.set()
+        assert first.result()[0] == 200
+
+
+def test_texts_of_several_requests_are_one_batch_within_its_size(slow):
+    texts = ["a b c", "d e", "f g h", "i j k", "l m"]  # a batch has room for 12 pieces, padding included
+    with busy(slow) as (_, send):
+        others = [send(text, number) for number, text in enumerate(texts, 1)]
         slow.go.set()
         assert [other.result()[1]["translations"][0]["text"] for other in others] == texts
-        assert first.result()[0] == 200 and slow.batches == [["first"], texts[:4], texts[4:]]
+    assert slow.batches == [["a"], texts[:4], texts[4:]]
 
 
-def test_texts_with_other_numbers_of_hypotheses_are_another_batch(slow):
+def test_texts_with_other_numbers_of_hypotheses_are_another_batch_and_a_stopped_batcher_takes_nothing(slow):
     batcher = Batcher(slow, 10)
     futures = batcher.submit(["a"], [1], 1)
     wait_for(lambda: slow.batches)
@@ -202,35 +206,36 @@ def test_texts_with_other_numbers_of_hypotheses_are_another_batch(slow):
     slow.go.set()
     assert [future.result(60)[0].text for future in futures] == ["a", "b", "c", "d", "e"]
     assert slow.batches == [["a"], ["b"], ["c", "d"], ["e"]]
+    slow.go.clear()
+    (begun,) = batcher.submit(["f"], [1], 1)
+    wait_for(lambda: len(slow.batches) == 5)
+    (waiting,) = batcher.submit(["g"], [1], 1)
+    threading.Timer(0.2, slow.go.set).start()
     batcher.stop()
+    assert begun.result()[0].text == "f" and waiting.cancelled()
+    with pytest.raises(QueueFull):
+        batcher.submit(["h"], [1], 1)
 
 
 def test_a_full_queue_is_503_and_takes_texts_again_later(slow):
-    with served(slow, limits(waiting=3)) as server, ThreadPoolExecutor(8) as clients:
-        running = clients.submit(server.post, "translate", {"text": "a"})
-        wait_for(lambda: slow.batches)
-        waiting = clients.submit(server.post, "translate", {"text": ["b", "c"]})
-        wait_for(lambda: server.waiting() == 2)
-        status, answer = server.post("translate", {"text": ["d", "e"]})
-        assert (status, answer) == (503, {"error": "the queue is full; try again later"})
+    with busy(slow, waiting=3) as (server, send):
+        waiting = send(["b", "c"], 2)
+        assert server.post("translate", {"text": ["d", "e"]}) == (503, {"error": "the queue is full; try again later"})
         assert server.headers["retry-after"] == "1"
         slow.go.set()
-        assert running.result()[0] == waiting.result()[0] == 200
+        assert waiting.result()[0] == 200
         assert server.post("translate", {"text": "d"})[0] == 200
     assert sorted(text for batch in slow.batches for text in batch) == ["a", "b", "c", "d"]
 
 
 def test_the_texts_of_a_client_that_has_left_are_not_translated_and_leave_the_queue(slow):
-    with served(slow, limits(waiting=3)) as server, ThreadPoolExecutor(8) as clients:
-        running = clients.submit(server.post, "translate", {"text": "a"})
-        wait_for(lambda: slow.batches)
+    with busy(slow, waiting=3) as (server, send):
         with connect(server, posted("translate", b'{"text": ["b", "c"]}')):
-            wait_for(lambda: server.waiting() == 2)
-        wait_for(lambda: server.waiting() == 0)
-        later = clients.submit(server.post, "translate", {"text": ["d", "e"]})
-        wait_for(lambda: server.waiting() == 2)
+            wait_for(lambda: server.get("health").json()["waiting"] == 2)
+        wait_for(lambda: server.get("health").json()["waiting"] == 0)
+        later = send(["d", "e"], 2)
         slow.go.set()
-        assert running.result()[0] == later.result()[0] == 200
+        assert later.result()[0] == 200
     assert sorted(text for batch in slow.batches for text in batch) == ["a", "d", "e"]
 
 
@@ -279,18 +284,16 @@ def test_a_request_that_waits_too_long_is_504_and_is_not_translated(slow):
     ids=str,
 )
 def test_a_wrong_request_is_one_line(server, path, body, status, named):
-    found, answer = server.post(path, body, raw=isinstance(body, bytes))
+    found, answer = server.post(path, body)
     assert found == status and set(answer) == {"error"}
     assert re.search(named, answer["error"]) and "\n" not in answer["error"] and len(answer["error"]) < 200
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/json", "application/jsonp"])
 def test_a_body_that_is_not_declared_as_json_is_415(server, kind):
-    request = urllib.request.Request(f"{server.url}translate", b'{"text": "one"}', {"Content-Type": kind})
-    with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(request, timeout=60)
+    answer = server.ask("POST", "translate", data=b'{"text": "one"}', headers={"Content-Type": kind})
     expected = f"Content-Type is '{kind}'; application/json is expected"
-    assert (raised.value.code, json.load(raised.value)["error"]) == (415, expected)
+    assert (answer.status_code, answer.json()) == (415, {"error": expected})
 
 
 def test_a_failed_batch_is_500_and_the_worker_goes_on(slow, caplog):
@@ -333,20 +336,14 @@ def test_a_failed_search_says_nothing_of_its_error(viewer):
         raise RuntimeError("a secret")
 
     viewer.events = failing
-    with served(viewer) as server, urllib.request.urlopen(traced(server)) as answer:
-        assert json.loads(answer.readline()) == {"source": []}
-        assert json.loads(answer.readline()) == {"error": "the translation failed"}
+    with served(viewer) as server:
+        received = server.search().iter_lines(chunk_size=1)  # which ends early
+        assert [json.loads(next(received)) for _ in range(2)] == [{"source": []}, {"error": "the translation failed"}]
 
 
 def test_a_body_that_does_not_come_is_408():
-    with served(Slow(), limits(seconds=0.3)) as server:
-        connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
-        connection.putrequest("POST", "/translate")
-        connection.putheader("Content-Type", "application/json")
-        connection.putheader("Content-Length", "100")
-        connection.endheaders(b"{")
-        assert connection.getresponse().status == 408
-        connection.close()
+    with served(Slow(), limits(seconds=0.3)) as server, connect(server, posted("translate")[:-5]) as connection:
+        assert connection.recv(20).startswith(b"HTTP/1.1 408")
 
 
 def connect(server, first=b""):
@@ -368,11 +365,9 @@ def test_connections_without_headers_are_closed_and_requests_beyond_the_limit_ar
     begun = b"POST /translate HTTP/1.1\r\nHost: localhost\r\n"
     with served(Slow(), limits(seconds=3.0, connections=5)) as server:
         first = [connect(server, begun) for _ in range(5)]
-        second = http.client.HTTPConnection(server.url[7:-1], timeout=60)
-        second.request("GET", "/health")
-        assert second.getresponse().status == 503
+        assert server.get("health").status_code == 503
         assert all(map(was_closed, first))
-        wait_for(lambda: urllib.request.urlopen(f"{server.url}health").status == 200)
+        wait_for(lambda: server.get("health").status_code == 200)
 
 
 @pytest.mark.parametrize(
@@ -380,20 +375,15 @@ def test_connections_without_headers_are_closed_and_requests_beyond_the_limit_ar
 )
 def test_a_name_that_another_site_controls_is_refused(server, host):
     """DNS rebinding: the site points its own name at this machine, and its page asks this server."""
-    for method, path in (("GET", "/"), ("POST", "/translate"), ("GET", "/model")):
-        connection = http.client.HTTPConnection(server.url[7:-1], timeout=60)
-        connection.request(method, path, headers={"Host": host})
-        assert connection.getresponse().status == 400
-        connection.close()
+    for method, path in (("GET", ""), ("POST", "translate"), ("GET", "model")):
+        assert server.ask(method, path, headers={"Host": host}).status_code == 400
 
 
 def test_head_is_answered_as_get_without_a_body(server):
     for path in ("", "health", "page.js"):
-        answers = [urllib.request.urlopen(urllib.request.Request(server.url + path, method=way)) for way in ("GET", "HEAD")]
-        assert [answer.status for answer in answers] == [200, 200] and answers[1].read() == b""
-        assert {key: answers[0].headers[key] for key in ("content-type", "content-length")} == {
-            key: answers[1].headers[key] for key in ("content-type", "content-length")
-        }
+        get, head = (server.ask(method, path, headers={"Accept-Encoding": ""}) for method in ("GET", "HEAD"))
+        assert (get.status_code, head.status_code, head.content) == (200, 200, b"")
+        assert [get.headers[key] == head.headers[key] for key in ("content-type", "content-length")] == [True, True]
 
 
 def test_the_hosts_of_a_server_for_other_machines_are_its_own_names_and_those_that_are_stated():
@@ -412,7 +402,7 @@ def test_a_connection_whose_client_does_not_read_is_closed():
 
     def healthy():
         try:
-            return urllib.request.urlopen(f"{server.url}health", timeout=60).status == 200
+            return server.get("health").status_code == 200
         except OSError:
             return False
 
@@ -436,19 +426,17 @@ def test_a_client_that_reads_slowly_frees_its_search(viewer):
         reader.start()
         viewer.events = events
         assert server.post("trace", {"text": "two"})[0] == 503
-        wait_for(lambda: first_status(traced(server)) == 200)
+        wait_for(server.frees_a_search)
         ends.set()
         reader.join()
 
 
 def test_a_client_keeps_its_connection_while_its_answer_is_computed_and_between_requests(slow):
     with served(slow, limits(seconds=0.5)) as server, ThreadPoolExecutor(2) as clients:
-        client = http.client.HTTPConnection(server.url[7:-1], timeout=60)
-        for pause in (0.2, 0.2, 0.2):
-            client.request("GET", "/health")
-            assert client.getresponse().read()
-            time.sleep(pause)
-        client.close()
+        with requests.Session() as session:
+            for _ in range(3):
+                assert session.get(f"{server.url}health", timeout=60).json()["status"] == "ok"
+                time.sleep(0.2)
         running = clients.submit(server.post, "translate", {"text": "a"})
         wait_for(lambda: slow.batches)
         time.sleep(0.3)
@@ -467,21 +455,9 @@ def read_slowly(connection, ends):
         pass
 
 
-def test_a_stopped_batcher_cancels_what_waits_and_takes_nothing(slow):
-    batcher = Batcher(slow, 10)
-    (begun,) = batcher.submit(["a"], [1], 1)
-    wait_for(lambda: slow.batches)
-    (waiting,) = batcher.submit(["b"], [1], 1)
-    threading.Timer(0.2, slow.go.set).start()
-    batcher.stop()
-    assert begun.result()[0].text == "a" and waiting.cancelled()
-    with pytest.raises(QueueFull):
-        batcher.submit(["c"], [1], 1)
-
-
 def test_the_search_is_streamed_and_ends_with_the_translation(server, translator):
     text = "three one two"
-    source, *steps, end = server.events(text=text)
+    source, *steps, end = (json.loads(line) for line in server.search(text=text).iter_lines())
     assert source == {"source": translator(text, scores=True).source}
     assert len(steps) > 2 and all(step["candidates"] for step in steps)
     assert end["text"] == translator(text)
@@ -494,7 +470,8 @@ def test_the_search_is_streamed_and_ends_with_the_translation(server, translator
         "cross": [2, 4, places, sources],
     }
     chosen = end["alternatives"][1][2]["token"]
-    again = server.events(text=text, prefix=[end["ids"][0], chosen])[-1]
+    *_, last = server.search(text=text, prefix=[end["ids"][0], chosen]).iter_lines()
+    again = json.loads(last)
     assert again["ids"][:2] == [end["ids"][0], chosen] and again["forced"] == 2
 
 
@@ -512,24 +489,27 @@ def held(viewer, go, first, then):
 def test_a_step_is_sent_when_it_is_done(viewer):
     go = threading.Event()
     held(viewer, go, {"candidates": []}, [{"text": "one"}])
-    with served(viewer) as server, urllib.request.urlopen(traced(server), timeout=60) as answer:
-        assert "candidates" in json.loads(answer.readline())
+    with served(viewer) as server, server.search() as answer:
+        received = answer.iter_lines(chunk_size=1)
+        assert "candidates" in json.loads(next(received))
         go.set()
-        assert "text" in json.loads(answer.readline())
+        assert "text" in json.loads(next(received))
 
 
 def test_too_many_searches_are_503_and_a_long_one_ends(viewer):
     events, go = viewer.events, threading.Event()
     held(viewer, go, {"source": []}, itertools.repeat({"candidates": []}))
     with served(viewer, limits(traces=1, seconds=1.0)) as server:
-        with urllib.request.urlopen(traced(server), timeout=60) as endless:
-            assert json.loads(endless.readline()) == {"source": []}
+        with server.search() as endless:
+            received = endless.iter_lines(chunk_size=1)
+            assert json.loads(next(received)) == {"source": []}
             assert server.post("trace", {"text": "two"})[0] == 503
             go.set()
-            assert json.loads(endless.readlines()[-1]) == {"error": "no translation within 1 seconds"}
+            *_, last = received
+            assert json.loads(last) == {"error": "no translation within 1 seconds"}
         viewer.events = events
         wait_for(lambda: server.post("translate", {"text": "two"})[0] == 200)
-        assert "text" in server.events(text="two")[-1]
+        wait_for(lambda: server.search().status_code == 200)
 
 
 def test_searches_that_arrive_together_are_counted(viewer):
@@ -546,32 +526,18 @@ def test_a_client_that_leaves_frees_its_search(viewer):
     viewer.events = lambda source, prefix: iter(lambda: {"candidates": []}, None)  # without end
     with served(viewer, limits(traces=1, seconds=50.0)) as server:
         for _ in range(2):
-            wait_for(lambda: first_status(traced(server)) == 200)
-
-
-def traced(server):
-    return urllib.request.Request(f"{server.url}trace", b'{"text": "one"}', {"Content-Type": "application/json"})
-
-
-def first_status(request):
-    """Read one line of the answer and disconnect. Returns the HTTP status."""
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            answer.readline()
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
+            wait_for(server.frees_a_search)
 
 
 def test_files_are_served_with_a_policy_that_allows_nothing_else(server):
     for path, kind in (("", "text/html"), ("page.js", "text/javascript"), ("style.css", "text/css")):
-        with urllib.request.urlopen(server.url + path) as answer:
-            assert answer.headers["content-type"].startswith(kind)
-            assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
-            assert not re.search(rb"https?://(?!www\.w3\.org)", answer.read())
-    with urllib.request.urlopen(traced(server)) as answer:
-        assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["cache-control"] == "no-cache"
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        answer = server.get(path)
+        assert answer.headers["content-type"].startswith(kind)
+        assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
+        assert not re.search(rb"https?://(?!www\.w3\.org)", answer.content)
+    headers = server.search().headers
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-cache")
+    assert "default-src 'none'" in headers["content-security-policy"]
 
 
 def start(folder, *arguments):

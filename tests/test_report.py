@@ -468,6 +468,8 @@ def test_a_changed_score_is_shown_beside_that_of_the_last_commit_by_the_measure_
     of_test = chinese["score"]["test"]["average"]
     for bleu in (25.0, 26.5):
         of_test["metrics"] = {"bleu-zh": metrics(bleu)["metrics"]["bleu-13a"], "chrf": metrics(80)["metrics"]["chrf"]}
+        for cell in (cell["metrics"] for part in chinese["score"].values() for cell in part.values()):
+            cell.get("bleu-zh", cell.get("bleu-13a"))["signature"] = "case:mixed|tok:zh|smooth:exp"
         write_json(project.results / "a.json", chinese)
         if bleu == 25:
             git = ["git", "-c", "user.name=a", "-c", "user.email=b"]
@@ -476,6 +478,8 @@ def test_a_changed_score_is_shown_beside_that_of_the_last_commit_by_the_measure_
     report = Report(project.params, project.load(), project.scores, project.sets, Path("results"))
     notes = report.of_study(report.selection[0]).notes
     assert notes[-1] == "sacreBLEU in the last commit: a 25.00."
+    labels = {(row["run"], row["measure"]) for row in run_tables.all_scores(project.load()).rows()}
+    assert {("a", "sacreBLEU zh"), ("b", "sacreBLEU 13a")} <= labels and ("a", "sacreBLEU 13a") not in labels
 
 
 def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):

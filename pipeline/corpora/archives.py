@@ -135,5 +135,4 @@ def entries(archive: Path) -> Iterator[tuple[str, str, Callable[[], Any] | None]
                 refuse_bomb(tar.offset, archive.stat().st_size, f"{archive}: {member.name}")
                 regular = member.isreg() and not member.issparse()
                 yield member.name, member.linkname, partial(tar.extractfile, member) if regular else None
-        for _ in stream:  # to its end, so that its own checksums are verified
-            pass
+        all(stream)  # reads to the end, so that its own checksums are verified

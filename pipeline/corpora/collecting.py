@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import IO
 
 from pipeline.corpora.archives import CHUNK, Unpacked, members, unpacked
+from pipeline.corpora.evaluation import require_aligned
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import pairs, text
 from pipeline.corpora.holding_out import hold_out
-from pipeline.corpora.sets import lines_of, require_aligned
+from pipeline.corpora.sets import lines_of
 from pipeline.corpora.transfer import say
 from pipeline.settings.download import Archive, Part, one_file, pinned
 from transformer.config.reading import UserError

@@ -9,7 +9,6 @@ CORPUS-dev and CORPUS-test. fetch_set writes the sets under `sets` in params.yam
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.corpora.sets import require_aligned
 from pipeline.settings.score_files import entry
 from transformer.config.reading import UserError
 from transformer.files import read_json
@@ -63,3 +62,9 @@ def read_aligned(first: Path, second: Path) -> tuple[list[str], list[str]]:
     lines, others = read_lines(first), read_lines(second)
     require_aligned(first, len(lines), second, len(others))
     return lines, others
+
+
+def require_aligned(first: Path | str, lines: int, second: Path | str, others: int) -> None:
+    """Raise UserError unless both files have the same number of lines."""
+    if lines != others:
+        raise UserError(f"{first} has {lines:,} lines and {second} has {others:,}; they must match line by line")

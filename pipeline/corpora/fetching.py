@@ -56,7 +56,7 @@ class Fetcher:
         reason. If a mirror is a folder that lacks the file, there is no message.
         """
         addresses = [address for url in urls for address in mirrored(self.mirror, url)] + urls
-        for address in addresses:
+        for address in addresses[:-1]:
             try:
                 if is_url(address):
                     return self.download(address, place, expected)
@@ -65,10 +65,8 @@ class Fetcher:
                     say(f"{urls[0]}: using {address}")
                     return Path(address)
             except (Unavailable, WrongSum) as error:
-                if address == addresses[-1]:
-                    raise
                 say(f"{error}; skipped")
-        raise AssertionError("the last address is a URL")
+        return self.download(addresses[-1], place, expected)
 
     def download(self, url: str, place: Path, expected: Sum | None) -> Path:
         """Download `url` to `place`. If its checksum is wrong, the file is renamed and kept."""

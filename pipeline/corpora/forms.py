@@ -41,8 +41,7 @@ OTHERS = {
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16"}
 MARKS |= {codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_BE: "utf-16"}
 SHIFTED = b"\x1b$"  # ISO 2022 writes Chinese, Japanese and Korean in 7 bits, after this sequence
-SAMPLE = 1 << 14  # bytes by which an encoding is guessed
-ENOUGH = 1000  # lines that are not UTF-8, of which a file needs no more to be refused
+SAMPLE = 1 << 14  # bytes of lines that are not UTF-8, by which an encoding is guessed
 
 
 def text(stream: Unpacked, encoding: str | None = None) -> Iterator[bytes]:
@@ -115,7 +114,7 @@ def checked(chunks: Iterable[bytes], label: str, encoding: str) -> Iterator[byte
                 of_wrong = [line for line in of_others if line.decode(errors="ignore").encode() != line]
                 other, wrong = other + len(of_others), wrong + len(of_wrong)
                 sample = b"\n".join([sample, *of_wrong])[:SAMPLE]
-            if (wrong >= ENOUGH or not chunk) and first and 2 * wrong > other and not valid:
+            if (len(sample) == SAMPLE or not chunk) and first and 2 * wrong > other and not valid:
                 raise UserError(foreign(first, sample))
             lines += chunk.count(b"\n")
             yield chunk
@@ -133,7 +132,7 @@ def foreign(place: str, sample: bytes) -> str:
     if not guess:
         return f"{place} is not UTF-8, and its encoding is not known; is it text?"
     name = codecs.lookup(guess).name.replace("utf-16-", "utf-16")  # as iconv calls it
-    shown = sample.decode(name, "replace").strip().split("\n")[0][:40]
+    shown = sample.decode(name, "replace").strip().split("\n")[0].strip()[:40]
     return (
         f"{place} is not UTF-8. As {name}, which is a guess, a line reads {shown!r}: if that is right, write `encoding: "
         f"{name}` beside it in params.yaml (two files: [utf-8, {name}]), or convert it by iconv -f {name} -t utf-8"

@@ -138,12 +138,12 @@ def record_path(partial: Path) -> Path:
 
 
 def record_of(partial: Path, url: str) -> dict:
-    """Return the record of `partial`, or {} if either file is missing, or the record is not JSON or of another URL."""
+    """Return the record of `partial`, or {} if there is none of this URL."""
     try:
         record = read_json(record_path(partial))
     except (FileNotFoundError, ValueError):
         return {}
-    return record if partial.exists() and record.get("url") == url else {}
+    return record if record.get("url") == url else {}
 
 
 def size_of(path: Path) -> int:

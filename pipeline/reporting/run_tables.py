@@ -82,6 +82,9 @@ def all_scores(results: Results) -> Table:
             part = results.columns({head: (text + name, *where) for head, where in TRANSLATIONS.items()})
             part.insert(0, "measure", f"{label}, of lower-cased text" if text else label)
             part["signature"] = results.scores[results.scores["measure"] == text + name].groupby("run")["signature"].first()
+            # The headline of a language without spaces has a tokeniser of its own.
+            tokenisers = part["signature"].str.extract(r"tok:(zh|ja-mecab|ko-mecab|char|flores200)\b")[0].fillna("13a")
+            part["measure"] = [measure.replace(" 13a", f" {own}") for measure, own in zip(part["measure"], tokenisers)]
             parts.append(part.assign(order=range(len(part)))[(results.runs["corpus"] == LOWER_CASED) == bool(text)])
     frame = pd.concat(parts).sort_values("order", kind="stable").drop(columns="order")
     return table("scores", "All scores", named(frame), grouped=True)

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pipeline.serving.batching import Batcher, QueueFull, lengths_of
 from pipeline.serving.viewing import Viewer
 from transformer.config.reading import UserError
+from transformer.translator import Translator
 
 STATIC = Path(__file__).parent / "static"
 # The page needs only its own files. The browser may load nothing else, even if a displayed text contains HTML.
@@ -44,7 +45,7 @@ class Limits:
     pieces: int  # subword pieces of a text
     waiting: int  # texts in the queue
     traces: int  # searches of POST /trace at the same time
-    seconds: float  # the limit of each: receive the headers, receive the body, compute the answer, send the answer
+    seconds: float  # to receive the body, and to compute an answer; the headers and the sending may take twice as long
     connections: int = 512  # beyond which requests are 503; at most half of the files that the process may open
 
 
@@ -162,27 +163,30 @@ def add_translation(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
             raise HTTPException(413, f"text: {len(texts)} texts; at most {limits.texts} are possible")
         if body.n_best > translator.config.beam:
             raise HTTPException(422, f"n_best: {body.n_best} is not possible; 1 to {translator.config.beam} are expected")
-        most = min(limits.pieces, translator.longest)
-        require_short([len(text) for text in texts], most * CHARACTERS, "characters")
-        lengths = await anyio.to_thread.run_sync(lengths_of, translator, texts)
-        require_short(lengths, most, "pieces")
-        results = await within(limits.seconds, submit(app.state.batcher, texts, lengths, body.n_best), request)
+        lengths = await measured(translator, texts, limits)
+        try:
+            futures = app.state.batcher.submit(texts, lengths, body.n_best)
+        except QueueFull:
+            raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
+        results = await within(limits.seconds, asyncio.gather(*map(asyncio.wrap_future, futures)), request)
         answers = [[{"text": each.text, "score": each.score} for each in found] for found in results]
         asked = "n_best" in body.model_fields_set
         return {"translations": [{**found[0], **({"n_best": found} if asked else {})} for found in answers if found]}
+
+
+async def measured(translator: Translator, texts: list[str], limits: Limits) -> list[int]:
+    """Return the number of pieces of each text. Raises HTTPException for a text that is too long."""
+    most = min(limits.pieces, translator.longest)
+    require_short([len(text) for text in texts], most * CHARACTERS, "characters")
+    lengths = await anyio.to_thread.run_sync(lengths_of, translator, texts)
+    require_short(lengths, most, "pieces")
+    return lengths
 
 
 def require_short(lengths: list[int], most: int, unit: str) -> None:
     for number, length in enumerate(lengths, 1):
         if length > most:
             raise HTTPException(413, f"text {number} is {length:,} {unit} long; at most {most:,} are possible")
-
-
-def submit(batcher: Batcher, texts: list[str], lengths: list[int], n_best: int) -> "asyncio.Future[list]":
-    try:
-        return asyncio.gather(*map(asyncio.wrap_future, batcher.submit(texts, lengths, n_best)))
-    except QueueFull:
-        raise HTTPException(503, "the queue is full; try again later", {"retry-after": "1"}) from None
 
 
 async def within(seconds: float, results: "asyncio.Future[list]", request: Request) -> list:
@@ -229,11 +233,9 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
                 if time.monotonic() > ends:
                     yield json.dumps({"error": f"no translation within {limits.seconds:g} seconds"}) + "\n"
                     return
-        except Exception as error:
-            known = isinstance(error, UserError)
-            yield json.dumps({"error": str(error) if known else "the translation failed"}) + "\n"
-            if not known:
-                raise
+        except Exception:
+            yield json.dumps({"error": "the translation failed"}) + "\n"
+            raise
 
     @app.get("/model")
     async def model() -> dict[str, Any]:
@@ -241,12 +243,9 @@ def add_search(app: FastAPI, viewer: Viewer, limits: Limits) -> None:
 
     @app.post("/trace", dependencies=[Depends(counted)])
     async def trace(body: Search) -> Response:
-        most = min(limits.pieces, viewer.translator.longest)
-        require_short([len(body.text)], most * CHARACTERS, "characters")
+        await measured(viewer.translator, [body.text], limits)
         try:
-            source = await anyio.to_thread.run_sync(viewer.source, body.text)
-            require_short([len(source)], most, "pieces")
-            events = viewer.events(source, body.prefix)
+            events = viewer.events(viewer.source(body.text), body.prefix)
         except UserError as error:
             raise HTTPException(422, str(error)) from None
         return StreamingResponse(lines(events), media_type="application/x-ndjson", headers=HEADERS)

@@ -6,13 +6,11 @@ import io
 import lzma
 import random
 import tarfile
-import warnings
-import zipfile
 
 import pytest
 
 from pipeline.corpora.archives import members, unpacked
-from tests.packed import build, snapshot
+from tests.packed import build, snapshot, zipped
 from tests.refusals import refused
 from transformer.config.reading import UserError
 
@@ -29,11 +27,11 @@ def plain(path):
         return b"".join(stream)
 
 
-@pytest.mark.parametrize(
-    "name, mode", [("dev.tgz", "w:gz"), ("dev.tar", "w"), ("dev.tar.xz", "w:xz"), ("dev.tar.gz", "w:gz")]
-)
-def test_named_members_come_out_and_nothing_is_unpacked(tmp_path, name, mode):
-    archive = build(tmp_path / name, {"dev/other.cs": b"x\n", **PAIR, "README": b"y\n"}, mode)
+@pytest.mark.parametrize("name, mode", [("dev.tgz", "w:gz"), ("dev.tar", "w"), ("dev.tar.xz", "w:xz")])
+@pytest.mark.parametrize("prefix", ["", "./"])
+def test_named_members_come_out_and_nothing_is_unpacked(tmp_path, name, mode, prefix):
+    named = {f"{prefix}{name}": data for name, data in PAIR.items()}
+    archive = build(tmp_path / name, {"dev/other.cs": b"x\n", **named, "README": b"y\n"}, mode)
     before = snapshot(tmp_path)
     assert contents(archive) == PAIR
     assert contents(archive, NAMES[:1]) == {NAMES[0]: PAIR[NAMES[0]]}
@@ -44,10 +42,6 @@ def test_members_that_are_packed_come_unpacked(tmp_path):
     files = {"giga-fren.release2.fixed.en.gz": gzip.compress(b"a\n"), "giga.fr.xz": lzma.compress(b"b\n")}
     archive = build(tmp_path / "training-giga-fren.tar", files, "w")
     assert contents(archive, list(files)) == dict(zip(files, [b"a\n", b"b\n"]))
-
-
-def test_a_name_may_begin_with_a_dot_and_a_slash(tmp_path):
-    assert contents(build(tmp_path / "dev.tgz", {f"./{name}": data for name, data in PAIR.items()})) == PAIR
 
 
 def test_a_missing_member_is_named_with_near_ones(tmp_path):
@@ -98,7 +92,7 @@ def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.GNUTYPE_SPARSE])
 def test_a_named_member_is_a_plain_file(tmp_path, kind):
     archive = build(tmp_path / "dev.tgz", PAIR, after=[hostile("dev/link", kind, "newstest2013.en")])
     assert contents(archive) == PAIR  # a link that is not requested does no harm
@@ -120,18 +114,6 @@ def test_a_file_that_unpacks_to_100_times_its_size_or_to_16_mib_is_no_bomb(tmp_p
     (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked + 1), packed))
     with pytest.raises(UserError, match=rf"a\.gz is refused: {packed:,} bytes unpack to {unpacked + 1:,}; no text does"):
         plain(tmp_path / "a.gz")
-
-
-def test_a_sparse_member_is_refused(tmp_path):
-    member = hostile("dev/sparse")
-    member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": str(1 << 26)}
-    member.pax_headers |= {"GNU.sparse.map": f"{(1 << 26) - 1},1"}
-    archive = tmp_path / "dev.tgz"
-    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
-        member.size = 1
-        tar.addfile(member, io.BytesIO(b"x"))
-    with pytest.raises(UserError, match="not a regular file"):
-        contents(archive, ["dev/sparse"])
 
 
 SPARSE = {"GNU.sparse.size": "9", "GNU.sparse.numblocks": "1"}
@@ -158,11 +140,6 @@ def test_an_archive_with_headers_that_cannot_be_is_named_in_one_line(tmp_path, h
     assert snapshot(tmp_path) == before
 
 
-def test_repetitive_text_is_no_bomb(tmp_path):
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"the same line\n" * 500_000))
-    assert plain(tmp_path / "a.gz").count(b"\n") == 500_000
-
-
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, bytes])
 def test_a_compression_is_recognised_by_its_first_bytes(tmp_path, pack):
     (tmp_path / "my.en").write_bytes(pack(b"one\n" * 99_999))
@@ -172,16 +149,13 @@ def test_a_compression_is_recognised_by_its_first_bytes(tmp_path, pack):
         plain(tmp_path / "b.en.gz")
 
 
-def zipped(path, files, kind=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(path, "w", kind) as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a name that stands there twice
-        for name, data in files:
-            archive.writestr(name, data)
+def written(path, data):
+    path.write_bytes(data)
     return path
 
 
 def test_members_of_a_zip_file_come_out(tmp_path):
-    archive = zipped(tmp_path / "dev.zip", [*PAIR.items(), ("x.gz", gzip.compress(b"a\n")), ("LICENSE", b"free")])
+    archive = written(tmp_path / "dev.zip", zipped(*PAIR.items(), ("x.gz", gzip.compress(b"a\n")), ("LICENSE", b"free")))
     before = snapshot(tmp_path)
     assert contents(archive, [*NAMES, "x.gz"]) == PAIR | {"x.gz": b"a\n"}
     assert snapshot(tmp_path) == before
@@ -191,7 +165,7 @@ def test_members_of_a_zip_file_come_out(tmp_path):
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/../../evil", "a\\..\\..\\evil", NAMES[0]])
 def test_a_zip_file_with_something_unsafe_is_refused(tmp_path, name):
-    archive = zipped(tmp_path / "dev.zip", [*PAIR.items(), (name, b"evil")])
+    archive = written(tmp_path / "dev.zip", zipped(*PAIR.items(), (name, b"evil")))
     with pytest.raises(UserError, match="is refused: it holds"):
         contents(archive)
 
@@ -211,8 +185,8 @@ BOMBS = {
     "a.xz": lambda path: path.write_bytes(lzma.compress(ZEROS, preset=0)),
     "a.tgz": lambda path: build(path, {"dev/other": ZEROS}),
     "nested.tar": lambda path: build(path, {"bomb": gzip.compress(ZEROS)}, "w"),
-    "a.zip": lambda path: zipped(path, [("bomb", ZEROS)]),
-    "nested.zip": lambda path: zipped(path, [("bomb", gzip.compress(ZEROS))]),
+    "a.zip": lambda path: path.write_bytes(zipped(("bomb", ZEROS))),
+    "nested.zip": lambda path: path.write_bytes(zipped(("bomb", gzip.compress(ZEROS)))),
     "pax.tgz": larger_than_it_could_be,
 }
 
@@ -233,7 +207,7 @@ WHOLE = {
     "a.tgz": lambda path: build(path, LARGE),
     "a.tar": lambda path: build(path, LARGE, "w"),
     "a.txz": lambda path: build(path, LARGE, "w:xz"),
-    "a.zip": lambda path: zipped(path, [(NAMES[0], NOISE), (NAMES[1], b"x" * 999)]),
+    "a.zip": lambda path: path.write_bytes(zipped((NAMES[0], NOISE), (NAMES[1], b"x" * 999))),
 }
 
 

@@ -32,6 +32,7 @@ from pipeline.settings.params import load, parse
 from pipeline.settings.selection import run_settings
 from tests import forked, in_process
 from tests.killed import kill
+from tests.packed import write_sets
 from tests.projects import ROOT, demonstration
 from tests.refusals import refusals, refused, spoilt
 from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
@@ -140,26 +141,18 @@ def test_impossible_values_are_refused(selected, place, value, expected):
     assert any(expected in line for line in said), said
 
 
-@pytest.mark.parametrize("missing", ["run", "monolingual", "tagged", "ratio"])
-def test_every_key_must_be_there(selected, missing):
-    del selected["back_translations"]["own-bt"][missing]
-    with refused(f"own-bt.{missing} is missing"):
-        check(selected)
-
-
-def test_a_parent_is_needed_even_if_no_run_is_trained_on_it_alone(selected):
+def test_keys_parents_and_tags_that_are_needed_and_those_that_are_not(selected):
+    without = copy.deepcopy(selected)
+    del without["back_translations"]["own-bt"]["tagged"]
+    with refused("own-bt.tagged is missing"):
+        check(without)
+    untagged = spoilt(spoilt(selected, "corpora.own.vocabulary.unknown", "unk"), f"{BT}.tagged", False)
+    check(untagged)  # the vocabulary may have unknown pieces
     del selected["runs"]["forward"]
     selected["decodings"] = selected["reverse_scores"] = selected["reverse_values"] = {}
     check(selected)
-    selected["corpora_in_use"] = ["turned"]
     with refused("add 'own', the corpus of runs"):
-        check(selected)
-
-
-def test_without_a_tag_the_vocabulary_may_have_unknown_pieces(selected):
-    selected["corpora"]["own"]["vocabulary"]["unknown"] = "unk"
-    selected["back_translations"]["own-bt"]["tagged"] = False
-    check(selected)
+        check(selected | {"corpora_in_use": ["turned"]})
 
 
 def test_a_back_translation_that_needs_itself_is_refused_and_a_chain_is_not(selected):
@@ -181,16 +174,6 @@ def test_a_study_selects_its_back_translations_and_another_study_removes_them(pa
     assert after["back_translations"] == params["studies"]["multi30k-back-translation"]["back_translations"]
     assert after["corpora_in_use"] == ["multi30k-half", "multi30k-half-reverse", "multi30k"]
     assert study.select(chosen, "demo") == text
-
-
-def test_the_study_of_multi30k_divides_its_pairs(params):
-    half, turned, whole = (params["corpora"][f"multi30k{end}"]["download"] for end in ("-half", "-half-reverse", ""))
-    (first,), (other,), (all_pairs,) = half["train"], turned["train"], whole["train"]
-    assert first == {**all_pairs, "first": 14500}
-    for key in ("", "_sha256"):
-        assert (other[f"source{key}"], other[f"target{key}"]) == (first[f"target{key}"], first[f"source{key}"])
-    back = params["studies"]["multi30k-back-translation"]["back_translations"]["multi30k-half-bt"]["monolingual"]
-    assert back == {"text": first["target"], "sha256": first["target_sha256"], "skip": 14500, "first": 14500}
 
 
 # The monolingual text
@@ -222,7 +205,7 @@ def test_the_chosen_lines_are_those_of_a_slice(fetched, skip, first, end):
 
 @pytest.mark.parametrize(("skip", "first"), [(3, None), (9, 1), (1, 3)])
 def test_too_few_lines_are_refused_with_their_number(fetched, skip, first):
-    with pytest.raises(UserError, match=rf"more.de.gz: {max(3 - skip, 0)} lines are left after skip: {skip}; at least "):
+    with refused("more.de.gz", f"{max(3 - skip, 0)} lines are left after skip: {skip}; at least "):
         fetched(b"a\nb\nc\n", skip, first)
 
 
@@ -336,45 +319,27 @@ def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, wo
     assert mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3) == [train, dev]
 
 
-@pytest.mark.parametrize("tag", [True, False])
-def test_real_pairs_come_first_and_synthetic_ones_carry_the_tag(mixed, words, tag):
-    train, dev = mixed(4, tag)
+@pytest.mark.parametrize(("lines", "tag"), [(4, False), (4, True), (5, True), (7, True), (8, True), (11, True)])
+def test_real_pairs_come_first_evenly_repeated_and_synthetic_ones_carry_the_tag(mixed, words, lines, tag):
+    train, dev = mixed(lines, tag)
     vocabulary = words.vocabulary
     assert dev == {side: vocabulary.encode(REAL[side]) for side in SIDES}
+    pairs = list(zip(train["source"], train["target"], strict=True))
+    known = list(zip(*(vocabulary.encode(REAL[side]) for side in SIDES)))
+    counts = [pairs[:lines].count(pair) for pair in known]
+    assert sum(counts) == lines and max(counts) - min(counts) <= 1
     synthetic = [[UNK] * tag + ids for ids in vocabulary.encode(MADE["source"])]
-    assert train["source"] == [*vocabulary.encode(REAL["source"]), *synthetic]
-    assert train["target"] == vocabulary.encode(REAL["target"]) + vocabulary.encode(MADE["target"])
-    assert vocabulary.decode(train["target"]) == REAL["target"] + MADE["target"]
+    assert pairs[lines:] == list(zip(synthetic, vocabulary.encode(MADE["target"])))
+    assert vocabulary.decode([target for _, target in pairs[lines:]]) == MADE["target"]
 
 
 def test_the_tag_occurs_in_no_encoded_text(words):
     assert all(UNK not in ids for ids in words.vocabulary.encode(["Ω ☃ 中 <unk>", "⁇ \U0001f600"]))
 
 
-@pytest.mark.parametrize("lines", [4, 5, 7, 8, 11])
-def test_real_pairs_are_repeated_as_pairs_and_evenly(mixed, words, lines):
-    train, _ = mixed(lines, True)
-    pairs = list(zip(train["source"], train["target"], strict=True))[:lines]
-    known = list(zip(*(words.vocabulary.encode(REAL[side]) for side in SIDES)))
-    counts = [pairs.count(pair) for pair in known]
-    assert sum(counts) == lines and max(counts) - min(counts) <= 1
-    assert len(train["source"]) == lines + 3
-
-
-@pytest.mark.parametrize(
-    ("real", "synthetic", "ratio", "lines"),
-    [
-        (100, 100, 1.0, 100),
-        (100, 50, 1.0, 100),
-        (100, 300, 1.0, 300),
-        (100, 300, 2.0, 150),
-        (100, 301, 2.0, 151),
-        (100, 100, 0.5, 200),
-        (100, 1, 0.001, 1000),
-    ],
-)
-def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair(real, synthetic, ratio, lines):
-    assert repeated(real, synthetic, ratio) == lines
+def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair():
+    for synthetic, ratio, lines in ((100, 1.0, 100), (50, 1.0, 100), (300, 2.0, 150), (301, 2.0, 151), (100, 0.5, 200)):
+        assert repeated(100, synthetic, ratio) == lines
 
 
 # Under both tools, on stub stages
@@ -402,17 +367,13 @@ PART = "[{source: text/demo/dev.de.xz, target: text/demo/dev.en.xz, first: 9}]"
 TURNED = f"  turned: {{languages: [de, en], download: {{train: {PART}, dev: {PART}, test: {PART}}}, "
 
 
-def with_back_translation(project):
+@pytest.fixture
+def project(project):
     project.edit("params.yaml", "runs:\n  demo-tiny: {corpus: demo, model: tiny}\n\ncorp", f"{NEW_RUNS}\ncorp")
     project.edit("params.yaml", "corpora_in_use: [demo]\n", "corpora_in_use: [demo, turned]\n")
     project.edit("params.yaml", "\nback_translations: {}\n", f"\n{NEW_ENTRY}")
     project.edit("params.yaml", "\ncorpora:\n", f"\ncorpora:\n{TURNED}normalise: {{}}, vocabulary: {{}}}}\n")
     return project
-
-
-@pytest.fixture
-def project(project):
-    return with_back_translation(project)
 
 
 def named(name: str, *kinds: str) -> set[str]:
@@ -453,11 +414,8 @@ def test_a_circle_stops_both_tools_before_anything_runs(project):
 
 # The real stages
 
-DECODINGS = {
-    "one": {"beam": 1},
-    "drawn": {"decoder": "sampling"},
-    "searched": {"model": "values/source", "decoder": "value_beam"},
-}
+DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
+DECODINGS |= {"searched": {"model": "values/source", "decoder": "value_beam"}}
 
 
 @pytest.fixture(scope="module")
@@ -466,10 +424,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("back-translation")
     sets = {"train": demonstration("train", 120), "dev": demonstration("dev", 6), "test": demonstration("test", 6)}
     sets["more"] = demonstration("train", 160)[120:]
-    (folder / "text").mkdir()
-    for name, pairs in sets.items():
-        for language, lines in zip(("en", "de"), zip(*pairs)):
-            (folder / f"text/{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
     back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
     params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
     with open(folder / "params.yaml", "w") as file:
@@ -514,16 +469,10 @@ def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_ot
                 F.cross_entropy(logits, torch.tensor([*source, EOS])).neg().exp().item(), abs=1e-4
             )
     rows = {row["decoding"]: row for row in csv.DictReader(Path("reports/decoding.csv").read_text().splitlines())}
+    assert source_log_prob(translator, [""], [[5, 6]])[0] < -1, "also of an empty translation"
     for name, scores in found["decodings"].items():
         assert len(scores) == 6
         assert float(rows[name]["source log-probability"]) == pytest.approx(sum(scores) / 6, abs=0.01)
-
-
-@pytest.mark.slow
-def test_an_empty_translation_has_a_reverse_score(made):
-    translator = Translator.load(made[0] / "models/reverse/average")
-    (score,) = source_log_prob(translator, [""], [[5, 6]])
-    assert score < -1
 
 
 @pytest.mark.slow

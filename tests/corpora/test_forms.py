@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import lzma
-import zipfile
 
 import pyarrow
 import pyarrow.parquet
@@ -16,6 +15,7 @@ from pipeline.corpora.collecting import collect
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.forms import pairs, text
 from pipeline.settings.download import Part
+from tests.packed import zipped
 from transformer.config.reading import UserError, read
 
 CODES = ("en", "de")
@@ -43,14 +43,6 @@ def tmx(units, header=""):
         for unit in units
     )
     return f'<?xml version="1.0"?>{header}<tmx version="1.4"><header/><body>\n{body}</body></tmx>\n'.encode()
-
-
-def zipped(**files):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name.replace("_", "."), data)
-    return file.getvalue()
 
 
 def parquet(columns):
@@ -98,7 +90,7 @@ PAIRED = {
         ([("FR-fr", "x"), ("de-CH", de), ("EN_us", en)] for en, de in zip(ENGLISH, GERMAN)),
         '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
     ),
-    "zip": zipped(README=b"?", C_de_en=plain(ENGLISH), C_en_de=plain(GERMAN)),
+    "zip": zipped(("README", b"?"), ("C.de-en.en", plain(ENGLISH)), ("C.de-en.de", plain(GERMAN))),
     "parquet": parquet({"translation": [{"de": de, "en": en} for en, de in zip(ENGLISH, GERMAN)]}),
     "parquet, flat": parquet({"id": list(range(99)), "de": GERMAN, "en": ENGLISH}),
 }
@@ -148,8 +140,12 @@ def test_equal_sides_are_refused(refused, collected):
         ("tmx", tmx([[("en", "a"), ("fr", "b")]]), ["its languages are en, fr"]),
         ("tmx", tmx([[("en", "a"), ("de", "&x;")]], '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]>'), ["damaged"]),
         ("tmx", tmx([[("en", " " * (1 << 25)), ("de", "b")]]), ["more than 16,777,216 bytes"]),
-        ("zip", zipped(a_en=b"1\n", b_en=b"2\n", a_de=b"3\n"), ["it holds a.en and b.en; one .en is expected"]),
-        ("zip", zipped(a_en=b"1\n", a_de=b"3\n4\n"), ["a.en has 1 lines and ", "a.de has 2"]),
+        (
+            "zip",
+            zipped(("a.en", b"1\n"), ("b.en", b"2\n"), ("a.de", b"3\n")),
+            ["holds a.en and b.en; one .en is"],
+        ),
+        ("zip", zipped(("a.en", b"1\n"), ("a.de", b"3\n4\n")), ["a.en has 1 lines and ", "a.de has 2"]),
         ("zip", PAIRED["zip"][:-30], ["damaged"]),
         ("parquet", b"PAR1", ["damaged or truncated"]),
     ],
@@ -201,17 +197,10 @@ def test_another_encoding_is_read_as_stated_or_refused_with_a_guess(collected, r
         found = collected(part, ("en", code), a=plain(ENGLISH), b=data)
     else:
         said = ["text/b: line 1", "is not UTF-8. As ", "`encoding: ", "iconv -f "]
+        said += [f"a line reads {lines[0]!r}"] if encoding in ("cp1252", "gbk", "utf-16-le") else []
         refused(said, part, ("en", code), a=plain(ENGLISH), b=data)
         found = collected(part | {"encoding": ["utf-8", encoding]}, ("en", code))
     assert [line.removesuffix("\r") for line in found[1]] == lines
-
-
-@pytest.mark.parametrize(
-    ("code", "lines", "encoding"), [("de", GERMAN, "cp1252"), ("zh", CHINESE, "gbk"), ("de", GERMAN, "utf-16-le")]
-)
-def test_a_guess_reads_the_text_as_it_is(refused, code, lines, encoding):
-    part = {"source": "text/a", "target": "text/b"}
-    refused([f"a line reads {lines[0]!r}"], part, a=plain(ENGLISH), b="".join(f"{x}\n" for x in lines).encode(encoding))
 
 
 def test_a_table_in_another_encoding(collected, refused):
@@ -282,53 +271,48 @@ def test_chunks_may_divide_characters_and_the_byte_order_mark(monkeypatch, chunk
     assert b"".join(text(stream(data))) == data.removeprefix(codecs.BOM_UTF8)
 
 
-STRING = pyarrow.string()
+def structs(pairs, kind=None):
+    held = pyarrow.struct([(language, kind or pyarrow.string()) for language in ("de", "en")])
+    return parquet({"translation": pyarrow.array(pairs, held)})
 
 
-def structs(path, pairs, kind=STRING):
-    held = pyarrow.struct([(language, kind) for language in ("de", "en")])
-    pyarrow.parquet.write_table(pyarrow.table({"translation": pyarrow.array(pairs, held)}), path)
-    return path
+def test_parquet_gives_trimmed_lines_and_leaves_bytes_that_are_no_utf_8_to_normalise(tmp_path):
+    path, rows = tmp_path / "a.parquet", [{"de": "für\r\nzwei\ndrei ", "en": "for"}, {"de": "", "en": "\u2028x"}]
+    for kind in (pyarrow.string(), pyarrow.large_string()):
+        path.write_bytes(structs(rows, kind))
+        found = [(b"for\n", "für zwei drei\n".encode()), ("\u2028x\n".encode(), b"\n")]
+        assert list(pairs("parquet", path, CODES, None)) == found
+    damaged = pyarrow.array([b"f\xfcr"]).view(pyarrow.string())
+    path.write_bytes(
+        parquet({"translation": pyarrow.StructArray.from_arrays([damaged, pyarrow.array(["b"])], CODES[::-1])})
+    )
+    assert list(pairs("parquet", path, CODES, None)) == [(b"b\n", b"f\xfcr\n")]
 
 
-def pairs_of(path, languages=CODES):
-    return list(pairs("parquet", path, languages, None))
+def twice(whole):
+    column = pyarrow.array([{"de": "a", "en": "b"}])
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table([column, column], ["translation"] * 2), file)
+    return file.getvalue()
 
 
-def test_parquet_gives_pairs_by_language(tmp_path):
-    pairs = [{"de": "für\r\nzwei\ndrei ", "en": "for"}, {"de": "", "en": "\u2028x"}]
-    for kind in (STRING, pyarrow.large_string()):
-        path = structs(tmp_path / "a.parquet", pairs, kind)
-        assert pairs_of(path) == [(b"for\n", "für zwei drei\n".encode()), ("\u2028x\n".encode(), b"\n")]
+WHOLE = parquet({"text": ["a"]})
+EXPECTED = "columns of strings for en and de are expected, not "
 
 
-def test_a_parquet_file_that_does_not_fit_is_named(tmp_path):
-    path = structs(tmp_path / "a.parquet", [*[{"de": "a", "en": "b"}] * 20_001, {"de": "a", "en": None}])
-    with pytest.raises(UserError, match=r"a.parquet: row 20,002 has no text for en and de, but .*None"):
-        pairs_of(path)
-    with pytest.raises(UserError, match=r"columns of strings for en and fr are expected, not translation\.de "):
-        pairs_of(path, ("en", "fr"))
-    twice = pyarrow.array([{"de": "a", "en": "b"}])
-    for columns, names in (([["a"]], ["text"]), ([twice, twice], ["translation"] * 2)):
-        pyarrow.parquet.write_table(pyarrow.table([pyarrow.array(column) for column in columns], names), path)
-        with pytest.raises(UserError, match=f"a.parquet: columns of strings .* expected, not {names[0]}"):
-            pairs_of(path)
-    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"]}), path)
-    whole = path.read_bytes()
-    for damaged in (whole[:-7], whole.replace(b"text", b"t\xffxt")):
-        path.write_bytes(damaged)
-        with pytest.raises(UserError, match=r"a.parquet is damaged or truncated"):
-            pairs_of(path)
-
-
-@pytest.mark.parametrize("kind, value", [(pyarrow.int64(), 1), (pyarrow.binary(), b"a"), (pyarrow.float64(), 1.5)])
-def test_a_parquet_column_that_is_no_text_is_named(tmp_path, kind, value):
-    path = structs(tmp_path / "a.parquet", [{"de": value, "en": value}], kind)
-    with pytest.raises(UserError, match=rf"a\.parquet: columns of strings .* not .*translation.en \({kind}\)"):
-        pairs_of(path)
-
-
-def test_a_parquet_bomb_is_refused(tmp_path):
-    path = structs(tmp_path / "a.parquet", [{"de": "x" * 1000, "en": "y" * 1000}] * 30_000)
-    with pytest.raises(UserError, match="bytes unpack to"):
-        pairs_of(path)
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (structs([*[{"de": "a", "en": "b"}] * 20_001, {"de": "a", "en": None}]), ["row 20,002 has no text for en", "None"]),
+        (WHOLE, [EXPECTED, "text (string)"]),
+        (twice(WHOLE), [EXPECTED, "translation.en"]),
+        (structs([{"de": 1, "en": 1}], pyarrow.int64()), [EXPECTED, "translation.en (int64)"]),
+        (structs([{"de": b"a", "en": b"b"}], pyarrow.binary()), [EXPECTED, "translation.en (binary)"]),
+        (WHOLE[:-7], ["damaged"]),
+        (WHOLE.replace(b"text", b"t\xffxt"), ["damaged"]),
+        (structs([{"de": "x" * 1000, "en": "y" * 1000}] * 30_000), ["bytes unpack to"]),
+    ],
+    ids=range(8),
+)
+def test_a_parquet_file_that_does_not_fit_is_named(refused, data, said):
+    refused(["text/a.parquet", *said], {"parquet": "text/a.parquet"}, a_parquet=data)

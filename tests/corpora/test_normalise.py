@@ -1,8 +1,6 @@
-import itertools
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tracemalloc
@@ -16,11 +14,10 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from pipeline import normalise
-from pipeline.corpora.duplicates import Seen
-from pipeline.corpora.normalising import Filter, normalise_set
+from pipeline.corpora.normalising import Filter, Seen, normalise_set
 from pipeline.corpora.sets import find_sets
 from pipeline.settings.normalise import NormaliseConfig
-from tests.projects import ROOT
+from tests.refusals import refused
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError, read
 from transformer.files import HOST
@@ -50,14 +47,8 @@ def corpus(tmp_path, monkeypatch):
                 (tmp_path / SETS[name] / f"{name}.{language}").write_bytes(content(lines))
         base, own = {"normalise": SETTINGS}, {"languages": ["en", "de"], "normalise": settings or {}}
         (tmp_path / "params.yaml").write_text(json.dumps({"base": base, "corpora": {"c": own}}))
-        paths = {
-            "raw": Path("raw"),
-            "test": Path("test"),
-            "out": Path("out"),
-            "sets": Path("sets"),
-            "text": Path("text.json"),
-        }
-        normalise.main(Namespace(corpus="c", report=Path("report.json"), **paths))
+        paths = {name: Path(name) for name in ("raw", "test", "out", "sets")}
+        normalise.main(Namespace(corpus="c", text=Path("text.json"), report=Path("report.json"), **paths))
         texts = {path.name: path.read_bytes().decode() for path in Path("out").iterdir()}
         for path in Path("sets/c-test").glob("[nf]*.*"):
             name = path.name.replace("normalised", "test").replace("filtered", "test_filtered")
@@ -237,45 +228,39 @@ def test_blocks_of_any_size_give_the_same_bytes(corpus, monkeypatch):
 
 
 @pytest.mark.parametrize(("source", "target"), [(3, 2), (2, 3), (700, 2), (2, 700), (1, 0)])
-def test_sides_of_different_length_are_refused_with_both_counts(corpus, monkeypatch, source, target):
+def test_sides_of_different_length_are_refused(corpus, monkeypatch, source, target):
     monkeypatch.setattr("pipeline.corpora.sets.BLOCK", 64)
-    with pytest.raises(UserError, match=rf"raw/dev.en has {source} lines and raw/dev.de has {target};"):
+    shorter, longer = ("raw/dev.en", "raw/dev.de")[:: 1 if source < target else -1]
+    with refused(f"{shorter} has fewer lines than {longer}"):
         corpus(dev=(["line"] * source, ["Zeile"] * target))
     assert not Path("out").exists() and not Path("report.json").exists()
 
 
-def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte(corpus, monkeypatch):
+def test_bytes_that_are_not_utf8_are_refused_by_file_line_and_byte_or_replaced(corpus, monkeypatch):
     for size in (2, 1 << 20):
         monkeypatch.setattr("pipeline.corpora.sets.BLOCK", size)
-        with pytest.raises(UserError, match=r"raw/dev.de: line 3, byte 4 \(0xe4\) is not UTF-8; .*replace"):
+        with refused("raw/dev.de: line 3, byte 4 (0xe4) is not UTF-8; ", "replace"):
             corpus(dev=(["1", "2", "3"], "é\nü\nauß\n".encode()[:-4] + b"zu\xe4h\n"))
-
-
-def test_bytes_that_are_not_utf8_are_replaced_if_configured(corpus):
     broken = b"H\xe4user\ngood\ncut \xe2\x82\n\xff\xfe\n"  # the line feed after a truncated sequence is kept
     report, texts = corpus({"invalid_utf8": "replace"}, train=(broken, ["1", "2", "3", "4"]))
     assert texts["train.en"] == ["H\ufffduser", "good", "cut \ufffd", "\ufffd\ufffd"]
     assert report["train"]["invalid"] == {"en": 3, "de": 0}
 
 
-def test_an_empty_corpus_is_refused(corpus):
-    with pytest.raises(UserError, match=r"raw/train.en and raw/train.de: no pair"):
-        corpus(train=([], []))
-    with pytest.raises(UserError, match=r"raw/train.en and raw/train.de: no pair"):
-        corpus(train=(["", "x"], ["x", ""]))
+@pytest.mark.parametrize("pairs", [([], []), (["", "x"], ["x", ""])])
+def test_an_empty_corpus_is_refused(corpus, pairs):
+    with refused("raw/train.en and raw/train.de: no pair"):
+        corpus(train=pairs)
 
 
 def test_a_missing_side_or_set_is_named(corpus):
     corpus(test_filtered=zip(*PAIRS))
     assert list(find_sets(Path("test"), ("en", "de"), ("test",))) == ["test", "test_filtered"]
-    Path("test/test_filtered.en").unlink()
-    with pytest.raises(UserError, match=r"test/test_filtered.en is missing"):
-        find_sets(Path("test"), ("en", "de"), ("test",))
-    Path("raw/dev.de").unlink()
-    with pytest.raises(UserError, match=r"raw/dev.de is missing"):
-        find_sets(Path("raw"), ("en", "de"), ("train", "dev"))
-    with pytest.raises(UserError, match=r"nowhere/train.en is missing"):
-        find_sets(Path("nowhere"), ("en", "de"), ("train", "dev"))
+    for path in ("test/test_filtered.en", "raw/dev.de", "nowhere/train.en"):
+        Path(path).unlink(missing_ok=True)
+        folder = Path(path).parent
+        with refused(f"{path} is missing"):
+            find_sets(folder, ("en", "de"), ("test",) if folder == Path("test") else ("train", "dev"))
 
 
 def test_a_refused_run_keeps_the_last_output_and_the_next_one_cleans_up_after_a_kill(corpus):
@@ -310,33 +295,3 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
-
-
-def run_command(folder: Path, **options) -> subprocess.CompletedProcess:
-    folders = [
-        "--raw",
-        folder,
-        "--test",
-        folder,
-        "--out",
-        folder / "out",
-        "--sets",
-        folder / "sets",
-        "--text",
-        folder / "text.json",
-    ]
-    arguments = ["demo", *folders, "--report", folder / "report.json"]
-    command = [sys.executable, "-m", "pipeline.normalise", *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, **options)
-
-
-@pytest.mark.more
-def test_a_full_disk_leaves_nothing_half_written(tmp_path):
-    for name, language in itertools.product(("train", "dev", "test"), ("en", "de")):
-        (tmp_path / f"{name}.{language}").write_bytes(b"a line\n" * 1000)
-    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    result = run_command(tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
-    assert result.returncode == 1
-    said = result.stderr.split("\n")[-2]
-    assert "File too large: '" in said and "/" in said and "Traceback" not in result.stderr
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
