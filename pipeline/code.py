@@ -131,15 +131,19 @@ def changed(before: str, now: str) -> list[str]:
     return sorted({line.partition("  ")[2] for line in set(before.splitlines()) ^ set(now.splitlines())})
 
 
-def main() -> None:
-    try:
-        texts = {script: described(script) for script in scripts()}
-        with atomic_folder(FOLDER) as folder:
-            for script, text in texts.items():
-                (folder / script).write_text(text, encoding="utf-8")
-    except (UserError, OSError) as error:
-        sys.exit(f"code: {error}")
+def write() -> None:
+    """Write work/code. Commands that only show what is stale call it, too: DVC then compares the present code.
+
+    Raises UserError if a module has a syntax error.
+    """
+    texts = {script: described(script) for script in scripts()}
+    with atomic_folder(FOLDER) as folder:
+        for script, text in texts.items():
+            (folder / script).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        write()
+    except (UserError, OSError) as error:
+        sys.exit(f"code: {error}")

@@ -327,7 +327,8 @@ def test_a_training_is_as_fast_as_the_last_one_here_and_evaluations_take_a_third
     assert plan.last_rate() == (2e10, "the last training here (last)")
     write_json(Path("scores/last/training.json"), {"run": "restored"})
     assert plan.last_rate() == (1e11, "the last training here (first)"), "the times are of another training"
-    planner, one = plan.Planner(params, set(), {}, 2e10), plan.training(params, "demo-tiny")
+    planner = plan.Planner(params, set(), {}, 2e10)
+    one = planner.training("demo-tiny")
     never = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10**9))
     often = dataclasses.replace(one, config=dataclasses.replace(one.config, steps=1000, evaluate_every=10))
     assert planner.training_seconds(never) == pytest.approx(never.flops / 2e10)

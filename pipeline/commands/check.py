@@ -13,6 +13,7 @@ import os
 import sys
 from pathlib import Path
 
+from pipeline import code
 from pipeline.settings.check import check
 from pipeline.settings.params import load
 from pipeline.settings.studies import with_studies
@@ -32,11 +33,11 @@ def main(_: argparse.Namespace) -> None:
 
 def warn() -> None:
     from pipeline.workflow.costly import costly
-    from pipeline.workflow.project import opened, refresh
+    from pipeline.workflow.project import opened
 
     try:
+        code.write()
         with opened() as repo:
-            refresh(repo)
             for training in costly(repo.index.graph, repo.status()).values():
                 print(f"check: {training}", file=sys.stderr)
     except UserError as error:

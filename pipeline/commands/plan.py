@@ -1,4 +1,4 @@
-"""Print the stages that would run, and their estimated cost here and on the paper's GPUs. Runs only `code`.
+"""Print the stages that would run, and their estimated cost here and on the paper's GPUs. Changes no file of git.
 
     python -m pipeline.commands.plan            what params.yaml selects
     python -m pipeline.commands.plan STUDY      a study of studies.yaml
@@ -9,9 +9,10 @@ energy of a CPU.
 """
 
 import argparse
+import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,11 @@ from pipeline.workflow.results import in_columns
 from pipeline.workflow.times import DURATIONS, duration, read_times
 from transformer.config.decoding import DecodingConfig
 
-DATA, SCORES = ("download", "normalise", "learn_bpe", "binarise"), ("average", "decode", "score", "flops", "result")
-AUGMENTATION = ("fetch_monolingual", "back_translate", "augment")
+# The stages that share a row of the table
+GROUPS = {
+    "data of": ("download", "normalise", "learn_bpe", "binarise", "fetch_monolingual", "back_translate", "augment"),
+    "scores of": ("average", "decode", "score", "flops", "result"),
+}
 START = 3.0  # seconds that a stage takes to start: DVC and imports
 OTHER = 10.0  # seconds of a stage whose time hardly depends on the text, such as `score` and `report`, on two cores
 # (time to decode a piece of one hypothesis) / (time to train a token), from benchmarks.decoding
@@ -47,23 +51,14 @@ OF_PRODUCT = {"float32": 0.6, "bfloat16": 0.3}
 # of a token, and the operations per second
 PAPER = (19.077778, 20.292603), (2.258477e13, 3.044159e13)
 
-
-def power(value: float) -> str:
-    return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
-
-
-def gigabytes(value: float) -> str:
-    return f"{value / 1e9:,.1f} GB"
-
-
 # How the columns of the plan are shown. A job is a mapping from columns to values in seconds, bytes and joules.
 SHOWN: dict[str, Callable[[float], str]] = {
-    "tokens": power,
-    "operations": power,
+    "tokens": lambda number: f"{number:.1e}".replace("e+0", "e").replace("e+", "e"),
+    "operations": lambda number: f"{number:.1e}".replace("e+0", "e").replace("e+", "e"),
     "time here": duration,
     "on 8 P100": duration,
-    "memory": gigabytes,
-    "disk": gigabytes,
+    "memory": lambda size: f"{size / 1e9:,.1f} GB",
+    "disk": lambda size: f"{size / 1e9:,.1f} GB",
     "energy": lambda joules: f"{joules / 3.6e6:,.2f} kWh",
 }
 Job = dict[str, float | None]
@@ -73,8 +68,7 @@ def last_rate() -> tuple[float, str] | None:
     """The operations per second of the last training on this machine, and its run."""
     for path in sorted(Path("work/times").glob("*/training.json"), key=lambda path: -path.stat().st_mtime):
         run = path.parent.name
-        times = read_times(path, Path("scores", run, "training.json"))
-        seconds = within(times, "seconds")
+        seconds = within(read_times(path, Path("scores", run, "training.json")), "seconds")
         counted = within(content(Path("scores", run, "flops.json")), "analytic", "training_flops")
         if seconds and counted:
             return counted / seconds, f"the last training here ({run})"
@@ -98,12 +92,7 @@ def rate_of_product(params: Mapping[str, Any]) -> tuple[float, str]:
     return best * OF_PRODUCT[precision], f"a product of matrices in {precision}"
 
 
-def training(params: Mapping[str, Any], run: str) -> Training:
-    name, model, config = run_settings(params, run)
-    return Training(model, config, expected.corpus(params, name))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Planner:
     """`todo` holds the stages that would run, `known` the seconds that stages took here the last time.
 
@@ -111,33 +100,35 @@ class Planner:
     """
 
     params: Mapping[str, Any]
-    todo: set[str]
+    todo: Collection[str]
     known: Mapping[str, float]
     rate: float
 
-    def jobs(self) -> Iterator[tuple[str, Job]]:
-        left = set(self.todo)
-        for name in self.params["corpora_in_use"]:
-            yield from self.job(f"data of {name}", DATA, name, left, disk=expected.corpus(self.params, name).disk)
-        for name in self.params["back_translations"]:
-            yield from self.job(f"data of {name}", AUGMENTATION, name, left)
-        for run in self.params["runs"]:
-            one = training(self.params, run)
-            costs: Job = {"tokens": one.tokens, "operations": one.flops, "memory": one.memory, "disk": one.disk}
-            costs["on 8 P100"] = one.flops / float(np.interp(math.log(one.flops / one.tokens), *PAPER))
-            costs["energy"] = within(content(Path("work/times", run, "training.json")), "energy_joules")
-            yield from self.job(f"train@{run}", ("train",), run, left, **costs)
-            yield from self.job(f"scores of {run}", SCORES, run, left)
-        yield from ((other, {"time here": self.seconds(other)}) for other in sorted(left))
+    @functools.cache  # noqa: B019  # there is one planner
+    def training(self, run: str) -> Training:
+        name, model, config = run_settings(self.params, run)
+        return Training(model, config, expected.corpus(self.params, name))
 
-    def job(
-        self, title: str, kinds: Iterable[str], name: str, left: set[str], **costs: float | None
-    ) -> Iterator[tuple[str, Job]]:
-        """Yield one job for the stages of these kinds in `left`, and remove them from it. Yields nothing for none."""
-        chosen = [stage for kind in kinds if (stage := f"{kind}@{name}") in left]
-        left -= {*chosen}
-        if chosen:
-            yield title, {**costs, "time here": total(map(self.seconds, chosen))}
+    def jobs(self) -> dict[str, Job]:
+        """The rows of the table: a job for each stage, or for the stages of a group with the same name."""
+        found: dict[str, Job] = {}
+        for one in self.todo:
+            kind, _, name = one.partition("@")
+            title = next((f"{title} {name}" for title, kinds in GROUPS.items() if kind in kinds), one)
+            job = found.setdefault(title, self.costs(kind, name))
+            job["time here"] = total([job.get("time here"), self.seconds(one)])
+        return found
+
+    def costs(self, kind: str, name: str) -> Job:
+        """The costs of a stage, except its time here."""
+        if kind == "train":
+            one = self.training(name)
+            on_paper = one.flops / float(np.interp(math.log(one.flops / one.tokens), *PAPER))
+            energy = within(content(Path("work/times", name, "training.json")), "energy_joules")
+            costs: Job = {"tokens": one.tokens, "operations": one.flops, "on 8 P100": on_paper, "energy": energy}
+            return costs | {"memory": one.memory, "disk": one.disk}
+        pairs = expected.corpus(self.params, name).pairs if kind == "download" else None
+        return {"disk": pairs and pairs * expected.BYTES_OF_PAIR * expected.COPIES}
 
     def seconds(self, name: str) -> float | None:
         """Return the time of a stage: the last one here, otherwise an estimate. None if it is not known.
@@ -146,19 +137,19 @@ class Planner:
         """
         kind, _, key = name.partition("@")
         if kind == "train":
-            return START + self.training_seconds(training(self.params, key))
+            return START + self.training_seconds(self.training(key))
         if kind == "tune":
-            config = search(self.params, key).config
-            trial = Training(
-                *trial_settings(self.params, key, search(self.params, key), {}), expected.corpus(self.params, config.corpus)
-            )
-            return START + config.trials * (60 * config.minutes if config.minutes else self.training_seconds(trial))
+            chosen = search(self.params, key)
+            corpus = expected.corpus(self.params, chosen.config.corpus)
+            trial = Training(*trial_settings(self.params, key, chosen, {}), corpus)
+            minutes = chosen.config.minutes
+            return START + chosen.config.trials * (60 * minutes if minutes else self.training_seconds(trial))
         if kind == "decode" and name not in self.known:
-            model = self.params["runs"][key]["model"]
-            one, beam = training(self.params, key), section(self.params, "models", model, "decoding", DecodingConfig).beam
-            pieces = one.corpus.evaluated * one.corpus.target * beam
+            one, model = self.training(key), self.params["runs"][key]["model"]
+            pieces = one.corpus.evaluated * one.corpus.target
+            pieces *= section(self.params, "models", model, "decoding", DecodingConfig).beam
             return START + pieces * DECODED_PER_TRAINED * one.flops / one.tokens / self.rate
-        return self.known.get(name, OTHER if kind in (*SCORES, "report") else None)
+        return self.known.get(name, OTHER if kind in (*GROUPS["scores of"], "report") else None)
 
     def training_seconds(self, one: Training) -> float:
         evaluations = one.config.steps / one.config.evaluate_every
@@ -173,22 +164,22 @@ def total(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def selected(params: Mapping[str, Any]) -> set[str]:
-    """The names of all stages of a selection, as in dvc.yaml, without `code`, which the commands keep up to date."""
-    stages = {kind: stage for kind, stage in definitions().items() if kind != "code"}
-    blocks = {kind: stage["foreach"].strip("${}") for kind, stage in stages.items() if "foreach" in stage}
-    return {f"{kind}@{name}" for kind, block in blocks.items() for name in params[block]} | (stages.keys() - blocks.keys())
+def selected(params: Mapping[str, Any]) -> list[str]:
+    """The names of all stages of a selection, as in dvc.yaml, without `code`, with which the commands compare."""
+    found = []
+    for kind, of in definitions().items():
+        names = params[of["foreach"].strip("${}")] if "foreach" in of else [None]
+        found += [kind if name is None else f"{kind}@{name}" for name in names if kind != "code"]
+    return found
 
 
 def table(jobs: Mapping[str, Job]) -> list[str]:
     """The jobs and the sum of each column; of the memory, the largest value. A sum leaves out what is not known."""
-    columns = {key: [job.get(key) for job in jobs.values()] for key in SHOWN}
-    whole = {key: total(values) for key, values in columns.items()}
-    whole["memory"] = max((value for value in columns["memory"] if value is not None), default=None)
+    whole = {key: total(job.get(key) for job in jobs.values()) for key in SHOWN}
+    whole["memory"] = max((job["memory"] or 0 for job in jobs.values() if "memory" in job), default=None)
     rows = [["job", *SHOWN]]
     for name, job in {**jobs, "all": whole}.items():
-        values = {key: job.get(key) for key in SHOWN}
-        rows.append([name, *("-" if value is None else SHOWN[key](value) for key, value in values.items())])
+        rows.append([name, *("-" if (of := job.get(key)) is None else show(of) for key, show in SHOWN.items())])
     return in_columns(rows, numbers=True)
 
 
@@ -200,11 +191,12 @@ def main(arguments: argparse.Namespace) -> None:
         params = {**params, **study(settings, arguments.study)}
     stages = selected(params)
     known = [] if arguments.study else states()
-    todo = stages - {state.stage for state in known if state.kind == "done"}
+    done = {state.stage for state in known if state.kind == "done"}
+    todo = [name for name in stages if name not in done]
     if not todo:
         return print(f"Nothing to do: all {len(stages)} stages are up to date.")
     rate, origin = last_rate() or rate_of_product(params)
-    print("\n".join(table(dict(Planner(params, todo, content(DURATIONS) or {}, rate).jobs()))))
+    print("\n".join(table(Planner(params, todo, content(DURATIONS) or {}, rate).jobs())))
     print(f"Times of trainings and translations: at {rate / 1e9:,.0f} GFLOP/s, estimated from {origin}.")
     if arguments.study:
         return print(f"All {len(stages)} stages of the study are counted, whether or not DVC has their results.")

@@ -2,7 +2,8 @@
 
     python -m pipeline.commands.status
 
-Runs the stage `code` first. Reads DVC's index and dvc.lock without DVC's locks, so it also works while stages run.
+Compares the present code with the recorded code, and changes no file of git. Reads DVC's index and dvc.lock without
+DVC's locks, so it also works while stages run.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import psutil
 from dvc.dependency import param
 from dvc.stage import PipelineStage
 
+from pipeline import code
 from pipeline.settings.params import load
 from pipeline.training.workspace import unfinished
 from pipeline.workflow import stage
@@ -60,16 +62,15 @@ def states() -> list[State]:
             raise UserError(f"{LOCK} is incomplete or has the conflict markers of a merge; see docs/reference.md")
         time.sleep(0.1)
     try:
-        with opened() as repo:
-            refresh(repo)
+        code.write()
     except UserError as error:
-        print(f"code is taken as it was recorded: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"code is taken as it was recorded: {error}", file=sys.stderr)
     found: dict[str, State] = {}
     with opened(locked=False) as repo:
         graph, written = repo.index.graph, writing()
         for one in networkx.dfs_postorder_nodes(graph):  # an edge leads from a stage to a stage that it depends on
             before = [found[other.name] for other in graph.successors(one)]
-            found[one.name] = state_of(one, before, written)
+            found[one.name] = State("code", "done") if one.name == "code" else state_of(one, before, written)
     return list(found.values())
 
 

@@ -48,11 +48,6 @@ class Corpus:
     vocabulary: int
     evaluated: int  # sentences that the stage `decode` translates: dev twice, test once
 
-    @property
-    def disk(self) -> float | None:
-        """Bytes of text and ids with one segmentation, and their copies in DVC's cache."""
-        return self.pairs and self.pairs * BYTES_OF_PAIR * COPIES
-
 
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
     text = text_corpus(params, name)

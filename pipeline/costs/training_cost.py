@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.settings.score_files import within
-from transformer.config.reading import keys, read, require
+from transformer.config.reading import Positive, Whole, keys, read
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -19,15 +19,11 @@ PRECISIONS = ("float32", "bfloat16")
 class Timing:
     """The entries of a times file from which the cost is computed. Only some GPUs report the energy."""
 
-    seconds: float
-    gpus: int
+    seconds: Positive
+    gpus: Whole  # 0: a CPU
     hardware: str
     precision: str
     energy_joules: float | None
-
-    def __post_init__(self) -> None:
-        require(self.seconds > 0, "seconds", self.seconds, "a time above 0 is expected")
-        require(self.gpus >= 0, "gpus", self.gpus, "0 (a CPU) or a number of GPUs is expected")
 
 
 @dataclass(frozen=True)
@@ -56,12 +52,18 @@ def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mappi
     """Return the cost of a training. `counted` is the content of flops.json."""
     if timing is None:
         return Cost()
-    sustained, reason = sustained_rate(timing, params["hardware"])
-    peak = rate(params["peak_tflops"], timing.hardware, timing.precision) if timing.gpus else None
-    at_peak = peak and estimate(timing.seconds, timing.gpus, peak)
+    hardware, precision, gpus = timing.hardware, timing.precision, timing.gpus
+    sustained, peak = (rate(params[table], hardware, precision) if gpus else None for table in ("hardware", "peak_tflops"))
+    reason = None
+    if not gpus:
+        reason = f"it ran on a CPU ({hardware}), and the estimate is of GPU time"
+    elif sustained is None:
+        key = hardware if precision == "float32" else f"{hardware} {precision}"
+        reason = f"params.yaml: hardware has no rate of {hardware} in {precision}; add the key {key!r}"
+    at_peak = peak and estimate(timing.seconds, gpus, peak)
     needed, executed = (within(counted, "analytic", f"training_flops{half}") for half in ("_causal_half", ""))
     return Cost(
-        flops=None if sustained is None else estimate(timing.seconds, timing.gpus, sustained),
+        flops=sustained and estimate(timing.seconds, gpus, sustained),
         sustained_tflops=sustained,
         reason=reason,
         mfu=at_peak and needed and needed / at_peak,
@@ -73,17 +75,6 @@ def cost(timing: Timing | None, counted: Mapping[str, Any] | None, params: Mappi
 def estimate(seconds: float, gpus: int, tflops: float) -> float:
     """The paper's estimate of a training's operations: time x GPUs x sustained TFLOPS of one GPU (6.1, footnote 5)."""
     return seconds * gpus * tflops * 1e12
-
-
-def sustained_rate(timing: Timing, table: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """Return the sustained TFLOPS of the hardware, or the reason why they are not known."""
-    if not timing.gpus:
-        return None, f"it ran on a CPU ({timing.hardware}), and the estimate is of GPU time"
-    tflops = rate(table, timing.hardware, timing.precision)
-    if tflops is not None:
-        return tflops, None
-    key = timing.hardware if timing.precision == "float32" else f"{timing.hardware} {timing.precision}"
-    return None, f"params.yaml: hardware has no rate of {timing.hardware} in {timing.precision}; add the key {key!r}"
 
 
 def rate(table: Mapping[str, float], hardware: str, precision: str) -> float | None:

@@ -523,7 +523,7 @@ def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     }
     one = planner.seconds("train@as-a-trial")
     assert planner.seconds("tune@small") == pytest.approx(3 * one, abs=3 * plan.START) and one > 6
-    (job,) = (job for name, job in planner.jobs() if name == "tune@small")
+    job = planner.jobs()["tune@small"]
     assert job["time here"] == planner.seconds("tune@small"), "an earlier search may have had other trials and steps"
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
     assert planner.seconds("tune@small") == pytest.approx(3 * 5 * 60, abs=60)

@@ -171,14 +171,15 @@ def test_a_syntax_error_is_one_line_and_starts_nothing(project):
     assert f"code: {MODEL}, line " in printed and "Traceback" not in printed and project.ran() == []
 
 
-def test_the_code_cannot_be_recorded_while_a_stage_runs_and_status_says_so(project):
+def test_what_is_stale_is_shown_while_a_stage_runs_and_no_file_of_git_changes(project):
     append(project, MODEL, "\nMEANING = 1\n")
     (project.root / ".dvc/tmp").mkdir(exist_ok=True)
     path = str(project.root / "work/code/train")
     held = {"write": {}, "read": {path: [{"pid": os.getpid(), "cmd": "dvc repro train"}]}}
     (project.root / ".dvc/tmp/rwlock").write_text(json.dumps(held))
     printed = project.run("python", "-m", "pipeline.commands.status")
-    assert "code is taken as it was recorded: the code has changed" in printed and "is busy" in printed
+    assert f"stale    {TRAIN}: code ({MODEL}) is modified" in printed
+    assert project.run("git", "status", "--porcelain").split() == ["M", MODEL]
 
 
 # While a stage runs
