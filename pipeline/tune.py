@@ -201,7 +201,7 @@ def main(arguments: argparse.Namespace) -> int:
         stop = train.Interruption(options.time_limit_minutes)
         searcher = Searcher(name, chosen, params, arguments, options, place, trials, stop)
         searcher.write()
-        with tracking.following_search(name, place / RESULT), written(place / "trials.db"):
+        with tracking.following("search", name, place / RESULT), written(place / "trials.db"):
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED

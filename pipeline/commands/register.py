@@ -17,8 +17,7 @@ from typing import Any
 
 from pipeline.serving.viewing import examples
 from pipeline.tracking.client import ROOT
-from pipeline.tracking.follower import reason
-from pipeline.tracking.store import opened, require_store, shown_uri
+from pipeline.tracking.store import opened, reason, require_store, shown_uri
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, folder_of, label_of, settings_of
 from transformer.config.reading import UserError
@@ -27,11 +26,6 @@ EXAMPLE = "A sentence."
 # The packages that MLflow needs to load the model or that transformer/ imports; sacremoses is for
 # `normalise.punctuation`. Without this list, MLflow would load the model to find them.
 REQUIREMENTS = ("mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetensors", "sacremoses")
-
-
-def requirements() -> list[str]:
-    """REQUIREMENTS with the installed versions, without a build suffix such as +cpu, which package indexes do not list."""
-    return [f"{name}=={version(name).partition('+')[0]}" for name in REQUIREMENTS]
 
 
 def register(name: str, folder: Path, settings: dict[str, Any], example: str) -> str:
@@ -56,7 +50,8 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
             code_paths=[str(ROOT / "transformer")],
             signature=ModelSignature(inputs=Schema([ColSpec("string", "text")]), outputs=outputs),
             input_example=pd.DataFrame({"text": [example]}),
-            pip_requirements=requirements(),
+            # without a build suffix such as +cpu, which package indexes do not list
+            pip_requirements=[f"{each}=={version(each).partition('+')[0]}" for each in REQUIREMENTS],
             registered_model_name=name,
             await_registration_for=0,
         )

@@ -8,8 +8,7 @@ import logging
 import warnings
 from pathlib import Path
 
-from pipeline.tracking.follower import attempt
-from pipeline.tracking.store import require_store, shown_uri
+from pipeline.tracking.store import attempt, require_store, shown_uri
 from pipeline.tracking.trainings import mirror_run, mirror_search
 from pipeline.workflow import stage
 from transformer.config.reading import UserError

@@ -1,8 +1,8 @@
 """Tracking: mirrors scores/ in MLflow. A stage never fails because of MLflow and waits for it at most PATIENCE seconds.
 
-    with tracking.following(run, log, description):     a training, live
-    tracking.following_search(name, file)               a search for settings, live
-    tracking.mirror_scores(run, Path("scores") / run)   the files of a run: its training and its decoding
+    with tracking.following("training", run, log, description):   a training, live
+    with tracking.following("search", name, file):                a search for settings, live
+    tracking.mirror_scores(run, Path("scores") / run)             the files of a run: its training and its decoding
 
 MLFLOW_TRACKING_URI names the store, or is `off`. The default is mlflow.db in the current folder. A separate process,
 pipeline/tracking/follower.py, writes to the store, because importing MLflow takes seconds and a store can hang.
@@ -23,31 +23,17 @@ PATIENCE = 60  # seconds that a stage, at its end, waits for the follower
 ROOT = Path(__file__).parent.parent.parent
 
 
-def following(run: str, log: Path, description: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
-    """Mirror the lines appended to `log`, the training.jsonl of `run`, while the block runs. Never raises.
-
-    `description` holds `settings` and `data_sum`, which identify the training. The log must exist until the block ends. A
-    resumed training continues the MLflow run of its first start.
-    """
-    return follower("follow", run, str(log), json.dumps(description, default=str))
-
-
-def following_search(name: str, file: Path) -> contextlib.AbstractContextManager[None]:
-    """Mirror `file`, the search.json of the search `name`, and its changes while the block runs. Never raises."""
-    return follower("search", name, str(file))
-
-
-def mirror_scores(run: str, scores: Path) -> None:
-    """Mirror the files of `run` in the folder `scores`. Never raises."""
-    with follower("run", run, str(scores)):
-        pass
-
-
 @contextlib.contextmanager
-def follower(*arguments: str) -> Iterator[None]:
-    """Run the follower while the block runs. It ends once its standard input closes, also if this process is killed."""
+def following(kind: str, name: str, path: Path, description: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Mirror `path` and its changes while the block runs. Never raises an error of its own.
+
+    For the kind `training`, `path` is the training.jsonl of the run `name`. `description` holds `settings` and `data_sum`,
+    which identify the training: if resumed, it continues the MLflow run of its first start. For `search`, `path` is the
+    search.json. The follower ends once its standard input closes, also if this process is killed.
+    """
     process = None
     if os.environ.get("MLFLOW_TRACKING_URI") != "off" and importlib.util.find_spec("mlflow"):
+        arguments = [kind, name, str(path), json.dumps(description, default=str)]
         command = [sys.executable, "-W", "ignore", "-m", "pipeline.tracking.follower", *arguments]
         streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
         try:  # in a session of its own, which a signal to the process group of the training does not reach
@@ -59,6 +45,12 @@ def follower(*arguments: str) -> Iterator[None]:
     finally:
         if process:
             end(process)
+
+
+def mirror_scores(run: str, scores: Path) -> None:
+    """Mirror the files of `run` in the folder `scores`. Never raises."""
+    with following("run", run, scores):
+        pass
 
 
 def end(process: subprocess.Popen) -> None:

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ os.environ.setdefault("MLFLOW_SQLALCHEMYSTORE_POOLCLASS", "NullPool")
 os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
 LOCK_SECONDS = 5  # how long to wait while another program locks the database
-METRICS_AT_ONCE, TAGS_AT_ONCE = 1000, 100  # MLflow's limits for one batch
+AT_ONCE = 100  # MLflow's limit for the parameters and for the tags of one batch
 
 Curve = Mapping[tuple[str, int], float]  # the value of a metric (name) at a step
 
@@ -44,15 +44,37 @@ def opened() -> Iterator[None]:
     with FileLock(lock):
         if path:
             prepare(path)
-        import mlflow
-
-        mlflow.set_tracking_uri(uri())
-        mlflow.set_experiment(experiment())
+        select()
         yield
 
 
-def experiment() -> str:
-    return os.environ.get("MLFLOW_EXPERIMENT_NAME", "transformer")
+def select() -> Any:
+    """Select the store and return its experiment, which is created if it is missing."""
+    import mlflow
+
+    mlflow.set_tracking_uri(uri())
+    return mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "transformer"))
+
+
+def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
+    """Call `action` with the store open. Returns None, or one line that says what failed."""
+    try:
+        with opened():
+            action(*arguments)
+    except UserError as error:  # the fault of a file that is mirrored
+        return str(error)
+    except Exception as error:  # stores and their drivers raise errors of many libraries
+        return f"MLflow, {shown_uri()}: {reason(error)}"
+    return None
+
+
+def reason(error: BaseException) -> str:
+    """Return one line: the message of the root cause if that is an OSError or SQLite error, else that of `error`."""
+    origin = error
+    while cause := origin.__cause__ or origin.__context__:
+        origin = cause
+    said = origin if isinstance(origin, (OSError, sqlite3.Error)) else error
+    return " ".join(str(said).split())[:200] or type(said).__name__
 
 
 def uri() -> str:
@@ -81,11 +103,8 @@ def prepare(path: Path) -> None:
         for left in path.parent.glob(f".{path.name}.*.partial*"):
             left.unlink()
         partial = path.with_name(f".{path.name}.{time.time_ns()}.partial")
-        try:
-            MlflowClient(f"sqlite:///{partial.absolute()}").search_experiments()
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        MlflowClient(f"sqlite:///{partial.absolute()}").search_experiments()
+        os.replace(partial, path)
     with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()
@@ -106,7 +125,7 @@ def record(
     killed and its repetition was not exact. It is kept, and a new run is written.
     """
     import mlflow
-    from mlflow.entities import Metric
+    from mlflow.entities import Metric, Param, RunTag
 
     client, found, known = mlflow.MlflowClient(), None, {}
     asked = " and ".join(f"tags.`{key}` = '{value}'" for key, value in identity.items())
@@ -117,20 +136,18 @@ def record(
             found = run
             break
     if not found:  # `start_run` would add tags of its own, with paths of this machine and git's remote
-        place, known = mlflow.set_experiment(experiment()).experiment_id, {}
-        found = client.create_run(place, tags=dict(identity), run_name=name)
-    there, before, now = found.data, found.info.status, int(time.time() * 1000)
+        known = {}
+        found = client.create_run(select().experiment_id, tags=dict(identity), run_name=name)
+    there, run_id, now = found.data, found.info.run_id, int(time.time() * 1000)
     points = [Metric(key, value, now, step) for (key, step), value in curve.items() if (key, step) not in known]
     points += [Metric(key, value, now, 0) for key, value in metrics.items() if there.metrics.get(key) != value]
-    new = [(key, value) for key, value in tags.items() if there.tags.get(key) != value]
-    with mlflow.start_run(found.info.run_id) as run:
-        for start in range(0, len(points), METRICS_AT_ONCE):
-            client.log_batch(run.info.run_id, metrics=points[start : start + METRICS_AT_ONCE])
-        for start in range(0, len(new), TAGS_AT_ONCE):
-            mlflow.set_tags(dict(new[start : start + TAGS_AT_ONCE]))
-        mlflow.log_params({key: value for key, value in params.items() if key not in there.params})
+    labels = [RunTag(key, value) for key, value in tags.items() if there.tags.get(key) != value]
+    settings = [Param(key, str(value)) for key, value in params.items() if key not in there.params]
+    for start in range(0, max(map(len, (points, labels, settings))), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        client.log_batch(run_id, points[part], settings[part], labels[part])
     if status == "RUNNING":
-        client.update_run(run.info.run_id, status)
-    elif before != "FINISHED":
-        client.set_terminated(run.info.run_id, status)
-    return run.info.run_id
+        client.update_run(run_id, status)
+    elif found.info.status != "FINISHED":
+        client.set_terminated(run_id, status)
+    return run_id

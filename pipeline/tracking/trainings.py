@@ -31,10 +31,8 @@ def names(run: str) -> dict[str, str]:
     with contextlib.suppress(UserError):  # there is no params.yaml here, or no studies.yaml
         params = load()
         params = with_studies(params)
-    for block in (params, *params.get("studies", {}).values()):
-        if run in (block.get("runs") or {}):
-            return {key: block["runs"][run][key] for key in ("corpus", "model")}
-    return {}
+    lines = [(block.get("runs") or {}).get(run) for block in (params, *params.get("studies", {}).values())]
+    return next(({key: line[key] for key in ("corpus", "model")} for line in lines if line), {})
 
 
 def mirror_live(run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
@@ -87,18 +85,17 @@ def mirror_search(path: Path, written: set[int], last: bool) -> None:
     Before a trial has ended, no run is created. Trials whose numbers are in `written` are skipped; those that are mirrored
     are added to it. `last` means that no further call follows. An unfinished search is then KILLED.
     """
-    content = read_json(path) if path.exists() else {"trials": []}
-    ended = [trial for trial in content["trials"] if trial["state"] in ENDED]
+    found = read_json(path) if path.exists() else {"trials": []}
+    ended = [trial for trial in found["trials"] if trial["state"] in ENDED]
     if not ended:
         return
-    name = content["name"]
-    finished = len(ended) >= content["search"]["trials"]
-    best = [trial["value"] for trial in ended if content["best"] and trial["trial"] == content["best"]["trial"]]
-    settings = {key: value for key, value in content["search"].items() if key != "trials"}
+    name, chosen = found["name"], found["best"] or {}
+    best = [trial["value"] for trial in ended if trial["trial"] == chosen.get("trial")]
+    settings = {key: value for key, value in found["search"].items() if key != "trials"}
     metrics = {"search/trials": float(len(ended)), **({"search/best": best[0]} if best else {})}
-    status = "FINISHED" if finished else "KILLED" if last else "RUNNING"
+    status = "FINISHED" if len(ended) >= found["search"]["trials"] else "KILLED" if last else "RUNNING"
     # By the settings alone, a search after a change of the code would be the run of the search before it.
-    identity = {"run": name, "key": digest([settings, content["data_sum"], ended[0]])}
+    identity = {"run": name, "key": digest([settings, found["data_sum"], ended[0]])}
     parent = record(name, identity, status, dict(leaves(settings)), {}, metrics, {})
     for trial in ended:
         if trial["trial"] not in written:
