@@ -17,7 +17,7 @@ class Process:
 
     def __init__(self, ours: bool) -> None:
         self.pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        before = os.environ["GOMP_SPINCOUNT"]  # set by benchmarks/__init__.py
+        before = os.environ["GOMP_SPINCOUNT"]  # set by pipeline/__init__.py
         os.environ["GOMP_SPINCOUNT"] = before if ours else DEFAULT_SPINS
         try:
             self.do(int)  # starts the process, with a copy of this environment

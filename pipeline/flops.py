@@ -10,15 +10,17 @@ report. Writes {"analytic": {"training_flops", "training_flops_causal_half", "pe
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pipeline.settings.score_files import count, within
+from pipeline.settings.score_files import entry, within
 from pipeline.tracking import client as tracking
 from pipeline.workflow import stage
 from transformer.config.model import ModelConfig
-from transformer.config.reading import keys, read_saved
+from transformer.config.reading import Limits, keys, read_saved
 from transformer.files import read_json, write_json
 from transformer.flops import Lengths, forward_flops, training_flops
+
+Counted = Annotated[int, Limits(gt=0)]
 
 
 def analytic(config: ModelConfig, vocabulary_size: int, lengths: Lengths, steps: int, passes: int = 1) -> dict[str, Any]:
@@ -43,10 +45,10 @@ def counted_of(path: Path, corpus: Path) -> dict[str, Any]:
     """Return `analytic` for the training.json `path`, with the vocabulary size from the corpus's report `corpus`."""
     training, where = read_json(path), str(path)
     config = read_saved(ModelConfig, within(training, "settings", "model"), f"{where}: settings.model")
-    lengths = Lengths(**{key: count(training, key, where) for key in keys(Lengths)})
-    vocabulary_size = count(read_json(corpus), "vocabulary_size", str(corpus))
+    lengths = Lengths(**{key: entry(training, key, Counted, where) for key in keys(Lengths)})
+    vocabulary_size = entry(read_json(corpus), "vocabulary_size", Counted, str(corpus))
     passes = 2 if within(training, "settings", "training", "r_drop") else 1
-    return analytic(config, vocabulary_size, lengths, count(training, "steps", where), passes)
+    return analytic(config, vocabulary_size, lengths, entry(training, "steps", Counted, where), passes)
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -57,7 +57,7 @@ class Searcher:
 
     def run(self) -> bool:
         """Run the trials that are left. Returns False if the search was interrupted."""
-        total = self.search.config.trials
+        total = self.search.trials
         with Progress(total=total, unit="trial") as bar:
             for trial in self.trials.remaining():
                 bar.update(trial.number - bar.n)
@@ -94,7 +94,7 @@ class Searcher:
                 training.close()
 
     def follow(self, trial: Trial, training: Trainer, folder: Path) -> bool:
-        state, config = training.state, self.search.config
+        state, config = training.state, self.search
 
         def used() -> float:
             """Return the used fraction of the budget. A time is rounded down to tenths, where trials are compared."""
@@ -154,7 +154,7 @@ class Searcher:
 
 
 def decoding_settings(params: Mapping[str, Any], chosen: Search) -> DecodingConfig:
-    return section(params, "models", chosen.config.model, "decoding", DecodingConfig)
+    return section(params, "models", chosen.model, "decoding", DecodingConfig)
 
 
 def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, code: str) -> str:
@@ -163,22 +163,14 @@ def key_of(params: Mapping[str, Any], name: str, chosen: Search, data_sum: str, 
     The digest covers the data, the training code, the training settings, the search without `trials` and, for the metric
     dev_bleu, the decoding settings.
     """
-    config = {key: value for key, value in vars(chosen.config).items() if key != "trials"}
-    first = {key: value for dimension in chosen.space for key, value in dimension.samples()[0].items()}
+    config = {key: value for key, value in vars(chosen).items() if key != "trials"}
+    first = {key: value for dimension in chosen.dimensions for key, value in dimension.samples()[0].items()}
     fixed = [
         {key: value for key, value in vars(settings).items() if key not in first}
         for settings in trial_settings(params, name, chosen, first)
     ]
-    more = [vars(decoding_settings(params, chosen))] if chosen.config.metric == "dev_bleu" else []
+    more = [vars(decoding_settings(params, chosen))] if chosen.metric == "dev_bleu" else []
     return digest([config, fixed, data_sum, code, *more])
-
-
-def others(place: Path) -> None:
-    """At the first start of a search, print the folders of its trials with other settings, data or code."""
-    if (place / RESULT).exists():
-        return
-    for path in sorted(place.parent.glob(f"*/{RESULT}")):
-        train.tell(f"{path.parent} has trials with other settings, data or code; they are not used")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -193,8 +185,7 @@ def main(arguments: argparse.Namespace) -> int:
         vocabulary = sha256(arguments.vocabulary)
         for part in ("train", "dev"):
             open_binarised(arguments.data, part, vocabulary_sha256=vocabulary)
-        others(place)
-        if chosen.config.metric == "dev_bleu":
+        if chosen.metric == "dev_bleu":
             for form in ("normalised", "raw"):
                 EvaluationSet.open(arguments.dev).lines(form)
         trials = Trials(place / "trials.db", chosen)
@@ -208,7 +199,7 @@ def main(arguments: argparse.Namespace) -> int:
         unchanged.require_unchanged(before, f"its trials are kept: {workspace.UNDO}")
         if trials.best() is None:
             why = trials.records()[-1]["why"]
-            raise UserError(f"searches.{name}: none of {chosen.config.trials} trials completed; the last one: {why}")
+            raise UserError(f"searches.{name}: none of {chosen.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
         write_times(arguments.times, arguments.out, {**made_on, "commit": commit, "started": started})
     return 0

@@ -14,16 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests import in_process
-from tests.projects import ROOT
 from tests.random_weights import random_model
 from transformer import Translator
 
 pytestmark = pytest.mark.slow
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def answer(url: str, body: dict, process: subprocess.Popen) -> dict:
@@ -61,7 +55,8 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path, monkeypatch) -
     loaded = pyfunc.load_model(str(stored))
     assert len(loaded.predict(loaded.input_example)) == 1
 
-    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", "models:/numbers/2", "--env-manager", "local"]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with subprocess.Popen(
@@ -84,8 +79,6 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path, monkeypatch) -
 
 
 def test_no_store_is_one_line(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline.commands.register", "x"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1 and done.stderr.startswith("register: MLFLOW_TRACKING_URI is off;")
-    assert done.stderr.count("\n") == 1
+    with in_process.inside(tmp_path):
+        status, _, said = in_process.started(["pipeline.commands.register", "x"])
+    assert status == 1 and said.startswith("register: MLFLOW_TRACKING_URI is off;") and said.count("\n") == 1

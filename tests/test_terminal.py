@@ -1,6 +1,5 @@
 """What the user sees: the workflow's lines, the live line, failures, `make status` and `make plan`."""
 
-import argparse
 import dataclasses
 import io
 import json
@@ -281,18 +280,16 @@ def test_the_time_of_another_training_is_not_shown(tmp_path, monkeypatch):
 # `make plan`
 
 
-def planned(project: StubProject, monkeypatch, capsys, study: str | None = None) -> dict[str, dict[str, str]]:
+def planned(project: StubProject, *study: str) -> dict[str, dict[str, str]]:
     """The rows of the plan by job, and the last line under the key ''."""
-    monkeypatch.chdir(project.root)
-    plan.main(argparse.Namespace(study=study))
-    lines = capsys.readouterr().out.strip().split("\n")
+    lines = project.run("python", "-m", "pipeline.commands.plan", *study).strip().split("\n")
     rows = [re.split(r"  +", line) for line in lines]
     return {row[0]: dict(zip(plan.SHOWN, row[1:])) for row in rows if len(row) == 1 + len(plan.SHOWN)} | {"": lines[-1]}
 
 
-def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatch, capsys):
+def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path):
     """Section 5.2: base took 12 hours on 8 P100 (100,000 steps of 0.4 s are 11.1 hours), and big took 3.5 days."""
-    rows = planned(StubProject.new(tmp_path), monkeypatch, capsys, "paper")
+    rows = planned(StubProject.new(tmp_path), "paper")
     assert sum(name.startswith("train@") for name in rows) == 22
     base, big = rows["train@wmt14-en-de-base"], rows["train@wmt14-en-de-big"]
     assert base["on 8 P100"] == "11 h 6 min" and big["on 8 P100"] == "3 d 11 h"
@@ -306,10 +303,10 @@ def test_the_whole_paper_is_planned_in_a_clone_without_data(tmp_path, monkeypatc
     assert float(rows["all"]["disk"].split()[0]) == pytest.approx(disk, abs=3)
 
 
-def test_a_plan_has_what_is_stale(project, monkeypatch, capsys):
-    assert set(planned(project, monkeypatch, capsys)) == {""}, "nothing to do"
+def test_a_plan_has_what_is_stale(project):
+    assert set(planned(project)) == {""}, "nothing to do"
     project.edit("params.yaml", "    bootstrap: 1000 ", "    bootstrap: 500 ")
-    rows = planned(project, monkeypatch, capsys)
+    rows = planned(project)
     assert set(rows) == {"job", "scores of demo-tiny", "collect", "report", "all", ""}
     assert " of them only if earlier stages change their outputs; 8 are up to date." in rows[""]
 

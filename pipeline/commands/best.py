@@ -12,10 +12,10 @@ from typing import Any
 
 from pipeline.commands.status import not_done
 from pipeline.settings import params
-from pipeline.settings.score_files import mapping, within
+from pipeline.settings.score_files import within
 from pipeline.settings.searches import line
 from pipeline.workflow import stage
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, convert
 from transformer.files import read_json
 
 FOLDERS = (Path("scores/searches"), Path("results/searches"))
@@ -26,7 +26,7 @@ def best_run(name: str) -> dict[str, Any]:
     paths = [folder / f"{name}.json" for folder in FOLDERS]
     for path in paths:
         if path.is_file():
-            return dict(mapping(within(read_json(path), "best", "run"), f"{path}: best.run"))
+            return convert(dict[str, Any], within(read_json(path), "best", "run"), f"{path}: best.run")
     known = sorted({*params.load()["searches"], *(path.stem for path in FOLDERS[1].glob("*.json"))})
     params.require_named(name, known, f"a search of params.yaml or of {FOLDERS[1]}")
     raise UserError(f"{name}: neither {paths[0]} nor {paths[1]} exists; `snakemake tune@{name}` creates the first")

@@ -140,10 +140,10 @@ class Planner:
             return START + self.training_seconds(self.training(key))
         if kind == "tune":
             chosen = search(self.params, key)
-            corpus = expected.corpus(self.params, chosen.config.corpus)
+            corpus = expected.corpus(self.params, chosen.corpus)
             trial = Training(*trial_settings(self.params, key, chosen, {}), corpus)
-            minutes = chosen.config.minutes
-            return START + chosen.config.trials * (60 * minutes if minutes else self.training_seconds(trial))
+            minutes = chosen.minutes
+            return START + chosen.trials * (60 * minutes if minutes else self.training_seconds(trial))
         if kind == "decode" and name not in self.known:
             one, model = self.training(key), self.params["runs"][key]["model"]
             pieces = one.corpus.evaluated * one.corpus.target

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pipeline.settings.blocks import Params, Study
 from pipeline.settings.params import Name, text_of
 from pipeline.workflow import stage
-from transformer.config.reading import Differences, Limits, Pattern, is_settings, optional, settings_of, without_none
+from transformer.config.reading import Differences, Limits, Pattern, is_settings, optional, settings_of
 from transformer.files import atomic
 
 FILES: dict[str, Any] = {"params.schema.json": Params, "studies.schema.json": dict[Name, Study]}  # type: ignore[valid-type]
@@ -37,8 +37,8 @@ class Schema:
         origin, arguments = get_origin(kind), get_args(kind)
         if kind is Any:
             return {}
-        if optional(kind):
-            return {"anyOf": [self.of(without_none(kind), path), {"type": "null"}]}
+        if inner := optional(kind):
+            return {"anyOf": [self.of(inner, path), {"type": "null"}]}
         if origin is Annotated:
             return self.of(arguments[0], path) | rule(arguments[1])
         if origin is Literal:

@@ -26,7 +26,7 @@ from pipeline.workflow import stage
 from pipeline.workflow.costly import changes, code_of, why
 from pipeline.workflow.lock_files import LOCK, whole, writing
 from pipeline.workflow.progress import place_of
-from pipeline.workflow.project import opened, refresh
+from pipeline.workflow.project import opened
 from pipeline.workflow.results import results, table
 from transformer.config.reading import UserError
 

@@ -10,7 +10,7 @@ from pipeline.settings.machine import MachineConfig
 from pipeline.settings.normalise import NormaliseConfig
 from pipeline.settings.params import Name
 from pipeline.settings.scoring import ScoringConfig
-from pipeline.settings.searches import SearchConfig
+from pipeline.settings.searches import Search
 from pipeline.settings.selection import Run
 from pipeline.settings.values import BaseValue, ReverseValue, Value
 from transformer.config.decoders import DECODERS
@@ -95,7 +95,7 @@ STUDY: dict[str, Any] = {
     "decodings": Decoding,
     "reverse_scores": ReverseScore,
     "back_translations": BackTranslation,
-    "searches": SearchConfig,
+    "searches": Search,
 }
 SELECTED: dict[str, Any] = {block: dict[Name, of] for block, of in STUDY.items()}  # type: ignore[valid-type]
 OPTIONAL = {block: of | None for block, of in SELECTED.items() if block != "runs"}

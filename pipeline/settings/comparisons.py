@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain, combinations
 from typing import Any
 
 from pipeline.settings.back_translations import decoder
@@ -18,15 +19,8 @@ from transformer.config.vocabulary import VocabularyConfig
 
 OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 
-# The other blocks in which the name of an entry must not occur. The files in results/ and the terminal identify an entry by
-# its name alone.
-OWN_NAMES = {
-    "back_translations": ["corpora"],
-    "decodings": ["runs"],
-    "values": ["runs", "decodings", "reverse_values"],
-    "reverse_values": ["runs", "decodings"],
-    "searches": ["runs", "decodings", "values", "reverse_values"],
-}
+# Blocks of which no two have an entry of the same name, as the files in results/ and the terminal show only the name
+OWN_NAMES = (("corpora", "back_translations"), ("runs", "decodings", "values", "reverse_values", "searches"))
 
 # What the folders models/, scores/ and work/ hold besides runs
 TAKEN = ["code", "corpora", "decodings", "downloads", "ensembles", "logs"]
@@ -40,14 +34,13 @@ def comparisons(params: Mapping) -> Iterator[Callable[[], None]]:
     yield partial(check_corpora_in_use, params)
     for block, function in CHECKS.items():
         yield from (partial(function, params, name, f"params.yaml: {block}.{name}") for name in params[block])
-    for block, others in OWN_NAMES.items():
-        yield from (partial(require_own_name, params, block, name, others) for name in params[block])
+    for other, block in chain.from_iterable(combinations(blocks, 2) for blocks in OWN_NAMES):
+        yield from (partial(require_own_name, params, block, other, name) for name in params[block])
 
 
-def require_own_name(params: Mapping, block: str, name: str, others: list[str]) -> None:
-    for other in others:
-        if name in params[other]:
-            raise UserError(f"params.yaml: {block}: {name!r} is also a name in `{other}`; another name is expected")
+def require_own_name(params: Mapping, block: str, other: str, name: str) -> None:
+    if name in params[other]:
+        raise UserError(f"params.yaml: {block}: {name!r} is also a name in `{other}`; another name is expected")
 
 
 def check_run(params: Mapping, name: str, where: str) -> None:
@@ -159,20 +152,20 @@ def check_back_translation(params: Mapping, name: str, where: str) -> None:
             f"{where}.tagged: true is not possible with the vocabulary of {line['corpus']}: with unknown: unk, the "
             "tag, which is the unknown piece, occurs in text; use unknown: byte_fallback or tagged: false"
         )
-    chain = [name]
-    while (corpus := params["runs"][run := params["back_translations"][chain[-1]]["run"]]["corpus"]) not in chain:
+    users = [name]
+    while (corpus := params["runs"][run := params["back_translations"][users[-1]]["run"]]["corpus"]) not in users:
         if corpus not in params["back_translations"]:
             return
-        chain.append(corpus)
+        users.append(corpus)
     raise UserError(
-        f"params.yaml: back_translations.{chain[-1]}.run: {run} is trained on {corpus}, which therefore needs "
-        f"itself ({' <- '.join([*chain, corpus])}); a run that is trained on another corpus is expected"
+        f"params.yaml: back_translations.{users[-1]}.run: {run} is trained on {corpus}, which therefore needs "
+        f"itself ({' <- '.join([*users, corpus])}); a run that is trained on another corpus is expected"
     )
 
 
 def check_search(params: Mapping, name: str, where: str) -> None:
     """Check a search. Its corpus must be the corpus of a run in `runs`, with which the user compares the best trial."""
-    corpus, known = search(params, name).config.corpus, dict.fromkeys(run["corpus"] for run in params["runs"].values())
+    corpus, known = search(params, name).corpus, dict.fromkeys(run["corpus"] for run in params["runs"].values())
     if corpus not in known:
         raise UserError(f"{where}.corpus: {shown(corpus)} is the corpus of no run; those of `runs` are {', '.join(known)}")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.config.reading import UserError, convert, describe, optional, shown
+from transformer.config.reading import UserError, convert, describe, optional
 from transformer.files import read_json
 
 
@@ -33,18 +33,3 @@ def entry(value: Any, key: str, kind: Any, where: str) -> Any:
     if found is None and not optional(kind):
         raise UserError(f"{where}: {key} is missing; {describe(kind)} is expected")
     return convert(kind, found, f"{where}: {key}")
-
-
-def count(value: Any, key: str, where: str) -> int:
-    """Return a whole number above 0, read as `entry` does. Raises UserError for any other value."""
-    number = entry(value, key, int, where)
-    if number <= 0:
-        raise UserError(f"{where}: {key}: {number} is not possible; a whole number above 0 is expected")
-    return number
-
-
-def mapping(value: Any, where: str) -> Mapping[str, Any]:
-    """Return `value`. Raises UserError if it is not a mapping."""
-    if not isinstance(value, Mapping):
-        raise UserError(f"{where}: a mapping is expected, not {shown(value)}")
-    return value

@@ -24,25 +24,6 @@ DIGITS = 4  # significant digits of a sampled number, so that the line in params
 
 
 @dataclass(frozen=True)
-class SearchConfig:
-    """A line of `searches`. Either `steps` or `minutes` is the budget of a trial."""
-
-    corpus: str
-    model: str
-    trials: Count
-    steps: Count | None
-    minutes: Positive | None
-    metric: Literal["dev_loss", "dev_bleu"]
-    seed: Seed
-    space: dict[Name, Any]  # `dimension` reads each entry
-
-    def __post_init__(self) -> None:
-        if (self.steps is None) == (self.minutes is None):
-            raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
-        require(bool(self.space), "space", self.space, "at least one setting with its values is expected")
-
-
-@dataclass(frozen=True)
 class Range:
     """The numbers from `low` to `high`. Values are sampled uniformly on a linear or on a logarithmic scale."""
 
@@ -77,14 +58,54 @@ class Dimension:
         return [self.settings(value) for value in values]
 
 
+def dimension(name: str, value: Any) -> Dimension:
+    """Read an entry of a space: `setting: [value, ...]`, `setting: {low, high, scale}`, or `any name: [{...}, ...]`."""
+    where = f"space.{name}"
+    if isinstance(value, Mapping):
+        whole = describe((hints(ModelConfig) | hints(TrainingConfig)).get(name, str)).startswith(describe(int))
+        bounds = read(Range, value, where)
+        require(not whole or (bounds.low % 1 == bounds.high % 1 == 0), where, value, "whole numbers are expected")
+        return Dimension(name, range=bounds, whole=whole)
+    expected = "a list of values, or low, high and scale, is expected"
+    require(isinstance(value, list) and bool(value), where, value, expected)
+    several = [isinstance(choice, Mapping) and bool(choice) for choice in value]
+    if any(several) and (not all(several) or len({tuple(sorted(map(str, choice))) for choice in value}) > 1):
+        raise UserError(f"{where}: either values, or mappings of the same settings, are expected")
+    return Dimension(name, tuple(choice if all(several) else {name: choice} for choice in value))
+
+
 @dataclass(frozen=True)
 class Search:
-    config: SearchConfig
-    space: tuple[Dimension, ...]
+    """A line of `searches`. Either `steps` or `minutes` is the budget of a trial."""
+
+    corpus: str
+    model: str
+    trials: Count
+    steps: Count | None
+    minutes: Positive | None
+    metric: Literal["dev_loss", "dev_bleu"]
+    seed: Seed
+    space: dict[Name, Any]
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.minutes is None):
+            raise UserError("steps, minutes: one of them, the budget of a trial, is expected")
+        require(bool(self.space), "space", self.space, "at least one setting with its values is expected")
+        owners: dict[str, str] = {}
+        for one in self.dimensions:
+            for key in one.samples()[0]:
+                if key in NOT_SEARCHED:
+                    raise UserError(f"space.{one.name}: {key} is not possible in a space: {NOT_SEARCHED[key]}")
+                if owners.setdefault(key, one.name) != one.name:
+                    raise UserError(f"space: {key} is in both {owners[key]} and {one.name}")
+
+    @property
+    def dimensions(self) -> list[Dimension]:
+        return [dimension(key, value) for key, value in self.space.items()]
 
     def run(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entry of `runs` with these settings."""
-        return {"corpus": self.config.corpus, "model": self.config.model, **settings}
+        return {"corpus": self.corpus, "model": self.model, **settings}
 
 
 def search(params: Mapping[str, Any], name: str) -> Search:
@@ -92,28 +113,10 @@ def search(params: Mapping[str, Any], name: str) -> Search:
 
     Raises UserError if the search is invalid, or if the settings of a combination of `combinations_of` are invalid.
     """
-    where, config = f"params.yaml: searches.{name}.space", read_entry(SearchConfig, params, "searches", name)
-    found = Search(config, tuple(dimension(key, value, where) for key, value in config.space.items()))
-    require_different(found.space, where)
-    for settings in combinations_of(found.space):
+    found = read_entry(Search, params, "searches", name)
+    for settings in combinations_of(found.dimensions):
         trial_settings(params, name, found, settings)
     return found
-
-
-def dimension(name: str, value: Any, where: str) -> Dimension:
-    """Read an entry of a space: `setting: [value, ...]`, `setting: {low, high, scale}`, or `any name: [{...}, ...]`."""
-    if isinstance(value, Mapping):
-        whole = describe((hints(ModelConfig) | hints(TrainingConfig)).get(name, str)).startswith(describe(int))
-        bounds = read(Range, value, f"{where}.{name}")
-        valid = not whole or (bounds.low.is_integer() and bounds.high.is_integer())
-        require(valid, f"{where}.{name}", value, "whole numbers are expected")
-        return Dimension(name, range=bounds, whole=whole)
-    expected = "a list of values, or low, high and scale, is expected"
-    require(isinstance(value, list) and bool(value), f"{where}.{name}", value, expected)
-    several = [isinstance(choice, Mapping) and bool(choice) for choice in value]
-    if any(several) and (not all(several) or len({tuple(sorted(map(str, choice))) for choice in value}) > 1):
-        raise UserError(f"{where}.{name}: either values, or mappings of the same settings, are expected")
-    return Dimension(name, tuple(choice if all(several) else {name: choice} for choice in value))
 
 
 def line(name: str, run: Mapping[str, Any]) -> str:
@@ -121,19 +124,7 @@ def line(name: str, run: Mapping[str, Any]) -> str:
     return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in run.items())}}}"
 
 
-def require_different(space: tuple[Dimension, ...], where: str) -> None:
-    """Raise UserError if two dimensions give the same setting, or if a dimension gives a setting of NOT_SEARCHED."""
-    owners: dict[str, str] = {}
-    for one in space:
-        for key in one.samples()[0]:
-            if key in NOT_SEARCHED:
-                raise UserError(f"{where}.{one.name}: {key} is not possible in a space: {NOT_SEARCHED[key]}")
-            if key in owners:
-                raise UserError(f"{where}: {key} is in both {owners[key]} and {one.name}")
-            owners[key] = one.name
-
-
-def combinations_of(space: tuple[Dimension, ...]) -> Iterator[dict[str, Any]]:
+def combinations_of(space: list[Dimension]) -> Iterator[dict[str, Any]]:
     """Yield settings that together contain every pair of samples of every two dimensions.
 
     Each condition on settings concerns at most two of them (for example d_model and h). If the yielded settings are
@@ -155,5 +146,5 @@ def trial_settings(
         _, model, training = run_settings({**params, "runs": {name: search.run(settings)}}, name)
     except UserError as error:
         raise UserError(*(said.replace(f"runs.{name}", f"searches.{name}.space") for said in error.args)) from None
-    steps = search.config.steps or training.steps
+    steps = search.steps or training.steps
     return model, replace(training, steps=steps, checkpoint_every=steps, keep=1)

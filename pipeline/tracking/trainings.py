@@ -13,7 +13,6 @@ from typing import Any
 
 from pipeline.settings.params import load
 from pipeline.settings.score_files import content
-from pipeline.settings.studies import with_studies
 from pipeline.tracking.store import Curve, record
 from pipeline.workflow.times import read_times
 from transformer.config.reading import UserError
@@ -26,13 +25,11 @@ ENDED = ("complete", "pruned")  # states of a trial
 
 
 def names(run: str) -> dict[str, str]:
-    """The corpus and the model of a run in params.yaml or studies.yaml. {} for any other run."""
-    params: Mapping[str, Any] = {}
-    with contextlib.suppress(UserError):  # there is no params.yaml here, or no studies.yaml
-        params = load()
-        params = with_studies(params)
-    lines = [(block.get("runs") or {}).get(run) for block in (params, *params.get("studies", {}).values())]
-    return next(({key: line[key] for key in ("corpus", "model")} for line in lines if line), {})
+    """The corpus and the model of a run that params.yaml selects. {} for any other run."""
+    with contextlib.suppress(UserError):  # there is no params.yaml here
+        line = load()["runs"].get(run, {})
+        return {key: line[key] for key in ("corpus", "model") if key in line}
+    return {}
 
 
 def mirror_live(run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from types import FrameType
 
+from pipeline.training.workers import forward
 from pipeline.workflow import slurm, stage
 from transformer.config.reading import UserError
 
@@ -36,12 +36,7 @@ def run(job: str, hosts: list[str], processes: int, cpus: str) -> int:
     place |= {"WORLD_SIZE": str(number), "LOCAL_WORLD_SIZE": str(processes)}
     command = ["srun", f"--nodes={len(hosts)}", f"--ntasks={number}", f"--ntasks-per-node={processes}"]
     command += [f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1", "sh", "-c", WORKER, "sh"]
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        subprocess.run(["scancel", f"--signal={signal.Signals(number).name}", job], check=False)
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, forward)
+    forward(lambda number: subprocess.run(["scancel", f"--signal={signal.Signals(number).name}", job], check=False))
     # srun kills the workers at SIGINT and SIGTERM. In its own session, it does not get the signals of this process group.
     srun = subprocess.Popen(
         [*command, sys.executable, *sys.orig_argv[1:]], env={**os.environ, **place}, start_new_session=True

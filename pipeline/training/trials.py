@@ -33,7 +33,7 @@ class Trials:
     def __init__(self, path: Path, search: Search) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.search = search
-        self.sign = 1.0 if search.config.metric == "dev_loss" else -1.0
+        self.sign = 1.0 if search.metric == "dev_loss" else -1.0
         try:
             self.study = optuna.create_study(
                 storage=f"sqlite:///{path}",
@@ -43,17 +43,18 @@ class Trials:
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARMUP),
             )
         except SQLAlchemyError as error:
-            raise UserError(f"{path} cannot be read ({error}); remove {path.parent} to start the search again") from None
+            why = f"{path} cannot be read: {getattr(error, 'orig', error)}"
+            raise UserError(f"{why}; remove {path.parent} to start the search again") from None
 
     def remaining(self) -> Iterator["Trial"]:
         """Yield the trials to be run. If a trial was running when the last process ended, it is the first."""
         running = [trial for trial in self.counted() if trial.state is TrialState.RUNNING]
-        while running or len(self.study.trials) < self.search.config.trials:
+        while running or len(self.study.trials) < self.search.trials:
             number = running[0].number if running else len(self.study.trials)
-            self.study.sampler = optuna.samplers.TPESampler(seed=seed_of(self.search.config.seed, number))
+            self.study.sampler = optuna.samplers.TPESampler(seed=seed_of(self.search.seed, number))
             asked = optuna.trial.Trial(self.study, running[0]._trial_id) if running else self.study.ask()
             settings: dict[str, Any] = {}
-            for dimension in self.search.space:
+            for dimension in self.search.dimensions:
                 settings |= dimension.settings(sample(asked, dimension))
             asked.set_user_attr("settings", settings)
             yield Trial(asked, settings, self.sign)
@@ -61,7 +62,7 @@ class Trials:
 
     def counted(self) -> list[FrozenTrial]:
         """Return the first `trials` trials. The study has more if `trials` was lowered."""
-        return self.study.get_trials(deepcopy=False)[: self.search.config.trials]
+        return self.study.get_trials(deepcopy=False)[: self.search.trials]
 
     def completed(self) -> list[FrozenTrial]:
         return [trial for trial in self.counted() if trial.state is TrialState.COMPLETE]

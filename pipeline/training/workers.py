@@ -10,9 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from operator import methodcaller
 
 import torch
 import torch.distributed as dist
@@ -55,19 +55,19 @@ def joined(device: str) -> Iterator[Workers]:
         dist.destroy_process_group()
 
 
+def forward(send: Callable[[int], object]) -> None:
+    """Call `send` with each SIGTERM and SIGINT that this process gets."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: send(number))
+
+
 def start(processes: int) -> int:
     """Run this command in `processes` workers, forward signals to them, and return their combined exit status."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": str(processes)}
     place["LOCAL_WORLD_SIZE"] = str(processes)
     workers: list[subprocess.Popen] = []
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        for worker in workers:
-            worker.send_signal(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, forward)
+    forward(lambda number: [*map(methodcaller("send_signal", number), workers)])
     try:
         for rank in range(processes):
             environment = {**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)}

@@ -42,7 +42,7 @@ def threads_of(params: Mapping[str, Any], stage: str, declared: int) -> int:
         return run_settings(params, name)[2].threads
     if kind == "tune":
         found = search(params, name)
-        trials = (trial_settings(params, name, found, settings) for settings in combinations_of(found.space))
+        trials = (trial_settings(params, name, found, settings) for settings in combinations_of(found.dimensions))
         return max(training.threads for _, training in trials)
     if kind == "decode":
         return section(params, "models", params["runs"][name]["model"], "decoding", DecodingConfig).threads

@@ -5,12 +5,11 @@ from typing import Any
 
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load, section
-from pipeline.settings.score_files import mapping
 from pipeline.settings.selection import run_settings
 from pipeline.workflow.hardware import device_type
 from transformer.checkpoint import SETTINGS, WEIGHTS
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, convert
 from transformer.translator import PAPER, Translator
 
 NAMED = "a run of params.yaml, or a model folder such as models/RUN/average"
@@ -24,7 +23,7 @@ def folder_of(name: str) -> Path:
     """Return the model folder. Raises UserError if there is no such run or folder, and for a run without a model."""
     if is_folder(name):
         return Path(name)
-    runs, folder = mapping(load().get("runs"), "params.yaml: runs"), Path("models", name, "average")
+    runs, folder = convert(dict[str, Any], load().get("runs"), "params.yaml: runs"), Path("models", name, "average")
     if name not in runs:
         trained = f"; its model is {folder}" if is_folder(str(folder)) else ""  # by another study
         raise UserError(f"{name!r} is not a run of params.yaml ({', '.join(runs)}) and not a model folder{trained}")

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.score_files import mapping
-from transformer.config.reading import UserError
+from transformer.config.reading import UserError, convert
 from transformer.files import read_json, sha256, write_json
 
 DURATIONS = Path("work/times/stages.json")  # seconds that each stage took the last time that Snakemake ran it
@@ -32,8 +31,11 @@ def read_times(path: Path, output: Path) -> dict[str, Any] | None:
 
 def known_times(path: Path) -> dict[str, dict[str, Any]]:
     """Return the times in a file by the sha256 of the output to which they belong."""
-    newest = dict(mapping(read_json(path), str(path))) if path.exists() else {}
-    return {**mapping(newest.pop("earlier", {}), f"{path}: earlier"), newest.pop("output_sha256", ""): newest}
+    newest = convert(dict[str, Any], read_json(path), str(path)) if path.exists() else {}
+    return {
+        **convert(dict[str, Any], newest.pop("earlier", {}), f"{path}: earlier"),
+        newest.pop("output_sha256", ""): newest,
+    }
 
 
 def duration(seconds: float) -> str:

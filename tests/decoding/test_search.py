@@ -199,6 +199,10 @@ def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
         assert any(prefix[-1] == EOS for prefix in prefixes)
         assert all(EOS not in prefix[:-1] and len(prefix) <= limit + 1 for prefix in prefixes)
     assert all(len(result.ids) < limit for limit, result in zip(limits, results))
+    logits[..., EOS] = -30.0
+    results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
+    assert [len(result.ids) for result in results] == limits
+    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column, CPU) == []
 
 
 def test_a_value_of_zero_is_a_visit(decoding_settings):
@@ -226,7 +230,7 @@ def test_values_are_rescaled_to_the_range_of_the_tree(decoding_settings):
     assert one == other
 
 
-def test_the_subtree_of_the_move_is_kept(decoding_settings):
+def test_the_subtree_of_the_move_is_kept_and_no_sentence_waits_for_another(decoding_settings):
     """No prefix is decoded twice. A search that drops its tree would decode 1 + simulations prefixes for every token."""
     logits, scores = random_logits(), random_scores(8)
     config = mcts(simulations=20)
@@ -235,23 +239,13 @@ def test_the_subtree_of_the_move_is_kept(decoding_settings):
         assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes)
     moves = sum(min(LIMIT, len(result.ids) + 1) for result in results)
     assert sum(map(len, step.decoded)) < 0.7 * (moves * config.simulations)
-
-
-def test_a_call_decodes_a_node_of_every_unfinished_sentence(decoding_settings):
-    logits, scores = random_logits(), random_scores(8)
-    _, step = searched(logits, mcts(), decoding_settings(), value=perfect(scores))
-    assert step.calls == max(map(len, step.decoded))
-    assert len({len(prefixes) for prefixes in step.decoded}) > 1, "no sentence waits for another"
-
-
-def test_a_discarded_node_gives_its_slot_back(decoding_settings):
-    logits, scores = random_logits(), random_scores(8)
-    searches = [Search(LIMIT, decoding_settings(), mcts(simulations=12)) for _ in logits]
-    tree_search(LanguageModel(logits, perfect(scores)), searches, mcts(simulations=12), column, CPU)
-    for each in searches:
+    assert step.calls == max(map(len, step.decoded)) and len({len(prefixes) for prefixes in step.decoded}) > 1
+    searches = [Search(LIMIT, decoding_settings(), config) for _ in logits]
+    tree_search(LanguageModel(logits, perfect(scores)), searches, config, column, CPU)
+    for each in searches:  # a discarded node gives its slot back
         in_tree = [node.slot for node in each.root.subtree() if node.slot >= 0]
         assert sorted([*in_tree, *each.free]) == list(range(each.slots))
-        assert each.slots <= 1 + 12 + LIMIT
+        assert each.slots <= 1 + config.simulations + LIMIT
 
 
 def test_running_means_are_backed_up(decoding_settings):
@@ -285,15 +279,6 @@ def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decod
     priors, places = (logits[0, BOS, [EOS, *WORDS]] / 2).softmax(-1).topk(2)
     assert narrow.root.decoded.token_K == [[EOS, *WORDS][place] for place in places]
     assert narrow.root.decoded.prior_K.tolist() == pytest.approx(priors.tolist()), "of the whole vocabulary"
-
-
-def test_limits_and_no_sentences(decoding_settings):
-    logits = random_logits()
-    logits[..., EOS] = -30.0
-    limits = [4, 3, 2, 1] * 2
-    results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
-    assert [len(result.ids) for result in results] == limits
-    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column, CPU) == []
 
 
 SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
@@ -398,9 +383,9 @@ def uncached(model, sources, config, decoding):
     return results, sum(map(len, tree.decoded))
 
 
-def cached(model, sources, config, decoding):
+def cached(model, sources, config, decoding, ensemble=1):
     decoder = Mcts(decoding, config, first_unit if config.objective == "value" else None, None)
-    found = search([model], Job(sources, range(len(sources))), decoder, decoding.extra_length, 1)
+    found = search([model] * ensemble, Job(sources, range(len(sources))), decoder, decoding.extra_length, 1)
     return [translations[0] for translations in found.translations], found.calls
 
 
@@ -415,6 +400,7 @@ def test_cached_equals_uncached_and_any_batch(settings, decoding_settings, diffe
     assert_same(together, expected)
     assert calls == decoded
     assert len({tuple(result.ids) for result in together}) == len(SOURCES)
+    assert_same(cached(model, SOURCES, config, decoding, ensemble=2)[0], together)  # of one model twice
 
 
 def test_a_tree_grows_beyond_its_first_slots(settings, decoding_settings, monkeypatch):
@@ -424,10 +410,3 @@ def test_a_tree_grows_beyond_its_first_slots(settings, decoding_settings, monkey
     monkeypatch.setattr(Batch, "tree", lambda batch, slots: Counted(batch, [TreeStep(model, batch.source_BS, 3)]))
     assert_same(cached(model, SOURCES, config, decoding)[0], uncached(model, SOURCES, config, decoding)[0])
     assert len(grown) > 3 and max(grown) >= 40
-
-
-def test_an_ensemble_of_one_model_twice_is_that_model(settings, decoding_settings):
-    model, decoding = sharpened(settings()), decoding_settings(extra_length=6)
-    decoder = Mcts(decoding, mcts(), first_unit, None)
-    found = search([model, model], Job(SOURCES, range(5)), decoder, 6, 1)
-    assert_same([each[0] for each in found.translations], cached(model, SOURCES, mcts(), decoding)[0])

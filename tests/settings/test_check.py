@@ -138,6 +138,7 @@ def test_all_errors_are_reported_at_once_each_in_a_line(params):
 
 LINE = {"model": "demo-tiny/average", "set": "demo-test"}
 BOTH = {"source": "text/a", "target": "text/b"}
+SEARCH = {"corpus": "demo", "model": "tiny", "trials": 2, "steps": 9, "metric": "dev_loss", "seed": 1, "space": {"N": [1]}}
 EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
 
 
@@ -193,6 +194,8 @@ EARLY = {"corpus": "demo", "model": "tiny", "patience": 1, "evaluate_every": 60}
         ("decodings.d", {**LINE, "decoder": "mcts"}, "has no value, which the decoder mcts needs"),
         ("decodings.demo-tiny", LINE, "is also a name in `runs`"),
         ("values.demo-tiny", {"model": "demo-tiny/average", "corpus": "demo"}, "is also a name in `runs`"),
+        ("searches.demo-tiny", SEARCH, "is also a name in `runs`"),
+        ("studies.demo.searches", {"s": {**SEARCH, "trials": -1}}, "studies.yaml: demo.searches.s.trials: -1"),
         ("reverse_scores.r", LINE, "their sets are none"),
         ("runs", {datetime.date(2026, 11, 27): {}}, "YAML does not read 2026-11-27 as text; put the name into quotes"),
         ("corpora_in_use", [], "add 'demo', the corpus of runs.demo-tiny"),

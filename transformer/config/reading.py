@@ -225,8 +225,8 @@ def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
     arguments, origin = get_args(kind), get_origin(kind)
     if kind is Any:
         return value
-    if optional(kind):
-        return None if value is None else convert(without_none(kind), value, where)
+    if inner := optional(kind):
+        return None if value is None else convert(inner, value, where)
     if origin is Annotated:  # the rule is Limits, a Pattern, or a function that raises UserError
         found, rule = convert(arguments[0], value, where, kind), arguments[1]
         with placed(where, ": "):
@@ -273,14 +273,10 @@ def is_settings(kind: Any) -> TypeGuard[type]:
     return dataclasses.is_dataclass(kind)
 
 
-def optional(kind: Any) -> bool:
-    """Whether the annotation `kind` includes None."""
-    return get_origin(kind) in (typing.Union, types.UnionType) and type(None) in get_args(kind)
-
-
-def without_none(kind: Any) -> Any:
-    (inner,) = [argument for argument in get_args(kind) if argument is not type(None)]
-    return inner
+def optional(kind: Any) -> Any:
+    """The annotation `kind` without None if it includes None, otherwise None."""
+    several = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else ()
+    return next((one for one in several if type(None) in several and one is not type(None)), None)
 
 
 def describe(kind: Any) -> str:
@@ -291,8 +287,8 @@ def describe(kind: Any) -> str:
         return str(rule) if isinstance(rule, Pattern) else describe(of) + str(rule) * isinstance(rule, Limits)
     if origin is Literal:
         return "one of " + ", ".join(arguments)
-    if optional(kind):
-        return f"{describe(without_none(kind))} or null"
+    if inner := optional(kind):
+        return f"{describe(inner)} or null"
     if origin is tuple:
         return "a list"
     if origin in (dict, Differences) or is_settings(kind):
