@@ -132,14 +132,15 @@ def changed(before: str, now: str) -> list[str]:
 
 
 def write() -> None:
-    """Write work/code. Commands that only show what is stale call it, too: DVC then compares the present code.
+    """Write work/code, unless it is current. Commands that show what is stale call it, too: DVC then compares this code.
 
     Raises UserError if a module has a syntax error.
     """
     texts = {script: described(script) for script in scripts()}
-    with atomic_folder(FOLDER) as folder:
-        for script, text in texts.items():
-            (folder / script).write_text(text, encoding="utf-8")
+    if texts != {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*")}:
+        with atomic_folder(FOLDER) as folder:
+            for script, text in texts.items():
+                (folder / script).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
