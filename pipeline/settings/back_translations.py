@@ -6,17 +6,14 @@ translates in the reverse direction (Sennrich et al. 2016).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.settings.addresses import Address
-from pipeline.settings.decodings import Decoder, choice
+from pipeline.settings.decodings import Decoder, choice, unguided
 from pipeline.settings.download import Sha256, Sum, pinned
 from pipeline.settings.params import entry
-from transformer.config.decoders import DECODERS, Choice
-from transformer.config.reading import Count, Positive, Whole, read_keys
-
-# back_translate.py provides no utility, which MBR needs, and no value and no references, which searches may need.
-KINDS = tuple(kind for kind in DECODERS if kind not in ("mbr", "value_beam", "mcts"))
+from transformer.config.decoders import Choice
+from transformer.config.reading import Count, Positive, Whole
 
 
 @dataclass(frozen=True)
@@ -34,26 +31,18 @@ class Monolingual:
 
 
 @dataclass(frozen=True)
-class Translating(Decoder):
-    """The decoder of a back-translation."""
-
-    decoder: Literal[KINDS] | None  # type: ignore[valid-type]
-
-
-@dataclass(frozen=True)
 class BackTranslation:
     """One entry. params.yaml explains each setting. `decoding` holds the differences from `base`."""
 
     corpus: str
     run: str
     monolingual: Monolingual
-    decoding: Translating
+    decoding: Decoder
     tagged: bool
     ratio: Positive
 
 
 def decoder(params: Mapping[str, Any], name: str) -> Choice:
     """Return the decoder of the entry `name`: `base.decoding` and `base.decoders`, changed by its `decoding`."""
-    where, given = f"params.yaml: back_translations.{name}.decoding", entry(params, "back_translations", name)["decoding"]
-    read_keys(Translating, given, where)
-    return choice(params, given, where)
+    where = f"params.yaml: back_translations.{name}.decoding"
+    return unguided(choice(params, entry(params, "back_translations", name)["decoding"], where), where)

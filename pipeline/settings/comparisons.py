@@ -7,7 +7,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from pipeline.settings.back_translations import decoder
-from pipeline.settings.decodings import decoding_run
+from pipeline.settings.decodings import decoding_run, unguided
 from pipeline.settings.params import languages, section, text_corpus
 from pipeline.settings.searches import search
 from pipeline.settings.selection import run_settings
@@ -98,11 +98,7 @@ def check_value(params: Mapping, name: str, where: str) -> None:
     If this run is trained on a back-translation, the corpus must be the corpus that the back-translation extends.
     """
     value = value_run(params, name)
-    if value.samples.needs_value or value.samples.own.metric:
-        raise UserError(
-            f"{where}.samples.decoder: {value.samples.decoder!r} needs a value or references, which this stage does not "
-            "have; another decoder is expected, such as sampling"
-        )
+    unguided(value.samples, f"{where}.samples")
     expected = text_corpus(params, corpus_of(params, value.model))
     if value.corpus != expected:
         raise UserError(f"{where}.corpus: {shown(value.corpus)} is not the corpus of the run; {expected!r} is expected")

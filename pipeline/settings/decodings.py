@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.settings.params import entry
 from transformer.config.decoders import COMMON, DECODERS, DEFAULT, Choice
 from transformer.config.decoding import DecodingConfig
-from transformer.config.reading import Count, hints, placed, read, read_keys
+from transformer.config.reading import Count, UserError, hints, placed, read, read_keys
 
 SIMPLE = tuple(name for name, cls in DECODERS.items() if not cls.PARTS)
 
@@ -83,6 +83,16 @@ def choice(params: Mapping[str, Any], values: Mapping[str, Any], where: str) -> 
     with placed(where):
         found.check(config)
     return Choice(name, config, found, parts=parts)
+
+
+def unguided(found: Choice, where: str) -> Choice:
+    """Return a decoder of a stage that has only a model. Raises UserError if it needs more."""
+    if found.needs_value or found.own.metric or found.parts:
+        raise UserError(
+            f"{where}.decoder: {found.decoder!r} needs a value or references (mbr: a utility), which this stage does not "
+            "have; another decoder is expected, such as sampling"
+        )
+    return found
 
 
 def samples_of(params: Mapping[str, Any], values: Mapping[str, Any], where: str, config: DecodingConfig) -> Choice:

@@ -10,7 +10,7 @@ from transformer.config.reading import Limits, Seed, read
 
 @dataclass(frozen=True)
 class ScoringConfig:
-    bootstrap: Annotated[int, Limits(ge=0, le=100_000, note="resamples, 0: none")]  # 100,000 take 7 GB for 3,000 sentences
+    bootstrap: Annotated[int, Limits(ge=0, le=100_000)]  # 100,000 take 7 GB for 3,000 sentences
     seed: Seed
 
 

@@ -107,7 +107,7 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         (f"{BT}.decoding", None, "None is not a mapping"),
         (f"{BT}.decoding.bean", 2, "did you mean 'beam'?"),
         (f"{BT}.decoding", {"decoder": "sampling", "beam": 2}, "decoding.beam: unknown"),
-        (f"{BT}.decoding", {"decoder": "mcts"}, "one of beam, greedy, sampling, diverse, exact is"),
+        (f"{BT}.decoding", {"decoder": "mcts"}, "decoding.decoder: 'mcts' needs a value or references"),
         (f"{BT}.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
         (f"{BT}.monolingual.first", 0, "a whole number above 0"),
         (f"{BT}.monolingual.skip", -1, "a whole number from 0"),

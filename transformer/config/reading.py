@@ -40,7 +40,6 @@ class Limits:
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
-    note: str = ""  # the meaning of a special value, for messages
 
     def __call__(self, value: float) -> bool:
         low = (self.ge is None or value >= self.ge) and (self.gt is None or value > self.gt)
@@ -50,7 +49,7 @@ class Limits:
         low = f" above {self.gt}" if self.gt is not None else f" from {self.ge}" if self.ge is not None else ""
         up = " up to" if self.gt is not None else " to"
         high = f"{up} {self.le}" if self.le is not None else f"{up} below {self.lt}" if self.lt is not None else ""
-        return f"{low}{high}" + (f" ({self.note})" if self.note else "")
+        return f"{low}{high}"
 
 
 @dataclasses.dataclass(frozen=True)
