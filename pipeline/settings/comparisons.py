@@ -20,7 +20,7 @@ from transformer.config.vocabulary import VocabularyConfig
 OWN = ("dev", "test")  # a corpus's own sets are CORPUS-dev and CORPUS-test
 
 # Blocks of which no two have an entry of the same name, as the files in results/ and the terminal show only the name
-OWN_NAMES = (("corpora", "back_translations"), ("runs", "decodings", "values", "reverse_values", "searches"))
+OWN_NAMES = (("corpora", "back_translations"), ("runs", "decodings", "reverse_values", "values", "searches"))
 
 # What the folders models/, scores/ and work/ hold besides runs
 TAKEN = ["code", "corpora", "decodings", "downloads", "ensembles", "logs"]
