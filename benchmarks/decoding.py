@@ -38,6 +38,7 @@ from sacrebleu.metrics import BLEU
 
 from benchmarks.peers import marian
 from benchmarks.process import Process
+from benchmarks.provenance import shown
 from pipeline.commands.export import ctranslate2_spec, tensors_of
 from pipeline.corpora.evaluation import read_lines
 from pipeline.settings.params import load, section
@@ -187,7 +188,7 @@ class Task:
     rounds: int
     bleu: Callable[[Batch], str]  # takes translations in the order of `sources`
 
-    def compare(self, names: list[str], model: Transformer, config: DecodingConfig) -> list[str]:
+    def compare(self, names: list[str], model: Transformer, config: DecodingConfig) -> list[list[str]]:
         """The rows of the table for these systems. `config.precision` is the one that `auto` chooses here."""
         precisions = dict.fromkeys((config.precision, "float32"))
         chosen = [(name, precision) for precision in precisions for name in names] + [("CTranslate2", "int8")]
@@ -213,10 +214,9 @@ class Task:
             ours = ("ours", system[1]) if ("ours", system[1]) in speeds else ("ours", config.precision)
             ratio = statistics.median(speeds[ours]) / speed
             same = sum(a == b for a, b in zip(results[system], results["ours", "float32"])) / count
-            cells = (f"{speed:,.0f}", f"{ratio:.2f}", f"{same:.1%}", self.bleu(results[system]))
-            rows.append((", ".join(system), *cells))
-        rows += [(f"{', '.join(system)}: {reason}", *4 * "–") for system, reason in reasons.items()]
-        return [f"| {' | '.join((self.label, *row))} |" for row in rows]
+            cells = [f"{speed:,.0f}", f"{ratio:.2f}", f"{same:.1%}", self.bleu(results[system])]
+            rows.append([self.label, ", ".join(system), *cells])
+        return rows + [[self.label, f"{', '.join(system)}: {reason}", *4 * "–"] for system, reason in reasons.items()]
 
 
 def scorer(vocabulary: Vocabulary, reference: list[str]) -> Callable[[Batch], str]:
@@ -282,8 +282,8 @@ def compare(arguments: argparse.Namespace) -> None:
     model.to(device)
     name = torch.cuda.get_device_name() if cuda else f"{processor()}, {arguments.threads} threads"
     print(f"{name}, torch {torch.__version__}\n")
-    print("| model | system | target tokens/s | ours / this | same as ours | BLEU |\n|---|---|---:|---:|---:|---:|")
-    print("\n".join(task.compare([*SYSTEMS], model, config)))
+    columns = ["model", "system", "target tokens/s", "ours / this", "same as ours", "BLEU"]
+    print(shown({"columns": columns, "rows": task.compare([*SYSTEMS], model, config)}))
 
 
 if __name__ == "__main__":

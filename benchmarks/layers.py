@@ -26,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.provenance import shown
 from pipeline.workflow import stage
 from pipeline.workflow.hardware import commit, hardware
 from transformer.attention import attention_weights
@@ -204,12 +205,13 @@ def measured(kind: str, rounds: int, lengths: Sequence[int] = LARGE, widths: Seq
 def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     layers = {kind: measured(kind, arguments.rounds) for kind in COUNTS}
-    print("| layer | time grows as | R^2 | memory grows as | sequential operations | path length |")
-    print("|---|---|---:|---|---:|---:|")
+    rows = []
     for kind, of in layers.items():
         time, memory = ("n^{n:.2f} d^{d:.2f}".format(**of[key]) for key in ("time", "memory"))
-        print(f"| {kind} | {time} | {of['time']['r_squared']:.3f} | {memory} |", end=" ")
-        print(f"{of['sequential_operations']} | {of['path_length']} |")
+        counted = [str(of[key]) for key in ("sequential_operations", "path_length")]
+        rows.append([kind, time, f"{of['time']['r_squared']:.3f}", memory, *counted])
+    columns = ["layer", "time grows as", "R^2", "memory grows as", "sequential operations", "path length"]
+    print(shown({"columns": columns, "rows": rows}))
     here = hardware(torch.device("cpu"))
     sizes = {"n_d": [LARGE[0], LARGE[-1]], "k": KERNEL, "r": NEIGHBOURHOOD, "counted_at_n": COUNTED}
     made_on = {"hardware": f"{here['hardware']}, {here['instructions']}", "torch": here["torch"], "commit": commit()}
