@@ -68,4 +68,4 @@ def shards(address: str) -> list[str]:
 
 Address = Annotated[str, require_address]
 FileAddress = Annotated[str, lambda address: list(map(require_address, shards(address)))]
-Mirror = Annotated[str, lambda prefix: [on_the_web(prefix)]]
+Mirror = Annotated[str, lambda prefix: on_the_web(prefix) or True]  # a folder is valid, too
