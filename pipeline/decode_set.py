@@ -22,9 +22,8 @@ import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.of_sets import filtered_scores, of_test_set, set_scores
-from pipeline.scoring.sentences import sentence_score
 from pipeline.scoring.trees import search_tree
-from pipeline.scoring.utilities import Texts, utility
+from pipeline.scoring.utilities import Texts, sentence_score, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
 from pipeline.settings.params import load

@@ -12,7 +12,7 @@ of the model folder with the head (value.safetensors): the model `values/NAME`. 
 import argparse
 
 from pipeline.scoring import values
-from pipeline.scoring.sentences import sentence_score
+from pipeline.scoring.utilities import sentence_score
 from pipeline.settings.machine import machine
 from pipeline.settings.params import languages, load
 from pipeline.settings.values import value_run

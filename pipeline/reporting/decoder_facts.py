@@ -103,7 +103,7 @@ def rounded(value: float | None) -> float | None:
 
 def significance(
     params: Mapping[str, Any], systems: Mapping[str, Made], statistics: Mapping[str, np.ndarray]
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """The p-values of the other systems against the beam search of `base`. They have one model, so the seed is the same."""
     base, settings = next((name for name, each in systems.items() if is_base(params, each.settings)), None), scoring(params)
     if base is None or not settings.bootstrap or len(systems) == 1:

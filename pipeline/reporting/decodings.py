@@ -1,8 +1,7 @@
 """Tables of decodings. A decoding is one translation of a set by a model with a decoder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 from pipeline.reporting.decoder_facts import shown_settings
@@ -41,43 +40,32 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
     """A row for each decoding. `decodings` has the contents of their files in results/."""
     precisions = {each["decoding"]["settings"]["decoding"].get("precision") for each in decodings.values()}
     left_out = NO_RESULT if len(precisions) > 1 else (*NO_RESULT, "precision")
-    corrected, rows = corrected_p(decodings), []
+    corrected, rows = dict[str, float | None](), list[dict[str, Any]]()
+    for group in by_model_and_set(decodings).values():
+        corrected |= dict(zip(group, holm([each.get("facts", {}).get("p") for each in group.values()])))
     for name, each in decodings.items():
         settings, facts = each["decoding"]["settings"]["decoding"], each.get("facts", {})
         oracle = ", uses the references" if str(settings.get("objective", "")).startswith("oracle") else ""
-        measures, row = (
-            named_measures(each["score"]["set"]["metrics"], each["set"].startswith(LOWER_CASED)),
-            {"decoding": name},
-        )
+        measures = named_measures(each["score"]["set"]["metrics"], each["set"].startswith(LOWER_CASED))
+        row: dict[str, Any] = {"decoding": name}
         for label, measure in SCORES.items():
             cell = measures.get(measure)
             row |= with_ends(label, cell and Score(*(cell[key] for key in ("score", "low", "high"))))
-        row |= {"model": each["model"], "set": each["set"]}
-        row |= {"decoder": settings.get("decoder", "beam") + oracle, "settings": shown_settings(params, settings, left_out)}
-        rows.append(row | {"p, Holm": corrected[name]} | {label: facts.get(key) for label, key in FACTS.items()})
+        row |= {"model": each["model"], "set": each["set"], "decoder": settings.get("decoder", "beam") + oracle}
+        row |= {"settings": shown_settings(params, settings, left_out), "p, Holm": corrected[name]}
+        rows.append(row | {label: facts.get(key) for label, key in FACTS.items()})
     return table("decoding", "Decodings", rows, NOTES, places=PLACES, drawn=True)
 
 
-def corrected_p(decodings: Mapping[str, Mapping]) -> dict[str, float | None]:
-    """The p-values, after Holm's correction over the decodings of one set by one model."""
-    found: dict[str, float | None] = {}
-    for _, names in by_model_and_set(decodings):
-        found |= dict(zip(names, holm([decodings[name].get("facts", {}).get("p") for name in names])))
-    return found
-
-
-def by_model_and_set(decodings: Mapping[str, Mapping]) -> Iterator[tuple[tuple[str, str], Sequence[str]]]:
-    def key(name: str) -> tuple[str, str]:
-        return decodings[name]["model"], decodings[name]["set"]
-
-    for of, names in groupby(sorted(decodings, key=key), key):
-        yield of, list(names)
+def by_model_and_set(decodings: Mapping[str, Mapping]) -> dict[tuple[str, str], dict[str, Mapping]]:
+    keys = sorted({(each["model"], each["set"]) for each in decodings.values()})
+    return {key: {name: each for name, each in decodings.items() if (each["model"], each["set"]) == key} for key in keys}
 
 
 def decodings_tables(params: Mapping[str, Any], decodings: Mapping[str, Mapping]) -> Iterator[Table]:
     """The tables of the pages: one for each model and set, best decoding first, without empty columns."""
-    for (model, chosen), names in by_model_and_set(decodings):
-        whole = decodings_table(params, {name: decodings[name] for name in names})
+    for (model, chosen), group in by_model_and_set(decodings).items():
+        whole = decodings_table(params, group)
         best = LOWER if chosen.startswith(LOWER_CASED) else "sacreBLEU"
         frame = whole.frame.sort_values(best, ascending=False, kind="stable").drop(columns=["model", "set"])
         empty = [label for label in frame if frame[label].isin([None, ""]).all()]

@@ -39,6 +39,9 @@ RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
     "test chrF": ("chrf", *TEST),
     "test BLEU of lower-cased text": (TOKENISED, *TEST),
 }
+COSTS = {"hardware": "hardware", "precision": "trained in", "GPUs": "GPUs"}  # columns of the table of costs
+COSTS |= {"sustained TFLOPS": "cost sustained_tflops", "FLOPs, estimated": "cost flops"}
+SCALED = {"MFU (%)": ("cost mfu", 100), "HFU (%)": ("cost hfu", 100), "energy (kWh)": ("cost energy_joules", 1 / 3.6e6)}
 COMPONENTS = {
     "encoder_self_attention_projections": "encoder projections",
     "encoder_self_attention": "encoder attention",
@@ -130,7 +133,24 @@ def operations(results: Results) -> Table:
 
 def costs(results: Results) -> Table:
     """The time, the hardware and the estimated operations of the paper's two trainings, then of ours."""
-    rows = [published_cost(model) for model in TRAININGS] + [own_cost(name, run) for name, run in results.runs.iterrows()]
+    published = {row.model: row for row in TABLE2 if row.model}
+    rows: list[dict[str, Any]] = [
+        {
+            "run": f"{published[model].name}, the paper's",
+            "hardware": training.hardware,
+            "precision": "float32",
+            "GPUs": training.gpus,
+            "training": duration(training.seconds),
+            "sustained TFLOPS": SUSTAINED_TFLOPS[training.hardware],
+            "FLOPs, estimated": published[model].flops_en_de,
+            "MFU (%)": 100 * utilisation(training),
+        }
+        for model, training in TRAININGS.items()
+    ]
+    for name, run in results.runs.iterrows():
+        found = {label: run[key] for label, key in COSTS.items()} | {"run": name}
+        found["training"] = run["seconds"] and duration(run["seconds"])
+        rows.append(found | {label: run[key] and run[key] * factor for label, (key, factor) in SCALED.items()})
     notes = [
         "The FLOPs are estimated by the paper's formula: time x GPUs x sustained TFLOPS of one GPU (footnote 5; "
         "params.yaml: hardware). The MFU of the paper's trainings is that of this rate.",
@@ -140,36 +160,6 @@ def costs(results: Results) -> Table:
     ]
     places = {"MFU (%)": 1, "HFU (%)": 1, "energy (kWh)": 3}
     return table("flops", "What the trainings cost", rows, notes, places=places, given=["sustained TFLOPS"])
-
-
-def published_cost(model: str) -> dict[str, Any]:
-    training = TRAININGS[model]
-    (row,) = [row for row in TABLE2 if row.model == model]
-    return {
-        "run": f"{row.name}, the paper's",
-        "hardware": training.hardware,
-        "precision": "float32",
-        "GPUs": training.gpus,
-        "training": duration(training.seconds),
-        "sustained TFLOPS": SUSTAINED_TFLOPS[training.hardware],
-        "FLOPs, estimated": row.flops_en_de,
-        "MFU (%)": 100 * utilisation(training),
-    }
-
-
-def own_cost(name: str, run: pd.Series) -> dict[str, Any]:
-    percent = {f"{key.upper()} (%)": run[f"cost {key}"] and 100 * run[f"cost {key}"] for key in ("mfu", "hfu")}
-    return {
-        "run": name,
-        "hardware": run["hardware"],
-        "precision": run["trained in"],
-        "GPUs": run["GPUs"],
-        "training": run["seconds"] and duration(run["seconds"]),
-        "sustained TFLOPS": run["cost sustained_tflops"],
-        "FLOPs, estimated": run["cost flops"],
-        **percent,
-        "energy (kWh)": run["cost energy_joules"] and run["cost energy_joules"] / 3.6e6,
-    }
 
 
 def measures_and_costs(results: Results) -> list[Table]:

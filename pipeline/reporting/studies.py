@@ -18,15 +18,9 @@ from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
 from pipeline.workflow.times import duration
 
-# What the literature says about the settings that a study varies. The first entry that contains all of them is used.
-CLAIMS = (  # a setting that a study must vary, those that it may also vary, and the claim about them
-    ("norm", {"schedule"}, "Xiong et al. 2020: post-norm, the paper's, needs the warm-up; pre-norm trains without it."),
-    (
-        "attention",
-        {"h", "d_k", "d_v"},
-        "Section 3.2.1: for large d_k the unscaled dot product is worse than additive attention; scaling corrects this.",
-    ),
-)
+# Studies of these settings are about perplexity: BLEU says little about trainings that learn nothing. A study may also vary
+# the settings in the braces.
+PERPLEXITY = {"norm": {"schedule"}, "attention": {"h", "d_k", "d_v"}}
 # Settings with which a training is expected to fail. Means over seeds, Tables 2 and 3 and costs omit such runs.
 EXPECTED_TO_FAIL = {"norm": "post", "schedule": "no_warmup"}
 COMPARED = (*BASE, "seed")  # the settings that `Study.varied` compares
@@ -59,10 +53,10 @@ class Study:
         """The settings in which the runs differ."""
         return [key for key in COMPARED if self.results.runs[key].nunique(dropna=False) > 1]
 
-    def claim(self) -> str:
-        """What the literature says about the varied settings, or an empty text."""
+    @property
+    def about_perplexity(self) -> bool:
         varied = set(self.varied()) - {"seed"}
-        return next((text for main, others, text in CLAIMS if main in varied <= {main, *others}), "")
+        return any(main in varied <= {main, *others} for main, others in PERPLEXITY.items())
 
     def caveat(self) -> str:
         """A warning if the runs were trained on different data, or an empty text."""
@@ -132,7 +126,7 @@ def study_table(study: Study) -> Table:
         f"All have {about}. Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% "
         f"intervals by bootstrap; perplexity per word-piece. {base}"
     )
-    notes = [line.strip() for line in (note, study.caveat(), study.claim()) if line]
+    notes = [line.strip() for line in (note, study.caveat()) if line]
     look: dict[str, Any] = {
         "places": {"accuracy": 3, "calibration error": 3},
         "given": [labels.get(key, key) for key in varied],
@@ -159,9 +153,11 @@ def headline(params: Mapping[str, Any], study: Study) -> Headline:
     figure, says, note = best(study, scored)
     languages = results.runs["languages"].map(repr)
     alone = "One seed per run. " if all(len(same) == 1 for same in alike(results.runs, scored)) else ""
-    if study.claim():
-        figure, says = perplexities(results)
-        note = f"{alone}Published: {study.claim()}"
+    if study.about_perplexity:
+        known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
+        figure = f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}"
+        says = f"dev perplexity of the last checkpoint: {', '.join(f'{run} {value:,.1f}' for run, value in known.items())}"
+        note = alone + (f"Published: {described(params, study.name)}." if study.name in params["studies"] else "")
     elif (
         results.runs["corpus"].nunique() > 1
     ):  # training texts, as for back-translation, with the test set of the first run
@@ -196,13 +192,6 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
     between = interval(found["low"], found["high"], 1)
     bounds = f", 95% interval {between}" if between else ""
     return f"{found['score']:.1f}", says, f"{highest}{seeds[0]}, one seed{bounds}.{note}"
-
-
-def perplexities(results: Results) -> tuple[str, str]:
-    """The figure and its explanation in a headline about dev perplexities. BLEU says little about some claims."""
-    known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
-    each = ", ".join(f"{run} {value:,.1f}" for run, value in known.items())
-    return f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}", f"dev perplexity of the last checkpoint: {each}"
 
 
 def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:

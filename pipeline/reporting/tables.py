@@ -132,14 +132,12 @@ def escaped(text: str) -> str:
 def latex(table: Table) -> str:
     """A tabular for \\input. It needs the packages booktabs and amsmath, and a Unicode engine for Unicode text."""
     head = [f"${MATHEMATICS[label]}$" if label in MATHEMATICS else latex_text(label) for label in table.labels]
-    body = []
-    for place, row in enumerate(texts(table)):
-        body += [r"\midrule"] if table.starts_group(place) else []
-        body.append(" & ".join(map(latex_cell, row)) + r" \\")
+    cells = [list(map(latex_cell, row)) for row in texts(table)]
+    for place, row in enumerate(cells):
+        row[0] = rf"\midrule{chr(10)}{row[0]}" if table.starts_group(place) else row[0]
     form = "".join("r" if table.is_number(label) else "l" for label in table.labels)
-    lines = [f"% {line}" for line in (table.title, *table.notes)]
-    lines += [f"\\begin{{tabular}}{{{form}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
-    return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}"]) + "\n"
+    body = pd.DataFrame(cells, columns=head).to_latex(index=False, escape=False, column_format=form)
+    return "".join(f"% {line}\n" for line in (table.title, *table.notes)) + body
 
 
 def latex_cell(text: str) -> str:

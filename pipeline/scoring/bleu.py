@@ -46,29 +46,21 @@ def headline(language: str) -> str:
 
 
 @functools.cache
-def moses(language: str):
-    """Moses' tokeniser. A language without a list of abbreviations uses the English list, as in Moses."""
-    from sacremoses import MosesTokenizer  # the import takes a second
+def moses(kind: str, *arguments: str):
+    """An object of sacremoses. A language without a list of abbreviations uses the English list, as in Moses."""
+    import sacremoses  # the import takes a second
 
-    return MosesTokenizer(language)
-
-
-@functools.cache
-def normaliser():
-    """Moses' punctuation normaliser. Only its first step is used."""
-    from sacremoses import MosesPunctNormalizer
-
-    return MosesPunctNormalizer()
+    return getattr(sacremoses, kind)(*arguments)
 
 
 def replace_unicode_punctuation(line: str) -> str:
     """The output of replace-unicode-punctuation.perl. “ ” ’ and … become ASCII. The quotes „ ‚ ‘ « and » stay."""
-    return normaliser().replace_unicode_punct(line)
+    return moses("MosesPunctNormalizer").replace_unicode_punct(line)
 
 
 def tokenise(line: str, language: str) -> str:
     """The output of Moses' tokenizer.perl -q -l `language`: hyphens stay, special characters are escaped."""
-    tokens = moses(language).tokenize(line, return_str=True)
+    tokens = moses("MosesTokenizer", language).tokenize(line, return_str=True)
     # The current script splits off the last full stop even after an abbreviation ("at 10 p.m."). sacremoses is a port
     # of an older version. With this substitution, both tokenise newstest2014 alike in German, French and English.
     return re.sub(r"(?<=[^ .])\.$", " .", tokens)

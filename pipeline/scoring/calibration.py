@@ -3,12 +3,13 @@
 Shapes: M prefixes.
 """
 
+from math import fsum
 from typing import Any
 
 import numpy as np
 
 INTERVALS = 10  # intervals of the value in the reliability curve
-FEWEST = 30  # an interval with fewer prefixes is left out; lengths are listed up to the first with fewer
+FEWEST = 30  # an interval with fewer prefixes is left out
 
 
 def calibration(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) -> dict[str, Any]:
@@ -23,7 +24,6 @@ def calibration(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) 
         "correlation": correlation(value_M, score_M),
         "correlation_of_length": correlation(length_M, score_M),
         "calibration_error": calibration_error(value_M, score_M),
-        "by_length": by_length(value_M, score_M, length_M),
         "reliability": [point for point in reliability(value_M, score_M) if point["prefixes"] >= FEWEST],
     }
 
@@ -33,18 +33,6 @@ def correlation(one_M: np.ndarray, other_M: np.ndarray) -> float | None:
     if len(one_M) < 2 or np.ptp(one_M) == 0 or np.ptp(other_M) == 0:
         return None
     return rounded(np.corrcoef(one_M, other_M)[0, 1])
-
-
-def by_length(value_M: np.ndarray, score_M: np.ndarray, length_M: np.ndarray) -> list[dict[str, Any]]:
-    """The correlation among the prefixes of each length, up to the first length with fewer than FEWEST prefixes."""
-    points = []
-    for length in range(int(length_M.max()) + 1):
-        chosen_M = length_M == length
-        if chosen_M.sum() < FEWEST:
-            break
-        found = correlation(value_M[chosen_M], score_M[chosen_M])
-        points.append({"length": length, "prefixes": int(chosen_M.sum()), "correlation": found})
-    return points
 
 
 def reliability(value_M: np.ndarray, score_M: np.ndarray) -> list[dict[str, Any]]:
@@ -63,7 +51,7 @@ def reliability(value_M: np.ndarray, score_M: np.ndarray) -> list[dict[str, Any]
 def calibration_error(value_M: np.ndarray, score_M: np.ndarray) -> float:
     """The mean distance between mean value and mean score of an interval, weighted by its number of prefixes."""
     points = reliability(value_M, score_M)
-    return rounded(sum(abs(point["value"] - point["score"]) * point["prefixes"] for point in points) / len(value_M))
+    return rounded(fsum(abs(point["value"] - point["score"]) * point["prefixes"] for point in points) / len(value_M))
 
 
 def rounded(number: float) -> float:

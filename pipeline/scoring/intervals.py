@@ -10,7 +10,7 @@ its sentences. The resamples are equal for all systems, so differences are paire
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -24,22 +24,15 @@ LEVEL = 0.05  # a difference with a smaller p, after Holm's correction, is not c
 
 
 class Score(NamedTuple):
-    """A score or a difference of scores, with its 95% interval and its p-value if it has them."""
+    """A score or a difference of scores, with its 95% interval if it has one.
+
+    `p` is the two-sided p-value of a difference, before a correction for several tests.
+    """
 
     score: float
     low: float | None = None
     high: float | None = None
     p: float | None = None
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A difference with its 95% interval and its two-sided p-value, before a correction for several tests."""
-
-    score: float
-    low: float
-    high: float
-    p: float
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ def spread(groups: Sequence[np.ndarray]) -> Spread:
     return Spread(seeds / freedom, resampled / freedom, freedom)
 
 
-def between(runs: np.ndarray, bases: np.ndarray, spread: Spread) -> Difference:
+def between(runs: np.ndarray, bases: np.ndarray, spread: Spread) -> Score:
     """The mean of the seeds `runs` minus the mean of the seeds `bases`, each [K, 1 + R], of two trainings.
 
     The bootstrap over sentences also contains a part of the variance between seeds. This part is not counted twice.
@@ -106,24 +99,22 @@ class Seeds:
             return None
         if self.spread is None or min(len(ours), len(others)) < SEEDS:
             return Score(float(ours[:, 0].mean() - others[:, 0].mean()))
-        return Score(*astuple(between(ours, others, self.spread)))
+        return between(ours, others, self.spread)
 
 
-def within(one: np.ndarray, base: np.ndarray) -> Difference:
+def within(one: np.ndarray, base: np.ndarray) -> Score:
     """The score of `one` minus that of `base`, each [1 + R], of two translations by one training."""
     change = one - base
     return tested(change[0], change[1:].var(), float("inf"))
 
 
-def tested(score: float, variance: float, freedom: float) -> Difference:
+def tested(score: float, variance: float, freedom: float) -> Score:
     """A difference whose ratio to its standard error has a t distribution, with infinite `freedom` a normal one."""
     from scipy.special import stdtr, stdtrit  # the t distribution and its inverse
 
     error = float(np.sqrt(variance)) or np.finfo(float).tiny  # 0 if all scores are equal
     half = stdtrit(freedom, 1 - LEVEL / 2) * error
-    return Difference(
-        float(score), float(score - half), float(score + half), float(2 * stdtr(freedom, -abs(score) / error))
-    )
+    return Score(*map(float, (score, score - half, score + half, 2 * stdtr(freedom, -abs(score) / error))))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:

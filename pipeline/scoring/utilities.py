@@ -1,28 +1,35 @@
-"""The utilities of MBR decoding: the mean similarity of a candidate to references, from 0 to 100."""
+"""Scores of single sentences, and the utilities of MBR decoding: the mean similarity of a candidate to references."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import fsum
 
 from fastchrf import aggregate_chrf, pairwise_chrf
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline.scoring.bleu import tokeniser
 from transformer.decoders.mbr import Utility
 
 Texts = Callable[[Sequence[Sequence[int]]], list[str]]
 """Detokenises the ids of several sentences."""
+SentenceScore = Callable[[str, str], float]
+"""Takes a translation and its reference. Returns a score from 0 to 1."""
+
+
+def sentence_score(metric: str, language: str = "") -> SentenceScore:
+    """sacreBLEU's sentence BLEU (the tokeniser of `language`, exponential smoothing, effective order) or chrF."""
+    scorer = BLEU(effective_order=True, tokenize=tokeniser(language)) if metric == "bleu" else CHRF()
+    return lambda translation, reference: scorer.sentence_score(translation, [reference]).score / 100
 
 
 def bleu(candidates: list[str], references: list[str], language: str) -> list[float]:
-    """The mean sentence BLEU of each candidate, by sacreBLEU: `language`'s tokeniser, effective order, smoothing `exp`."""
-    metric, counts = BLEU(effective_order=True, tokenize=tokeniser(language)), Counter(references)
-
-    def mean(candidate: str) -> float:
-        scores = [count * metric.sentence_score(candidate, [text]).score for text, count in counts.items()]
-        return sum(scores) / len(references)
-
-    return [mean(candidate) for candidate in candidates]
+    """The mean sentence BLEU of each candidate, from 0 to 100, as are the other utilities."""
+    score, counts = sentence_score("bleu", language), Counter(references)
+    return [
+        100 * fsum(count * score(candidate, text) for text, count in counts.items()) / len(references)
+        for candidate in candidates
+    ]
 
 
 def chrf(candidates: list[str], references: list[str]) -> list[float]:

@@ -6,8 +6,7 @@ import sacrebleu
 from pipeline.scoring import bleu
 from pipeline.scoring.bleu import headline, matrix, measures, tokeniser
 from pipeline.scoring.of_sets import of_test_set
-from pipeline.scoring.sentences import sentence_score
-from pipeline.scoring.utilities import utility
+from pipeline.scoring.utilities import sentence_score, utility
 
 REFERENCES = [f"红的船在第{n}号桥附近。" for n in range(30)]
 HYPOTHESES = [text.replace("船", "灯") for text in REFERENCES]  # one word changed

@@ -6,6 +6,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn, opacity
 from transformer.config.reading import UserError
@@ -55,22 +56,19 @@ def attention_map(name: str, run: str, sentence: Mapping[str, Any], kind: str, w
     high, wide = pixels.shape[:2]
     canvas, plot = axes(CELL * wide + 1.6, CELL * high + 1.6)
     plot.imshow(pixels, aspect="equal", interpolation="none")
-    across = [(head * (len(keys) + GAP), f"head {head + 1}") for head in range(heads)]
-    down = [(layer * (len(queries) + GAP), f"layer {layer + 1}") for layer in range(layers)]
-    plot.set_xticks([x + place for x, _ in across for place in range(len(keys))], shown(keys) * heads, rotation=90)
-    plot.set_yticks([y + place for y, _ in down for place in range(len(queries))], shown(queries) * layers)
+    across, down = range(0, wide, len(keys) + GAP), range(0, high, len(queries) + GAP)
+    plot.set_xticks([x + place for x in across for place in range(len(keys))], shown(keys) * heads, rotation=90)
+    plot.set_yticks([y + place for y in down for place in range(len(queries))], shown(queries) * layers)
     plot.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=7, length=0, pad=2)
     plot.grid(False)
     plot.spines[:].set_visible(False)
-    for x, text in across:
-        plot.text(x + len(keys) / 2 - 0.5, high + 0.6, text, ha="center", va="top", fontsize=8, weight="bold")
-    for y, text in down:
-        plot.text(wide + 0.2, y + len(queries) / 2 - 0.5, text, va="center", rotation=270, fontsize=8, weight="bold")
-        for x, _ in across:
-            frame = [x - 0.5, x + len(keys) - 0.5, y - 0.5, y + len(queries) - 0.5]
-            plot.plot(
-                [frame[place] for place in (0, 1, 1, 0, 0)], [frame[place] for place in (2, 2, 3, 3, 2)], "#8a919c", lw=0.5
-            )
+    for head, x in enumerate(across, 1):
+        plot.text(x + len(keys) / 2 - 0.5, high + 0.6, f"head {head}", ha="center", va="top", fontsize=8, weight="bold")
+    for layer, y in enumerate(down, 1):
+        place = wide + 0.2, y + len(queries) / 2 - 0.5
+        plot.text(*place, f"layer {layer}", va="center", rotation=270, fontsize=8, weight="bold")
+        for x in across:
+            plot.add_patch(Rectangle((x - 0.5, y - 0.5), len(keys), len(queries), fill=False, edgecolor="#8a919c", lw=0.5))
     caption = f"{what.capitalize()}: a row is a piece of the {rows}, a column the piece of the {columns} it attends to."
     alt = f"{what.capitalize()} of {run} in {layers} layers of {heads} heads, for “{plain(sentence['source'])}”."
     return drawn(name, canvas, caption, alt)

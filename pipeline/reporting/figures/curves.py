@@ -1,10 +1,10 @@
 """Curves against training steps: losses of a run with its seeds, dev losses of a study, and learning rates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import cycle, pairwise
-from typing import Any
+from itertools import cycle
+from typing import NamedTuple
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
@@ -14,13 +14,11 @@ from pipeline.reporting.seeds import alike, shared
 from pipeline.reporting.studies import Study
 
 DASHES = ("-", "--", ":", "-.")
-APART = 0.2  # inches between two labels
 LOGARITHMIC = 3.0  # the axis is logarithmic if the ratio of the largest to the smallest loss is above this
 SCHEDULE = ("schedule", "warmup", "lr_scale", "d_model", "steps")  # what the learning rates depend on
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     name: str  # its label; without a name it has none
     points: Sequence[tuple[float, float]]  # steps and values
     colour: str = COLOURS[0]
@@ -29,17 +27,15 @@ class Line:
 
 def points(results: Results, run: str, key: str) -> list[tuple[float, float]]:
     """The steps and the values of a curve of a run."""
-    curve = results.curves.get(run)
-    return (
-        [] if curve is None or key not in curve else list(curve[["step", key]].dropna().itertuples(index=False, name=None))
-    )
+    curve = results.curves.get(run, pd.DataFrame()).reindex(columns=["step", key]).dropna()
+    return list(curve.itertuples(index=False, name=None))
 
 
 def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
-    """Draw the lines and label them beside the plot. A label is as near to the line's end as other labels permit."""
+    """Draw the lines, with a legend beside the plot."""
     lines = [line for line in lines if line.points]
     for line in lines:
-        plot.plot(*zip(*line.points), color=line.colour, linestyle=line.dashes)
+        plot.plot(*zip(*line.points), color=line.colour, linestyle=line.dashes, label=line.name or None)
     every = [value for line in lines for _, value in line.points]
     if every and logarithmic and min(every) > 0 and max(every) / min(every) > LOGARITHMIC:
         plot.set_yscale("log")
@@ -48,27 +44,8 @@ def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
         plot.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         plot.yaxis.set_minor_locator(NullLocator())
         plot.yaxis.set_minor_formatter(NullFormatter())
-    plot.set_ylim(plot.get_ylim())  # fixed, so that labels do not change it
-    named = [line for line in lines if line.name]
-    scale = plot.transData + plot.transAxes.inverted()
-    ends = [float(scale.transform(line.points[-1])[1]) for line in named]
-    for line, place in zip(named, spread(ends, APART / plot.figure.figure.get_figheight())):
-        arrow = {"arrowstyle": "-", "color": line.colour, "linewidth": 0.6, "alpha": 0.6, "shrinkA": 1, "shrinkB": 0}
-        look: dict[str, Any] = {"color": line.colour, "fontsize": 9, "va": "center", "arrowprops": arrow}
-        plot.annotate(line.name, line.points[-1], (1.03, place), textcoords="axes fraction", **look)
-
-
-def spread(places: Sequence[float], apart: float) -> list[float]:
-    """Move places to a distance of at least `apart`. They keep their order, and if possible stay between 0 and 1."""
-    order = sorted(range(len(places)), key=places.__getitem__)
-    moved = list(places)
-    for before, place in pairwise(order):
-        moved[place] = max(moved[place], moved[before] + apart)
-    if order and moved[order[-1]] > 1:
-        moved[order[-1]] = 1.0
-        for place, after in zip(order[-2::-1], order[::-1]):
-            moved[place] = min(moved[place], moved[after] - apart)
-    return moved
+    if any(line.name for line in lines):
+        plot.figure.figure.legend(loc="outside right upper")
 
 
 def loss(results: Results, seeds: Sequence[str]) -> Figure:
@@ -98,7 +75,7 @@ def dev_losses(study: Study) -> Figure:
     """The dev losses of a study's runs. Runs of `alike` share a label and a look."""
     runs = [run for run in study.runs if run in study.results.curves]
     groups = alike(study.results.runs, runs)
-    canvas, plot = axes(height=3.3 + 0.1 * len(groups))
+    canvas, plot = axes(7.0, 3.3 + 0.1 * len(groups))
     names = [shared(seeds) for seeds in groups]
     first = len(shared(names)) + 1 if len(names) > 1 and all(name.startswith(shared(names)) for name in names) else 0
     lines = []
@@ -110,7 +87,7 @@ def dev_losses(study: Study) -> Figure:
     draw(plot, lines)
     plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
     alt = f"Dev loss against steps of {len(runs)} runs: {', '.join(runs)}."
-    return drawn(f"study-{study.name}", canvas, f"{study.name}: dev loss. {study.claim() or study.caveat()}".strip(), alt)
+    return drawn(f"study-{study.name}", canvas, f"{study.name}: dev loss. {study.caveat()}".strip(), alt)
 
 
 def learning_rates(results: Results) -> Figure:

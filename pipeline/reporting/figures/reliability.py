@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.figures.style import COLOURS, INK, Figure, axes, drawn
 from pipeline.reporting.results import Results
@@ -47,24 +46,11 @@ def tokens(results: Results, of: str = "") -> list[Figure]:
 
 
 def value(name: str, content: Mapping[str, Any]) -> Figure:
-    """Two panels: the reliability curve of a value, and its correlation with the final score by prefix length."""
-    canvas, of, metric = Canvas(figsize=(8.4, 3.6), layout="constrained"), content["dev"], content["settings"]["score"]
-    reliability, by_length = canvas.subplots(1, 2)
-    diagonal(reliability)
-    curve(reliability, [(each["value"], each["score"], each["prefixes"]) for each in of["reliability"]], COLOURS[0], "")
-    reliability.set(xlabel="value", ylabel=f"mean final {metric}", xlim=(0, 1), ylim=(0, 1))
-    known = {each["length"]: each["correlation"] for each in of["by_length"] if each["correlation"] is not None}
-    by_length.plot(list(known), list(known.values()), color=COLOURS[0])
-    if (of_length := of["correlation_of_length"]) is not None:
-        by_length.axhline(of_length, color=COLOURS[1], linestyle="--")
-    by_length.axhline(0, color=INK, linewidth=0.8, linestyle=":")
-    lowest = min([0.0, of_length or 0.0, *known.values()])
-    by_length.set(xlabel="tokens of the prefix", ylabel=f"correlation with the final {metric}", ylim=(lowest - 0.1, 1))
-    whole = f"{of['correlation']:.2f}" if of["correlation"] is not None else "none"
-    caption = (
-        f"The value {name} on dev: the mean final {metric} of the prefixes of each interval of the value, and the "
-        f"correlation of value and score by prefix length. Over all prefixes, this correlation is {whole}. The dashed line "
-        "is the correlation of prefix length and score."
-    )
-    alt = f"Reliability curve of the value {name} and its correlation with the final score by prefix length."
-    return drawn(f"value-{name}", canvas, caption, alt)
+    """The reliability curve of a value."""
+    (canvas, plot), metric = axes(5.2, 4.2), content["settings"]["score"]
+    diagonal(plot)
+    bins = [(each["value"], each["score"], each["prefixes"]) for each in content["dev"]["reliability"]]
+    curve(plot, bins, COLOURS[0], "")
+    plot.set(xlabel="value", ylabel=f"mean final {metric}", xlim=(0, 1), ylim=(0, 1))
+    caption = f"The value {name} on dev: the mean final {metric} of the prefixes of each interval of the value."
+    return drawn(f"value-{name}", canvas, caption, f"Reliability curve of the value {name} beside the diagonal.")

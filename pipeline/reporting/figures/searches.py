@@ -1,11 +1,10 @@
 """Figures of a search for settings: its history, the settings of its trials, and their importance."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn
 from pipeline.reporting.searches import METRICS, completed, varied
@@ -14,10 +13,10 @@ LOGARITHMIC = 20.0  # an axis is logarithmic if the ratio of its largest to its 
 
 
 def figures(search: Mapping[str, Any]) -> list[Figure]:
-    """The history, parallel coordinates and importance. Empty if fewer than two trials have a value."""
+    """The history, the settings and their importance. Empty if fewer than two trials have a value."""
     if len(completed(search)) < 2:
         return []
-    return [history(search), *([coordinates(search)] if varied(search) else []), *importance(search)]
+    return [history(search), *([settings(search)] if varied(search) else []), *importance(search)]
 
 
 def history(search: Mapping[str, Any]) -> Figure:
@@ -48,41 +47,21 @@ def importance(search: Mapping[str, Any]) -> list[Figure]:
     return [drawn(f"search-{search['name']}-importance", canvas, caption, alt)]
 
 
-def coordinates(search: Mapping[str, Any]) -> Figure:
-    """A line per trial through its settings, to its value. The better the trial, the more opaque is its line."""
-    trials, names = completed(search), [*varied(search), METRICS[search["search"]["metric"]]]
-    columns = [[trial["settings"].get(key) for trial in trials] for key in names[:-1]]
-    columns.append([trial["value"] for trial in trials])
-    canvas, plot = axes(max(5.2, 1.3 * len(names)), 3.6)
-    heights = [axis(plot, place, column) for place, column in enumerate(columns)]
-    for rank, across in reversed(list(enumerate(zip(*heights)))):
-        colour, width = (COLOURS[1], 2.2) if rank == 0 else (COLOURS[0], 1.2)
-        plot.plot(range(len(names)), across, color=colour, alpha=1 - 0.85 * rank / len(trials), linewidth=width)
-    plot.set_xticks(range(len(names)), names)
-    plot.set(xlim=(-0.3, len(names) - 0.7), ylim=(-0.12, 1.1), yticks=[])
-    plot.spines["left"].set_visible(False)
-    plot.grid(True, axis="x")
-    caption = f"{search['name']}: settings and {names[-1]} of the completed trials; the best one is orange."
-    alt = f"Parallel coordinates of {len(trials)} trials over {', '.join(names)}."
+def settings(search: Mapping[str, Any]) -> Figure:
+    """A panel for each setting: the value of each completed trial against it. The best trial has another colour."""
+    trials, names, metric = completed(search), varied(search), METRICS[search["search"]["metric"]]
+    canvas = Canvas(figsize=(max(5.2, 2.0 * len(names)), 3.0), layout="constrained")
+    for plot, name in zip(canvas.subplots(1, len(names), sharey=True, squeeze=False)[0], names):
+        values = [trial["settings"].get(name) for trial in trials]
+        if not all(isinstance(value, int | float) for value in values):
+            values = list(map(str, values))
+        elif min(values) > 0 and max(values) / min(values) > LOGARITHMIC:
+            plot.set_xscale("log")
+        colours = [COLOURS[1], *[COLOURS[0]] * (len(trials) - 1)]
+        plot.scatter(values, [trial["value"] for trial in trials], c=colours, s=14)
+        plot.set_xlabel(name)
+        plot.tick_params(axis="x", labelrotation=45)
+    canvas.supylabel(metric)
+    caption = f"{search['name']}: {metric} of the completed trials against each setting; the best one is orange."
+    alt = f"{len(trials)} points against {', '.join(names)}."
     return drawn(f"search-{search['name']}-settings", canvas, caption, alt)
-
-
-def axis(plot: Axes, place: int, values: Sequence[Any]) -> list[float]:
-    """Draw the labels of a vertical axis at `place`. Returns the height of each value, from 0 to 1.
-
-    Numbers are spread by their size, on a logarithmic scale if they differ widely, and other values evenly.
-    """
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        low, high = min(values), max(values)
-        scale = math.log if low > 0 and high / low > LOGARITHMIC else float
-        ends = {f"{high:.4g}": float(high > low), f"{low:.4g}": 0.0}
-        heights = [(scale(value) - scale(low)) / ((scale(high) - scale(low)) or 1.0) for value in values]
-    else:
-        known = list(dict.fromkeys(map(str, values)))
-        ends = {value: number / max(1, len(known) - 1) for number, value in enumerate(known)}
-        heights = [ends[str(value)] for value in values]
-    for text, height in ends.items():
-        below = height < 0.5
-        align: dict[str, Any] = {"ha": "center", "va": "top" if below else "bottom", "fontsize": 8}
-        plot.annotate(text, (place, height), xytext=(0, -4 if below else 4), textcoords="offset points", **align)
-    return heights

@@ -23,7 +23,7 @@ Branch = Mapping[str, Any]
 def figure(name: str, search: Mapping[str, Any]) -> Figure:
     """The hypotheses of the beam above the tree, both from left to right."""
     tree, beam = most_visited(search["tree"]), search["beam"]
-    heights = [max(3, leaves(part)) * ROW + 0.5 for part in (beam, tree)]
+    heights = [max(3, *(row + 1 for row in rows(part))) * ROW + 0.5 for part in (beam, tree)]
     tokens = max(map(max, map(depths, (beam, tree))))
     canvas = Canvas(figsize=(COLUMN * (tokens + 1.2), sum(heights)), layout="constrained")
     above, below = canvas.subplots(2, 1, height_ratios=heights)
@@ -56,24 +56,17 @@ def depths(branches: Sequence[Branch]) -> list[int]:
     return found
 
 
-def leaves(branches: Sequence[Branch]) -> int:
-    return len(branches) - len({branch["parent"] for branch in branches if branch["parent"] >= 0})
-
-
-def rows(branches: Sequence[Branch]) -> list[float]:
+def rows(branches: Sequence[Branch]) -> list[int]:
     """The row of each branch, from the top. Each leaf has its own row; a parent is in the row of its first child."""
-    children: list[list[int]] = [[] for _ in branches]
-    for place, branch in enumerate(branches):
-        if branch["parent"] >= 0:
-            children[branch["parent"]].append(place)
-    for places in children:
-        places.sort(key=lambda place: (not branches[place]["chosen"], -branches[place]["log_probability"]))
-    found, row, waiting = [0.0] * len(branches), 0, [0]
+    ranks = [(not branch["chosen"], -branch["log_probability"]) for branch in branches]
+    order = sorted(range(len(branches)), key=ranks.__getitem__)
+    found, row, waiting = [0] * len(branches), 0, [0]
     while waiting:
         place = waiting.pop()
         found[place] = row
-        waiting += reversed(children[place])
-        row += not children[place]
+        children = [child for child in order if branches[child]["parent"] == place]
+        waiting += reversed(children)
+        row += not children
     return found
 
 
