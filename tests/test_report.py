@@ -621,7 +621,7 @@ def test_each_page_shows_what_belongs_to_it(invented):
     for fact in (*SENTENCE, COMMIT, "d0" * 32, "tok:bleu-13a|v:9", "P100-SXM2", "1 h 23 min"):
         assert fact in own.text, fact
     shown = set(browser.pictures(invented[1][report.PAGE]))
-    assert {"loss-base", "learning-rate", "positions", "attention-heads-1-cross", "reliability"} <= shown
+    assert {"loss-base", "positions", "attention-heads-1-cross", "reliability"} <= shown
     assert {"changes", "study-claims"} <= set(browser.pictures(invented[1][report.RECORDED]))
     assert len(re.findall(r"^!\[", invented[1]["README.md"], re.MULTILINE)) == 3
 

@@ -54,7 +54,7 @@ def decodings_table(params: Mapping[str, Any], decodings: Mapping[str, Mapping])
         row |= {"model": each["model"], "set": each["set"], "decoder": settings.get("decoder", "beam") + oracle}
         row |= {"settings": shown_settings(params, settings, left_out), "p, Holm": corrected[name]}
         rows.append(row | {label: facts.get(key) for label, key in FACTS.items()})
-    return table("decoding", "Decodings", rows, NOTES, places=PLACES, drawn=True)
+    return table("decoding", "Decodings", rows, NOTES, places=PLACES)
 
 
 def by_model_and_set(decodings: Mapping[str, Mapping]) -> dict[tuple[str, str], dict[str, Mapping]]:

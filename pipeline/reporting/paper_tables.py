@@ -11,7 +11,6 @@ import pandas as pd
 from pipeline.reporting.published import (
     BASE,
     BIG_EN_FR_IN_THE_TEXT,
-    GROUPS,
     SETTINGS,
     TABLE1,
     TABLE2,
@@ -20,13 +19,11 @@ from pipeline.reporting.published import (
     TOOLKITS,
     TRAININGS,
     Table2Row,
-    Table3Row,
     Toolkit,
-    group,
     utilisation,
 )
 from pipeline.reporting.results import Results
-from pipeline.reporting.run_tables import TEST, described
+from pipeline.reporting.run_tables import TEST
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.tables import Table, table, with_ends
 from pipeline.scoring.bleu import HEADLINE, PUBLISHED
@@ -35,7 +32,6 @@ from transformer.files import read_json
 
 EN_DE, EN_FR = "wmt14-en-de", "wmt14-en-fr"
 LAST = ("dev", "last")  # Table 3's set and weights
-OTHERS = "other settings"  # the column of the settings that have no column of their own
 OF_BLEU = (
     "BLEU is case-sensitive, on text with ASCII quotes that Moses tokenised, with German compounds split, as published "
     "WMT14 results are. A run that was recorded before this measure existed has a dash. sacreBLEU with its 13a "
@@ -144,62 +140,50 @@ def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str |
 
 
 def table3(results: Results) -> Table:
-    """The paper's rows, each with our runs of the same settings. Our other runs of a group follow its last row."""
-    runs = {name: run for name, run in results.runs.iterrows() if on(run["corpus"], EN_DE)}
-    published = [row.settings for row in TABLE3]
+    """The paper's rows, each with our runs of the same settings."""
+    runs = {str(name): stated(run) for name, run in results.runs.iterrows() if on(run["corpus"], EN_DE)}
     rows = []
-    for part in GROUPS:
-        for row in [row for row in TABLE3 if row.group == part]:
-            ours = [name for name, run in runs.items() if stated(run) == row.settings]
-            rows += [table3_row(results, part, row.settings, name, row) for name in ours or [None]]
-        more = {name: stated(run) for name, run in runs.items() if stated(run) not in published}
-        rows += [table3_row(results, f"{part}, ours", of, name) for name, of in more.items() if group(of) == part]
+    for row in TABLE3:
+        hidden, of = {} if row.group == "base" else BASE, row.settings
+        settings = {label: "" if of[key] == hidden.get(key) else str(of[key]) for label, key in SETTINGS.items()}
+        ours: list[str | None] = [name for name, own in runs.items() if own == row.settings]
+        for run in ours or [None]:
+            found = results.runs.loc[run] if run else {}
+            rows.append(
+                {
+                    "row": row.group,
+                    **settings,
+                    "PPL, paper": row.perplexity,
+                    "PPL, ours": found.get("dev PPL, last"),
+                    "BLEU, paper": row.bleu,
+                    **with_ends("BLEU, ours", results.score(run, PUBLISHED, *LAST) if run else None),
+                    **with_ends("sacreBLEU, ours", results.score(run, HEADLINE, *LAST) if run else None),
+                    "params, paper (1e6)": row.parameters,
+                    "params, ours (1e6)": found["parameters"] / 1e6 if run and found["parameters"] else None,
+                    "run": run,
+                }
+            )
     notes = [
         "newstest2013, from the last checkpoint, without averaging; perplexity per word-piece. An empty setting is the "
-        f'base model\'s. A row marked "ours" has settings that the paper does not report. {OF_BLEU}',
+        f"base model's. {OF_BLEU}",
         "Perplexity per piece depends on the vocabulary. The paper's vocabulary is not published, so its perplexities "
         "cannot be compared exactly with ours.",
         "With one shared matrix of 37,000 pieces the base model has 63.1 million parameters and the big one 214. The paper "
         "says 65 and 213, which no single vocabulary size gives: a thousand pieces more add 0.5 to the first and 1.0 to "
         "the second.",
     ]
-    frame = pd.DataFrame(rows, dtype=object)
-    look: dict[str, Any] = {"places": {"params, ours (1e6)": 1}, "given": ["BLEU, paper", "params, paper (1e6)", *SETTINGS]}
-    frame = frame if any(frame[OTHERS]) else frame.drop(columns=OTHERS)
-    return table("table3", "Table 3: variations on the Transformer", frame, notes, **look, ours="run", grouped=True)
+    given, places = ["BLEU, paper", "params, paper (1e6)", *SETTINGS], {"params, ours (1e6)": 1}
+    title = "Table 3: variations on the Transformer"
+    return table("table3", title, rows, notes, places=places, given=given, ours="run", grouped=True)
 
 
 def merged(table: Table) -> Table:
     """Table 3 with the settings in its first column, so that a narrow screen shows them beside the first result."""
-    frame = table.frame.drop(columns=[label for label in (*SETTINGS, OTHERS) if label in table.frame])
+    frame = table.frame.drop(columns=list(SETTINGS))
     for place, row in enumerate(table.rows()):
-        changes = [f"{label} {row[label]}" for label in SETTINGS if row[label]] + [row.get(OTHERS)]
         if row["row"] != "base":
-            frame.iloc[place, 0] = f"{row['row']}: {', '.join(filter(None, changes))}"
+            frame.iloc[place, 0] = f"{row['row']}: {', '.join(f'{label} {row[label]}' for label in SETTINGS if row[label])}"
     return replace(table, frame=frame, grouped=False)
-
-
-def table3_row(results: Results, label: str, settings: Mapping, run: str | None, row: Table3Row | None = None) -> dict:
-    """The paper's row, our run, or both, if they have these settings. Perplexity, BLEU, and parameters in millions."""
-    hidden = {} if label == "base" else BASE
-    shown = {name: settings[key] for name, key in SETTINGS.items()}
-    cells = {name: "" if shown[name] == hidden.get(key) else str(shown[name]) for name, key in SETTINGS.items()}
-    others = {key: value for key, value in settings.items() if value != BASE[key] and key not in SETTINGS.values()}
-    ours = results.runs.loc[run] if run else {}
-    parameters = ours.get("parameters")
-    return {
-        "row": label,
-        **cells,
-        OTHERS: described(others),
-        "PPL, paper": row and row.perplexity,
-        "PPL, ours": ours.get("dev PPL, last"),
-        "BLEU, paper": row and row.bleu,
-        **with_ends("BLEU, ours", results.score(run, PUBLISHED, *LAST) if run else None),
-        **with_ends("sacreBLEU, ours", results.score(run, HEADLINE, *LAST) if run else None),
-        "params, paper (1e6)": row and row.parameters,
-        "params, ours (1e6)": parameters and parameters / 1e6,
-        "run": run,
-    }
 
 
 def toolkits(results: Results) -> Table:
@@ -223,7 +207,7 @@ def toolkits(results: Results) -> Table:
             if mean := over_seeds(results, same, metric, *TEST):
                 add("ours", Score(mean.score), str(mean), each)
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
-    return table("toolkits", "Other implementations", rows, [note], drawn=True)
+    return table("toolkits", "Other implementations", rows, [note])
 
 
 def as_published(results: Results, model: str, corpus: str) -> list[str]:

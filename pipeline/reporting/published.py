@@ -166,21 +166,6 @@ TABLE3 = (
 # The columns of settings in Table 3, by label. `positions`, which has no column in the paper, identifies row E.
 SETTINGS = {"N": "N", "d_model": "d_model", "d_ff": "d_ff", "h": "h", "d_k": "d_k", "d_v": "d_v"}
 SETTINGS |= {"P_drop": "dropout", "eps_ls": "label_smoothing", "positions": "positions", "steps": "steps"}
-GROUPS = ("base", "A", "B", "C", "D", "E", "big", "other")
-
-
-def group(settings: Mapping[str, Any]) -> str:
-    """Return the group of Table 3 to which the differences from BASE belong, or `other`."""
-    changed = {key for key in settings if settings[key] != BASE[key]}
-    if not changed:
-        return "base"
-    if changed <= {"h", "d_k", "d_v"}:
-        return "A" if "h" in changed else "B"
-    if changed <= {"N", "d_model", "d_ff", "h", "d_k", "d_v"}:
-        return "C"
-    if changed <= {"dropout", "label_smoothing", "attention_dropout", "relu_dropout"}:
-        return "D"
-    return "E" if changed == {"positions"} else "other"
 
 
 class Toolkit(NamedTuple):

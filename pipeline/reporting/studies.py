@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-import pandas as pd
-
 from pipeline.reporting.paper_tables import as_published
 from pipeline.reporting.published import BASE, LOWER_CASED, SETTINGS, TOKENISED, TOOLKITS
 from pipeline.reporting.results import Results
@@ -21,8 +19,6 @@ from pipeline.workflow.times import duration
 # Studies of these settings are about perplexity: BLEU says little about trainings that learn nothing. A study may also vary
 # the settings in the braces.
 PERPLEXITY = {"norm": {"schedule"}, "attention": {"h", "d_k", "d_v"}}
-# Settings with which a training is expected to fail. Means over seeds, Tables 2 and 3 and costs omit such runs.
-EXPECTED_TO_FAIL = {"norm": "post", "schedule": "no_warmup"}
 COMPARED = (*BASE, "seed")  # the settings that `Study.varied` compares
 FIRST = {HEADLINE: "sacreBLEU", TOKENISED: "BLEU of lower-cased text"}  # the first measure of a run, by its text
 
@@ -95,12 +91,6 @@ def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
     ]
 
 
-def succeeded(results: Results) -> Results:
-    """The results without runs that are expected to fail."""
-    failing = results.runs[list(EXPECTED_TO_FAIL)].eq(pd.Series(EXPECTED_TO_FAIL)).all(axis=1)
-    return results.of(list(results.runs.index[~failing]))
-
-
 def study_table(study: Study) -> Table:
     """The runs of a study, best first, with the settings in which they differ, and their times."""
     runs, varied, labels = study.results.runs, study.varied(), {key: label for label, key in SETTINGS.items()}
@@ -132,7 +122,7 @@ def study_table(study: Study) -> Table:
         "given": [labels.get(key, key) for key in varied],
     }
     frame = named(frame.loc[study.best_first()].drop(columns=same))
-    return table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, **look, drawn=True)
+    return table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, **look)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,8 @@ SPECIAL |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\text
 class Table:
     """`name` is the name of its file. `places` has the decimals of columns with other than two.
 
-    Columns in `given` hold numbers as someone else states them, with all their digits. A `drawn` table shows the
-    intervals of its scores as lines, too. The rows with a value in the column `ours` are marked. `grouped` puts a rule
-    where the first cell changes.
+    Columns in `given` hold numbers as someone else states them, with all their digits. The rows with a
+    value in the column `ours` are marked. `grouped` puts a rule where the first cell changes.
     """
 
     name: str
@@ -40,7 +39,6 @@ class Table:
     notes: Sequence[str] = ()
     places: Mapping[str, int] = field(default_factory=dict)
     given: Sequence[str] = ()
-    drawn: bool = False
     ours: str = ""
     grouped: bool = False
 
@@ -70,13 +68,6 @@ class Table:
 
     def rows(self) -> list[dict[str, Any]]:
         return [dict(zip(self.frame.columns, row)) for row in self.frame.itertuples(index=False, name=None)]
-
-    def scale(self, label: str) -> tuple[float, float] | None:
-        """The range in which the intervals of a column are drawn; None if the column is not drawn."""
-        if not self.drawn or f"{label} low" not in self.frame or self.frame[f"{label} low"].count() < 2:
-            return None
-        low, high = self.frame[f"{label} low"].min(), self.frame[f"{label} high"].max()
-        return (float(low), float(high)) if low < high else None
 
     def starts_group(self, place: int) -> bool:
         """Whether there is a rule above row `place`."""

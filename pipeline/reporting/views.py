@@ -27,6 +27,9 @@ from transformer.files import read_json
 
 KINDS = {"decodings": ("decodings",), "values": ("values", "reverse_values"), "searches": ("searches",)}  # and their blocks
 
+ORIGIN = ["corpus", "model", "trained", "tokens/s", "hardware", "commit", "FLOPs, counted"]  # the facts about a run
+ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings"]
+
 
 @dataclass(frozen=True)
 class Report:
@@ -77,9 +80,8 @@ class Report:
 
     @cached_property
     def paper(self) -> list[Table]:
-        shown = studies.succeeded(self.results)
         layers = paper_tables.table1(self.folder / "layers/layers.json")
-        return [layers, paper_tables.table2(shown), paper_tables.table3(shown)]
+        return [layers, paper_tables.table2(self.results), paper_tables.table3(self.results)]
 
     def pictures(self) -> list[Figure]:
         """The pictures of README.md."""
@@ -123,8 +125,7 @@ class Report:
     def curves(self) -> list[Figure]:
         known = self.own.curves.keys()
         together = [curves.dev_losses(study) for study in self.selection if len(known & set(study.runs)) > 1]
-        losses = curves.losses(self.own)
-        return [*together, *losses, *([curves.learning_rates(self.own)] if losses else [])]
+        return [*together, *curves.losses(self.own)]
 
     def samples(self) -> dict[str, list[list[pairs.Line]]]:
         """The first sentences of each test set by corpus, with the translations by the runs on it."""
@@ -159,11 +160,8 @@ def origin(results: Results, name: str) -> tuple[str, dict[str, Any], Table | No
         trained = f"{steps:,} steps" + (f" in {duration(run['seconds'])}" if run["seconds"] else "")
         table = run_tables.all_scores(results.of([name]))
         scores = replace(table, name=f"scores-{name}", title=f"Scores of {name}", frame=table.frame.drop(columns="run"))
-    reason = f" ({run['cost reason']})" if run["cost reason"] else ""
-    model = ", ".join(filter(None, (run["model"], run_tables.described(run["differences"]))))
-    facts = {"corpus": run["corpus"], "model": model, "trained": trained}
-    facts |= {label: run[label] for label in ("tokens/s", "hardware", "commit", "FLOPs, counted")}
-    facts["FLOPs, by the paper's estimate"] = f"{run['cost flops'] or '–'}{reason}"
-    facts |= {label: run[label] for label in ("data", "settings")}
+    own = {"model": ", ".join(filter(None, (run["model"], run_tables.described(run["differences"])))), "trained": trained}
+    own["FLOPs, by the paper's estimate"] = run["cost flops"] or run["cost reason"]
     line = " · ".join(filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10])))
+    facts = {label: own.get(label, run.get(label)) for label in ORIGIN}
     return line, {label: "–" if pd.isna(value) else value for label, value in facts.items()}, scores

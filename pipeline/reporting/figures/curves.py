@@ -15,7 +15,6 @@ from pipeline.reporting.studies import Study
 
 DASHES = ("-", "--", ":", "-.")
 LOGARITHMIC = 3.0  # the axis is logarithmic if the ratio of the largest to the smallest loss is above this
-SCHEDULE = ("schedule", "warmup", "lr_scale", "d_model", "steps")  # what the learning rates depend on
 
 
 class Line(NamedTuple):
@@ -31,13 +30,13 @@ def points(results: Results, run: str, key: str) -> list[tuple[float, float]]:
     return list(curve.itertuples(index=False, name=None))
 
 
-def draw(plot: Axes, lines: Sequence[Line], logarithmic: bool = True) -> None:
+def draw(plot: Axes, lines: Sequence[Line]) -> None:
     """Draw the lines, with a legend beside the plot."""
     lines = [line for line in lines if line.points]
     for line in lines:
         plot.plot(*zip(*line.points), color=line.colour, linestyle=line.dashes, label=line.name or None)
     every = [value for line in lines for _, value in line.points]
-    if every and logarithmic and min(every) > 0 and max(every) / min(every) > LOGARITHMIC:
+    if every and min(every) > 0 and max(every) / min(every) > LOGARITHMIC:
         plot.set_yscale("log")
         ticks = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 2, 3, 5, 7)]
         plot.set_yticks([tick for tick in ticks if min(every) * 0.9 <= tick <= max(every) * 1.1])
@@ -88,22 +87,3 @@ def dev_losses(study: Study) -> Figure:
     plot.set(xlabel="step", ylabel="dev loss per piece (nats)")
     alt = f"Dev loss against steps of {len(runs)} runs: {', '.join(runs)}."
     return drawn(f"study-{study.name}", canvas, f"{study.name}: dev loss. {study.caveat()}".strip(), alt)
-
-
-def learning_rates(results: Results) -> Figure:
-    """The learning rates that the runs logged. Runs with equal schedules share a line."""
-    runs = results.runs.loc[[run for run in results.runs.index if points(results, run, "learning_rate")]]
-    canvas, plot = axes()
-    lines = []
-    for number, (_, same) in enumerate(runs.groupby(list(SCHEDULE), sort=False)):
-        name = same.index[0] + (f" and {len(same) - 1} more" if len(same) > 1 else "")
-        rates = [(step, 1000 * rate) for step, rate in points(results, same.index[0], "learning_rate")]
-        lines.append(Line(name, rates, COLOURS[number % len(COLOURS)]))
-    draw(plot, lines, logarithmic=False)
-    plot.set(xlabel="step", ylabel="learning rate, in thousandths")
-    caption = (
-        "Learning rates. The paper's (5.3) has a linear warm-up and then falls as the inverse square root of the step."
-    )
-    return drawn(
-        "learning-rate", canvas, caption, f"Learning rates against steps of {len(runs)} runs: {', '.join(runs.index)}."
-    )
