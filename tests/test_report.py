@@ -5,7 +5,6 @@ made. REPORT_GOLDEN=write writes them anew.
 """
 
 import argparse
-import base64
 import copy
 import io
 import json
@@ -644,22 +643,6 @@ def test_the_printed_page_fits_the_paper(invented, tmp_path):
     page.write_text(invented[1][report.PAGE].replace("@media print {", "@media all {"), encoding="utf-8")
     seen, _ = browser.look(page, width, dark=True)
     assert seen["wide"] <= width and seen["hidden"] == []
-
-
-@pytest.mark.skipif(not browser.browser(), reason=f"none of {', '.join(browser.BROWSERS)} is installed")
-def test_the_browser_finds_a_score_off_the_screen_and_text_outside_its_picture(tmp_path):
-    words = '<text y="20">inside</text><text x="80" y="20">cut off</text>'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40">{words}</svg>'
-    image = f'<img alt="a picture" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
-    table = '<table><tr><td style="min-width:{}px">run</td><td data-score>12.5</td></tr></table>'
-    box = '<div role="region" aria-label="{}" style="overflow:auto">{}</div>'
-    boxes = [box.format(width, table.format(width)) for width in (200, 600)]
-    path = tmp_path / "index.html"
-    path.write_text(f"<!DOCTYPE html><html><body><main>{image}{''.join(boxes)}</main></body></html>")
-    assert browser.faults(path, 400, dark=False) == [
-        "the first score of a table is not on the screen: 600: 12.5",
-        "text that its picture cuts off: cut off of a picture",
-    ]
 
 
 @pytest.mark.slow

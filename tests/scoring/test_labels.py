@@ -9,12 +9,12 @@ import sacrebleu
 import sentencepiece
 import torch
 import torch.nn.functional as F
+from tests.imports import ROOT
 
 from pipeline.corpora.evaluation import read_lines
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.pairs import Listed
-from tests.projects import ROOT
 from tests.small_run import write_yaml
 from tests.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
@@ -22,8 +22,8 @@ from transformer.checkpoint import read_settings, read_tensors, write_tensors
 DATA = ROOT / "tests/data/compound-bleu"
 PLACES = "--dev data/sets/demo-dev --test data/sets/demo-test"
 DECODE = f"pipeline.decode run --checkpoints checkpoints --average average {PLACES} --out translations --times times.json"
-SCORE = f"pipeline.score run --translations translations {PLACES} --training training.jsonl --out score.json "
-SCORE += "--metrics metrics.json --plots plots"
+SCORE = f"pipeline.score run --translations translations {PLACES} --training training.jsonl --out score.json"
+SCORE += " --metrics metrics.json --plots plots"
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_each_score_is_of_its_text_and_measure(place):
         (place / f"translations/{name}.txt").write_text("".join(f"{hypotheses[n]}\n" for n in lines), encoding="utf-8")
     perplexities = {"dev": {"last": {"perplexity": 4.5}, "average": {"perplexity": 4.25}}}
     (place / "translations/translations.json").write_text(json.dumps(perplexities))
-    (place / "training.jsonl").touch()
+    (place / "training.jsonl").write_text('{"step": 1, "loss": 9.5}\n{"step": 2, "loss": 8.5, "dev_loss": 7.5}\n')
     in_process.run(SCORE.split())
     written = json.loads((place / "score.json").read_text())
     cells = {name: expected(lines, dev if name.startswith("dev") else test) for name, lines in texts.items()}
@@ -146,4 +146,9 @@ def test_each_score_is_of_its_text_and_measure(place):
     of_test = cells["test.average"]
     chosen = {"test_sacrebleu": "bleu-13a", "test_bleu_published": "bleu-published", "test_chrf": "chrf"}
     metrics = json.loads((place / "metrics.json").read_text())
-    assert metrics == {name: of_test[measure] for name, measure in chosen.items()} | {"dev_perplexity": 4.25}
+    losses = {"dev_perplexity": 4.25, "loss": 8.5, "dev_loss": 7.5}
+    assert metrics == {name: of_test[measure] for name, measure in chosen.items()} | losses
+    drawn = json.loads((place / "plots/bleu.json").read_text())
+    assert {each["set"]: each["bleu"] for each in drawn} == {
+        name.replace(".", ", "): scores["bleu-13a"] for name, scores in cells.items()
+    }
