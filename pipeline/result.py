@@ -17,7 +17,7 @@ from typing import Any
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.curves import read_curve
-from pipeline.scoring.statistics import statistics
+from pipeline.scoring.intervals import statistics
 from pipeline.settings.params import load
 from pipeline.settings.selection import bpe_dropout
 from pipeline.workflow import stage

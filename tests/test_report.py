@@ -494,32 +494,25 @@ def test_what_label_smoothing_does_is_the_opposite_of_turning_it_off(project):
     assert loss["difference low"] < loss["difference"] < loss["difference high"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "old", "new", "sign"),
-    [
-        ("h", 8, 1, -1),
-        ("h", 8, 32, -1),
-        ("h", 8, 16, None),  # as good as the base, in the paper
-        ("h", 8, 4, None),
-        ("h", 1, 8, 1),
-        ("d_k", 64, 16, -1),
-        ("d_k", 64, 128, None),
-        ("N", 6, 8, 0),  # -0.3
-        ("N", 6, 2, -1),
-        ("dropout", 0.1, 0.0, -1),
-        ("dropout", 0.0, 0.1, 1),
-        ("dropout", 0.1, 0.3, None),
-        ("label_smoothing", 0.0, 0.1, 1),
-        ("attention", "scaled_dot_product", "dot_product", -1),
-        ("attention", "scaled_dot_product", "additive", None),
-        ("positions", "sinusoidal", "learned", 0),
-        ("schedule", "warmup", "no_warmup", -1),
-    ],
-)
-def test_a_claim_predicts_only_the_changes_that_it_is_about(setting, old, new, sign):
-    before, after = {**BASE, setting: old}, {**BASE, setting: new}
-    claim = claims.claim_about(after, before)
-    assert claim.setting == setting and claim.bleu(new, old) == sign
+CLAIMED = {  # by the setting and its old value: the sign for each new value. In the paper, 16 heads are as good as 8
+    ("h", 8): {1: -1, 32: -1, 16: None, 4: None},
+    ("h", 1): {8: 1},
+    ("d_k", 64): {16: -1, 128: None},
+    ("N", 6): {8: 0, 2: -1},
+    ("dropout", 0.1): {0.0: -1, 0.3: None},
+    ("dropout", 0.0): {0.1: 1},
+    ("label_smoothing", 0.0): {0.1: 1},
+    ("attention", "scaled_dot_product"): {"dot_product": -1, "additive": None},
+    ("positions", "sinusoidal"): {"learned": 0},
+    ("schedule", "warmup"): {"no_warmup": -1},
+}
+
+
+@pytest.mark.parametrize(("setting", "old"), CLAIMED)
+def test_a_claim_predicts_only_the_changes_that_it_is_about(setting, old):
+    for new, sign in CLAIMED[setting, old].items():
+        claim = claims.claim_about({**BASE, setting: new}, {**BASE, setting: old})
+        assert claim.setting == setting and claim.bleu(new, old) == sign, new
 
 
 def test_the_kept_statistics_give_the_bleu_of_resampled_sentences(project):

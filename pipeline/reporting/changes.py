@@ -18,8 +18,7 @@ from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.studies import Study
 from pipeline.scoring.bleu import PUBLISHED, measures
-from pipeline.scoring.intervals import SEEDS, Score, Seeds, resampled
-from pipeline.scoring.statistics import MEASURES
+from pipeline.scoring.intervals import MEASURES, SEEDS, Score, Seeds, resampled
 from pipeline.settings.scoring import ScoringConfig
 
 FAILED = 10.0  # BLEU; a run further below its base has failed: it has not learnt to translate

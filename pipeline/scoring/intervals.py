@@ -12,13 +12,22 @@ its sentences. The resamples are equal for all systems, so differences are paire
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.scoring.bleu import Measure, resampling
+from pipeline.corpora.evaluation import EvaluationSet
+from pipeline.scoring.bleu import PUBLISHED, Measure, measure, resampling
+from pipeline.scoring.of_sets import aligned
 from pipeline.settings.scoring import ScoringConfig
 
+# The measures of the statistics, by preference. Results from before a measure existed lack it, so a comparison with one of
+# these uses the next measure.
+MEASURES = {
+    PUBLISHED: "BLEU as the paper computes it",
+    "bleu-raw-reference": "BLEU as the paper computes it, but with the typographic quotes of the reference",
+}
 SEEDS = 3  # at least so many of both sides of a difference, for an interval and a verdict
 LEVEL = 0.05  # a difference with a smaller p, after Holm's correction, is not chance
 
@@ -48,10 +57,21 @@ class Spread:
     freedom: int
 
 
-def resampled(measure: Measure, statistics: np.ndarray, settings: ScoringConfig) -> np.ndarray:
-    """The score of the whole set and of each resample of its sentences, [1 + R]. `statistics` has a row a sentence."""
-    drawn = weights(len(statistics), settings.bootstrap, settings.seed)
-    return np.array([measure.score(row) for row in drawn @ statistics])
+def statistics(translation: Path, dev: EvaluationSet) -> dict[str, list[str]]:
+    """What BLEU is computed from, by measure: one text per statistic, which holds its value for each sentence in order.
+
+    The statistics are the lengths of hypothesis and reference, the number of matching n-grams of each order, and the
+    number of all n-grams of each order.
+    """
+    hypotheses, references = aligned(translation, dev.path("raw", "target"))
+    counts = {name: measure(dev.languages[1], name).statistics(hypotheses, references) for name in MEASURES}
+    return {name: [" ".join(f"{number:.0f}" for number in column) for column in of.T] for name, of in counts.items()}
+
+
+def resampled(metric: Measure, counts: np.ndarray, settings: ScoringConfig) -> np.ndarray:
+    """The score of the whole set and of each resample of its sentences, [1 + R]. `counts` has a row a sentence."""
+    drawn = weights(len(counts), settings.bootstrap, settings.seed)
+    return np.array([metric.score(row) for row in drawn @ counts])
 
 
 @cache
