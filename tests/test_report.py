@@ -406,7 +406,7 @@ def test_a_claim_is_decided_by_three_seeds_and_the_corrected_p(project):
     assert rows["heads"]["BLEU, paper"] == pytest.approx(-0.9)
     assert compared.seeds.spread.freedom == 2 * (len(CHANGED) - 1), "shallow has one seed"
     card = claims.headline(compared, studies_of.headline(project.params, compared.study))
-    assert card.figure == "1 of 5" and card.note.startswith("N 2 → 1: one seed. N 2 → 4, 3 seeds: differs.")
+    assert card.figure == "1 of 4" and card.note.startswith("N 2 → 1: one seed. N 2 → 4, 3 seeds: differs.")
     same = {change.runs[0]: change.same_ratio for change in compared.changes if change.row}
     assert same == {"heads": False, "wide": False, "shallow": False, "deep": False, "learned": True}
 

@@ -188,13 +188,15 @@ def of_smoothing(compared: Comparison) -> Table | None:
 
 
 def headline(compared: Comparison, of: Headline) -> Headline:
-    """The headline `of` the compared study, with the claims of Table 3 that hold. Failed trainings are not counted."""
+    """The headline `of` the compared study, with the claims of Table 3 that hold, of those that were tested."""
     found = [each for each in findings(compared) if each.change.row and each.result != THE_TRAINING_FAILED]
-    if all(each.p is None for each in found):
+    if not (tested := [each for each in found if each.p is not None]):
         return of
     others = [f"{each.change.text}: {each.result}." for each in found if each.result != HOLDS]
     corpus = compared.study.results.runs["corpus"].iloc[0]
-    others.append(f"Models on {corpus}; {compared.sample()}. Failed trainings are not counted.")
+    others.append(
+        f"Models on {corpus}; {compared.sample()}. Changes with fewer seeds and failed trainings are not counted."
+    )
     says = "changes of Table 3 are found to have the effect on BLEU that the paper claims"
     held = sum(each.result == HOLDS for each in found)
-    return replace(of, figure=f"{held} of {len(found)}", says=says, note=" ".join(others))
+    return replace(of, figure=f"{held} of {len(tested)}", says=says, note=" ".join(others))
