@@ -9,12 +9,12 @@ import sacrebleu
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from tests.imports import ROOT
 
 from pipeline.corpora.evaluation import read_lines
 from tests import in_process
 from tests.models import LINES, OLD, TRANSLATIONS, model_folder
 from tests.pairs import Listed
+from tests.projects import ROOT
 from tests.small_run import write_yaml
 from tests.torch_twin import logits_of
 from transformer.checkpoint import read_settings, read_tensors, write_tensors
