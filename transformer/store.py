@@ -106,8 +106,8 @@ class Store:
                 raise UserError(f"{self.state} is not the state of a training; restore it, or remove it to train again")
             saved, files = description["identity"], description["files"]
             if other := [key for key, now in self.identity.items() if saved.get(key) != now]:
-                made, now = ({key: each.get(key) for key in other} for each in (saved, self.identity))
-                raise UserError(f"{self.state} was made with {made}, now {now}: change it back, or remove the file")
+                differ = "; ".join(f"{key} {saved.get(key)!r}, now {self.identity[key]!r}" for key in other)
+                raise UserError(f"{self.state} was made with {differ}: change it back, or remove the file")
             state.restore(tensors, description["numbers"], self.state)
         self.saved = state.step
         self.cut_back(state, files)

@@ -194,16 +194,6 @@ def test_damaged_data_are_refused_by_the_name_of_the_file(folder, file, damage, 
         open_binarised(Path("data"), "train")
 
 
-@pytest.mark.parametrize("chunk", [2, 1 << 20])
-def test_other_offsets_are_refused_even_without_their_sum(folder, monkeypatch, chunk):
-    monkeypatch.setattr("transformer.binarised.CHUNK", chunk)
-    changed(
-        Path("data/train.source.offsets.npy"), lambda offsets: np.where(np.arange(len(offsets)) == 3, offsets[5], offsets)
-    )
-    with refused("data/train.source.offsets.npy is damaged"):
-        open_binarised(Path("data"), "train", verify=False)
-
-
 def test_another_vocabulary_or_set_is_refused(folder):
     own = Vocabulary(Path("vocabulary.model")).sha256
     open_binarised(Path("data"), "dev", vocabulary_sha256=own)
