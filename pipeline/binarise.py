@@ -19,7 +19,7 @@ from tqdm import tqdm
 from pipeline.corpora.sets import blocks, find_sets, progress
 from pipeline.settings import params
 from pipeline.workflow import stage
-from transformer.binarised import SIDES, id_type, write_description, write_side
+from transformer.binarised import SIDES, id_type, segmentations_of, write_description, write_side
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json
@@ -76,7 +76,12 @@ def main(arguments: argparse.Namespace) -> None:
         counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
     write_json(arguments.report, report_of(description))
-    print(f"{arguments.out}: " + ", ".join(f"{name} {count['pairs']:,} pairs" for name, count in counts.items()))
+    print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_in(count)}" for name, count in counts.items()))
+
+
+def pairs_in(counts: dict[str, int]) -> str:
+    several = segmentations_of(counts)
+    return f"{counts['pairs'] // several:,} pairs" + (f" in {several} segmentations" if several > 1 else "")
 
 
 def report_of(description: dict) -> dict:

@@ -56,24 +56,14 @@ def files_of(report: Report) -> dict[str, str]:
     files |= {f"{table.name}.tex": latex(table) for table in report.paper}
     with style():
         pictures, scored = report.pictures(), len(report.own.scored)
-        files[PAGE] = page(
-            PAGE,
-            title="Attention Is All You Need, reproduced",
-            lede=f"{count(len(results.selected), 'run')} of params.yaml, {scored} of them scored.",
-            other=(RECORDED, "All recorded runs, by study"),
-            report=report,
-            runs=set(results.selected),
-            digest=shown,
-        )
-        files[RECORDED] = page(
-            RECORDED,
-            title="Recorded runs",
-            lede=f"{count(len(results.scored), 'run')} with results, in {count(len(report.studies), 'study', 'studies')}.",
-            other=(PAGE, "The runs of params.yaml"),
-            report=report,
-            runs=set(results.runs.index),
-            digest=shown,
-        )
+        selected = f"{count(len(results.selected), 'run')} of params.yaml, {scored} of them scored."
+        recorded = f"{count(len(results.scored), 'run')} with results, in {count(len(report.studies), 'study', 'studies')}."
+        own, all_runs = (PAGE, "The runs of params.yaml"), (RECORDED, "All recorded runs, by study")
+        for name, title, lede, other, runs in [
+            (PAGE, "Attention Is All You Need, reproduced", selected, all_runs, results.selected),
+            (RECORDED, "Recorded runs", recorded, own, results.runs.index),
+        ]:
+            files[name] = page(name, title=title, lede=lede, other=other, report=report, runs=set(runs), digest=shown)
     files |= {f"figures/{figure.name}.svg": figure.svg for figure in pictures}
     lines = [f"{escaped(each.caption)}\n\n![{escaped(each.alt)}](figures/{each.name}.svg)\n" for each in pictures]
     files["README.md"] = "\n".join([INTRODUCTION, *map(markdown, overview), "## Pictures\n", *lines])

@@ -27,7 +27,6 @@ ROOT = Path(__file__).parent.parent
 DATA = Path(__file__).parent / "data" / "compound-bleu"
 HYPOTHESES, REFERENCES = lines(DATA / "hyp.de"), lines(DATA / "ref.de")
 SOURCES = [f"source {number}" for number in range(30)]
-SCORERS = {"test_sacrebleu": sacrebleu.corpus_bleu, "test_chrf": sacrebleu.corpus_chrf}
 SETTINGS = ScoringConfig(bootstrap=20, seed=1)
 
 

@@ -166,7 +166,7 @@ def test_attention_is_that_of_the_model_that_reads_source_and_translation(transl
     hypothesis = translate(LINES[0], attention=True)
     (source,), ids = translate.encode([LINES[0]]), translate.vocabulary.processor.PieceToId(hypothesis.target)
     rows = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *ids[:-1]]])
-    expected = torch.cat(attention_weights_of(translate.model, *rows)["cross"])
+    expected = torch.cat(attention_weights_of(translate.model)(*rows)["cross"])
     torch.testing.assert_close(hypothesis.attention, expected)
     assert hypothesis.attention.shape[2:] == (len(hypothesis.target), len(hypothesis.source))
 
@@ -231,7 +231,7 @@ def test_short_memory_for_attention_weights_is_said(translate, monkeypatch):
     def full(*_) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(translator, "attention_weights_of", full)
+    monkeypatch.setattr(translator, "attention_weights_of", lambda _: full)
     with pytest.raises(UserError, match="out of memory for the attention weights: split the line"):
         translate(LINES[0], attention=True)
 

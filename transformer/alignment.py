@@ -6,7 +6,7 @@ Shapes: L layers, H heads, T target pieces, S source pieces; both with EOS.
 import copy
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -21,33 +21,44 @@ BYTE = re.compile("<0x[0-9A-F]{2}>")  # a byte piece
 Links = list[tuple[int, int]]
 """Pairs of a source word and a target word, numbered from 0. Words are separated by whitespace."""
 
+Weights = dict[str, list[Tensor]]
+"""One tensor [B, H, Q, K] per layer under each of the keys "encoder", "decoder" and "cross"."""
 
-def attention_weights_of(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> dict[str, list[Tensor]]:
-    """The attention weights of `model` for a batch with one sentence in each row.
+WeightsOf = Callable[[Tensor, Tensor], Weights]
 
-    The keys are "encoder", "decoder" and "cross". Each value has one tensor [B, H, Q, K] per layer.
+
+def attention_weights_of(model: Transformer) -> WeightsOf:
+    """A function that computes the attention weights of `model` for a batch with one sentence in each row.
+
+    Its arguments are the ids of the source [B, S] and of the target [B, T]. It belongs to one thread.
     """
-    # Hooks on a copy with the same weights do not see the calls of other threads.
-    model = copy.deepcopy(model, {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]})
+    # Hooks on a copy with the same weights do not see the calls of other threads. A copy takes longer than a short line.
+    copied = copy.deepcopy(model, {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]})
     modules = {
-        "encoder": [layer.self_attention for layer in model.encoder],
-        "decoder": [layer.self_attention for layer in model.decoder],
-        "cross": [layer.cross_attention for layer in model.decoder],
+        "encoder": [layer.self_attention for layer in copied.encoder],
+        "decoder": [layer.self_attention for layer in copied.decoder],
+        "cross": [layer.cross_attention for layer in copied.decoder],
     }
-    kept: dict[str, list[Tensor]] = {kind: [] for kind in modules}
+    kept: Weights = {}
     for kind, attentions in modules.items():
         for attention in attentions:
-            attention.register_forward_hook(partial(keep_weights, kept[kind]))
-    model.hidden(source_BS, target_BT)
-    return kept
+            attention.register_forward_hook(partial(keep_weights, kept, kind))
+
+    def weights(source_BS: Tensor, target_BT: Tensor) -> Weights:
+        kept.update({kind: [] for kind in modules})
+        copied.hidden(source_BS, target_BT)
+        return dict(kept)
+
+    return weights
 
 
-def keep_weights(kept: list[Tensor], attention: MultiHeadAttention, inputs: tuple, output: Tensor) -> Tensor:
+def keep_weights(kept: Weights, kind: str, attention: MultiHeadAttention, inputs: tuple, output: Tensor) -> Tensor:
     """A forward hook that appends the weights of `attention` to `kept` and returns the output computed from them."""
     x_BQD, memory_BKD, mask, *_ = inputs
     q_BHQE, k_BHKE, v_BHKE = attention.projections(x_BQD, memory_BKD)
-    kept.append(attention.weights(q_BHQE, k_BHKE, mask))
-    return attention.output((attention.dropout(kept[-1]) @ v_BHKE).transpose(1, 2).flatten(2))
+    weights_BHQK = attention.weights(q_BHQE, k_BHKE, mask)
+    kept[kind].append(weights_BHQK)
+    return attention.output((attention.dropout(weights_BHQK) @ v_BHKE).transpose(1, 2).flatten(2))
 
 
 def links(cross_LHTS: Tensor, source_words: Sequence[int], target_words: Sequence[int]) -> Links:

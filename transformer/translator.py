@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from transformer import hub
-from transformer.alignment import attention_weights_of, links, words_of_source, words_of_target
+from transformer.alignment import WeightsOf, attention_weights_of, links, words_of_source, words_of_target
 from transformer.checkpoint import SETTINGS, VOCABULARY, WEIGHTS, load_model, read_settings
 from transformer.cleaning import SENTENCE_END, source_cleaner
 from transformer.config.decoding import DecodingConfig
@@ -256,37 +256,37 @@ class Translator:
         sources = self.encode(lines)
         nothing = Hypothesis("", 0.0, [], [], alignment=[] if alignment else None)
         found = {number: [nothing] for number, source in enumerate(sources) if not source}
-        given = 0
+        given, weights_of = 0, attention_weights_of(self.model) if attention or alignment else None
         for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
             for number, translations in zip(job.numbers, searched.translations):
                 source = sources[number]
-                found[number] = [self.hypothesis(source, each, attention, alignment) for each in translations]
+                found[number] = [self.hypothesis(source, each, weights_of, attention, alignment) for each in translations]
             while given in found:
                 yield found.pop(given)
                 given += 1
 
-    def hypothesis(self, source: list[int], translation: Translation, attention: bool, alignment: bool) -> Hypothesis:
-        pieces, (text,) = self.vocabulary.pieces, self.text([translation])
-        cross = self.attention(source, translation.ids)["cross"] if attention or alignment else None
+    def hypothesis(
+        self, source: list[int], one: Translation, weights_of: WeightsOf | None, attention: bool, alignment: bool
+    ) -> Hypothesis:
+        pieces, (text,) = self.vocabulary.pieces, self.text([one])
+        cross = self.attention(source, one.ids, weights_of)["cross"] if weights_of else None
         aligned = None
-        if alignment:
-            assert cross is not None
-            words = words_of_source(pieces(source)), words_of_target(self.vocabulary, translation.ids)
-            aligned = links(cross, *words)
-        sides = [*pieces(source), "</s>"], [*pieces(translation.ids), "</s>"]
-        return Hypothesis(text, translation.score, *sides, cross if attention else None, aligned)
+        if cross is not None and alignment:
+            aligned = links(cross, words_of_source(pieces(source)), words_of_target(self.vocabulary, one.ids))
+        sides = [*pieces(source), "</s>"], [*pieces(one.ids), "</s>"]
+        return Hypothesis(text, one.score, *sides, cross if attention else None, aligned)
 
     @torch.inference_mode()
-    def attention(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
+    def attention(self, source: list[int], target: list[int], weights_of: WeightsOf | None = None) -> dict[str, Tensor]:
         """The attention weights for `source` and `target`, in float32, on the CPU: [layers, heads, queries, keys].
 
         The keys of the result are those of `attention_weights_of`. Source positions are the pieces of `source` and EOS.
         Target positions are BOS and the pieces of `target`; position t predicts piece t, and the last position EOS.
-        Raises UserError if memory runs out.
+        `weights_of` is that of the model, for a caller that asks more than once. Raises UserError if memory runs out.
         """
         ids = (pad([[*source, EOS]]).to(self.device), pad([[BOS, *target]]).to(self.device))
         with enough_memory("for the attention weights", "split the line"):
-            weights = attention_weights_of(self.model, *ids)
+            weights = (weights_of or attention_weights_of(self.model))(*ids)
             return {kind: torch.cat(layers).cpu() for kind, layers in weights.items()}
 
     def text(self, translations: Sequence[Translation]) -> list[str]:

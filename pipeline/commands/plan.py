@@ -51,15 +51,29 @@ OF_PRODUCT = {"float32": 0.6, "bfloat16": 0.3}
 # of a token, and the operations per second
 PAPER = (19.077778, 20.292603), (2.258477e13, 3.044159e13)
 
+
+def power(number: float) -> str:
+    """For example 2.4e9."""
+    return f"{number:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def gigabytes(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB"
+
+
+def kilowatt_hours(joules: float) -> str:
+    return f"{joules / 3.6e6:,.2f} kWh"
+
+
 # How the columns of the plan are shown. A job is a mapping from columns to values in seconds, bytes and joules.
 SHOWN: dict[str, Callable[[float], str]] = {
-    "tokens": lambda number: f"{number:.1e}".replace("e+0", "e").replace("e+", "e"),
-    "operations": lambda number: f"{number:.1e}".replace("e+0", "e").replace("e+", "e"),
+    "tokens": power,
+    "operations": power,
     "time here": duration,
     "on 8 P100": duration,
-    "memory": lambda size: f"{size / 1e9:,.1f} GB",
-    "disk": lambda size: f"{size / 1e9:,.1f} GB",
-    "energy": lambda joules: f"{joules / 3.6e6:,.2f} kWh",
+    "memory": gigabytes,
+    "disk": gigabytes,
+    "energy": kilowatt_hours,
 }
 Job = dict[str, float | None]
 

@@ -110,7 +110,7 @@ def append_sides(part: Part, opened: list[Sides], keys: Languages, files: Files)
 
 
 def equal(files: Files, starts: list[int]) -> bool:
-    """Return whether what was appended to both files, from `starts` on, is the same text."""
+    """Whether both files have the same text from `starts` on, and any. Leaves both at their ends."""
     sizes = [file.tell() - start for file, start in zip(files, starts)]
     for file, start in zip(files, starts):
         file.seek(start)
