@@ -81,9 +81,9 @@ def test_the_threads_are_those_of_the_machine(translate, folder):
     [
         ({"beem": 3}, r"beem: unknown key; did you mean 'beam'\?"),
         ({"beam\n" * 100: 3}, r"'beam\\nbeam.{1,110}': unknown key; valid keys"),
-        ({"beam": "3"}, "beam: '3' is of the wrong type"),
+        ({"beam": "3"}, "beam: '3' is not possible"),
         ({"beam": 0}, "beam: 0 is not possible"),
-        ({"precision": "half"}, "precision: 'half' is of the wrong type; one of auto, float32, bfloat16"),
+        ({"precision": "half"}, "precision: 'half' is not possible; one of auto, float32, bfloat16"),
     ],
 )
 def test_an_invalid_setting_is_refused(translate, folder, settings, message):
@@ -104,7 +104,7 @@ def test_a_folder_that_is_none_or_is_damaged_is_refused(folder, tmp_path):
         Translator.load(tmp_path / "nowhere")
     damaged = Path(shutil.copytree(folder, tmp_path / "damaged"))
     write_json(damaged / "text.json", {**TEXT, "languages": "en"})
-    with pytest.raises(UserError, match=r"text\.json\.languages: 'en' is of the wrong type"):
+    with pytest.raises(UserError, match=r"text\.json\.languages: 'en' is not possible"):
         Translator.load(damaged)
 
 

@@ -173,6 +173,7 @@ def filled(path: Path, encoding: str | None) -> Iterator[tuple[int, bytes]]:
 def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:
     """Yield the rows of a table with tabs: of two columns, or of the columns that its first line names by language."""
     names: list[str] = []
+    quoted = True
     for number, row in filled(path, encoding):
         cells = row.split(b"\t")
         if not names:
@@ -185,7 +186,10 @@ def tsv_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator
             names = ["source", "target"]
         if len(cells) != len(names):
             raise UserError(f"{path}: row {number:,} has {len(cells)} columns, and the first row has {len(names)}")
+        quoted &= all(len(cell) > 1 and cell[:1] == cell[-1:] == b'"' for cell in cells)
         yield number, names, cells
+    if names and quoted:
+        raise UserError(f"{path}: each cell is in quotes, which would be a part of the text; write the table without them")
 
 
 def jsonl_rows(path: Path, languages: Languages, encoding: str | None) -> Iterator[Row]:

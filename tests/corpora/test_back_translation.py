@@ -100,7 +100,7 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         (f"{BT}.run", "revers", "'revers' is not in runs"),
         (f"{BT}.run", "forward", "forward translates en to de; a run from de to en is expected"),
         (f"{BT}.corpus", "onw", "'onw' is not in corpora; did you mean 'own'?"),
-        (f"{BT}.corpus", 1, "1 is of the wrong type"),
+        (f"{BT}.corpus", 1, "1 is not possible"),
         (f"{BT}.corpus", "own-bt", "'own-bt' is not in corpora"),
         (f"{BT}.ratio", 0, "ratio: 0 is not possible; a number above 0"),
         (f"{BT}.tagged", "yes", "true or false"),
@@ -114,7 +114,7 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         (f"{BT}.monolingual.sha256", "12", "64 hexadecimal digits"),
         ("back_translations.own", entry(), "'own' is also a name in `corpora`"),
         ("back_translations.a/b", entry(), "'a/b' is not possible; a name of letters"),
-        ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is of the wrong type"),
+        ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not possible"),
         ("sets.own-bt-dev", {"corpus": "own", **SET}, "has a set of this name"),
         ("sets.new", {"corpus": "own-bt", **SET}, "corpus: 'own-bt' is not in corpora; "),
         ("corpora_in_use", ["own"], "add 'turned', the corpus of runs.reverse"),
@@ -133,7 +133,7 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         ("reverse_values.new", VALUE | {"score": "chrf"}, "new.score: unknown key"),
         ("reverse_values.greedy", VALUE, "'greedy' is also a name in `decodings`"),
         ("values.source", {"model": "forward/average", "corpus": "own"}, "'source' is also a name in `reverse_values`"),
-        ("base.value.score", "source_probability", "'source_probability' is of the wrong type"),
+        ("base.value.score", "source_probability", "'source_probability' is not possible"),
     ],
 )
 def test_impossible_values_are_refused(selected, place, value, expected):

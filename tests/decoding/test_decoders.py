@@ -541,8 +541,8 @@ def of_mbr(**references):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({"decoder": "best"}, ".decoder: 'best' is of the wrong type; one of beam, greedy, sampling"),
-        ({"decoder": ["beam"]}, "is of the wrong type; one of beam, greedy"),
+        ({"decoder": "best"}, ".decoder: 'best' is not possible; one of beam, greedy, sampling"),
+        ({"decoder": ["beam"]}, "is not possible; one of beam, greedy"),
         ({"decoder": "sampling", "beam": 4}, ".beam: unknown key; valid keys are decoder, seed, temperature"),
         ({"top_p": 0.9}, ".top_p: unknown key; valid keys are decoder, regulariser, "),
         ({"decoder": "sampling", "top_p": 0}, ".top_p: 0 is not possible; a number above 0 up to 1"),

@@ -145,10 +145,10 @@ def with_value(params, **entries):
     ("entries", "said"),
     [
         ({"model": "other/average"}, "values.v.model: 'other/average' is not the average of a run"),
-        ({"model": 5}, "values.v.model: 5 is of the wrong type; text is expected"),
+        ({"model": 5}, "values.v.model: 5 is not possible; text is expected"),
         ({"corpus": "multi30k"}, "values.v.corpus: 'multi30k' is not the corpus of the run; 'demo' is expected"),
         ({"bins": 1}, "values.v.bins: 1 is not possible"),
-        ({"score": "comet"}, "values.v.score: 'comet' is of the wrong type; one of bleu, chrf is expected"),
+        ({"score": "comet"}, "values.v.score: 'comet' is not possible; one of bleu, chrf is expected"),
         ({"step": 5}, "values.v.step: unknown key; did you mean 'steps'"),
         ({"samples": {"decoder": "value_beam", "number": 1}}, "samples.decoder: 'value_beam' needs a value or references"),
         ({"samples": {"decoder": "mcts", "number": 1, "objective": "oracle_bleu"}}, "samples.decoder: 'mcts' needs a "),

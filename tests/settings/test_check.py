@@ -360,8 +360,8 @@ def test_selecting_a_study_changes_its_blocks_and_no_other_byte(text, tmp_path):
     ("of_params", "of_studies", "said"),
     [
         ("studies: {}\n", "{}", "params.yaml: studies: unknown block; studies are in studies.yaml"),
-        ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is of the wrong type"),
-        ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is of the wrong type"),
+        ("", "runs:\n  a b", "studies.yaml: runs: 'a b' is not possible"),
+        ("", "mine: {runs: [a, b]}", "studies.yaml: mine.runs: ['a', 'b'] is not possible"),
         ("", "a: {b: c", "studies.yaml cannot be read"),
         ("", "a/b: {runs: {}}", "studies.yaml: 'a/b' is not possible; a name of"),
     ],

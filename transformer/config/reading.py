@@ -255,7 +255,7 @@ def convert(kind: Any, value: Any, where: str, said: Any = None) -> Any:
         return value
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise UserError(f"{where.removesuffix(':')}: {shown(value)} is of the wrong type; {describe(said or kind)} is expected")
+    raise UserError(f"{where.removesuffix(':')}: {shown(value)} is not possible; {describe(said or kind)} is expected")
 
 
 def convert_item(kinds: tuple[Any, Any], item: tuple[Any, Any], where: str) -> tuple[Any, Any]:
