@@ -35,7 +35,7 @@ MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(r
 moved:
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@awk -F ':.*## ' '/^[a-z-]*:.*## / {printf "%-14s%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # uv installs, if it is there, otherwise pip. pip is upgraded first, because an old pip takes three times as long.
 # --no-compile saves a minute: Python compiles a module at its first import and keeps the result, since
