@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from pipeline.binarise import Blocks, encoded, report_of, write_set
+from pipeline.binarise import Blocks, encoded, report_of, sampled, write_set
 from pipeline.corpora.sets import find_sets, progress
 from pipeline.settings.back_translations import BackTranslation
 from pipeline.settings.params import languages, load, read_entry, section
@@ -32,7 +32,7 @@ from pipeline.workflow import stage
 from transformer.binarised import SIDES, BinarisedSet, id_type, open_binarised, write_description
 from transformer.config.vocabulary import UNK, VocabularyConfig
 from transformer.files import atomic, atomic_folder, write_json
-from transformer.vocabulary import Vocabulary
+from transformer.vocabulary import Vocabulary, WordTable
 
 BLOCK = 1 << 16  # pairs in memory at a time
 
@@ -70,7 +70,7 @@ class Synthetic:
 
     paths: list[Path]
     tagged: bool
-    vocabulary: Vocabulary
+    words: WordTable
     config: VocabularyConfig
 
     def __len__(self) -> int:
@@ -79,8 +79,9 @@ class Synthetic:
 
     def blocks(self, side: str, bar: tqdm) -> Blocks:
         """Return the blocks of a side. With BPE-dropout, the blocks of the sampled segmentations follow one another."""
-        path, sampled = self.paths[SIDES.index(side)], self.config.bpe_dropout > 0
-        blocks = encoded(path, self.vocabulary, self.config, bar, sampled)
+        path = self.paths[SIDES.index(side)]
+        dropout = self.config.bpe_dropout > 0
+        blocks = sampled(path, self.words.vocabulary, self.config, bar) if dropout else encoded(path, self.words, bar)
         return tagged(blocks) if self.tagged and side == "source" else blocks
 
 
@@ -94,7 +95,7 @@ def mixed(real: BinarisedSet, synthetic: Synthetic, side: str, lines: int, bar: 
 
 def mix(sets: dict[str, BinarisedSet], synthetic: Synthetic, lines: int, out: Path) -> dict[str, dict[str, int]]:
     """Write train, with `lines` real lines in each segmentation, and dev. Returns the counts of both."""
-    real, dev, dtype = sets["train"], sets["dev"], id_type(synthetic.vocabulary.size)
+    real, dev, dtype = sets["train"], sets["dev"], id_type(synthetic.words.vocabulary.size)
     with progress(synthetic.paths * real.segmentations) as bar:
         counts = write_set(out, "train", (mixed(real, synthetic, side, lines, bar) for side in SIDES), dtype)
     if real.segmentations > 1:
@@ -109,7 +110,7 @@ def main(arguments: argparse.Namespace) -> None:
     vocabulary = Vocabulary(arguments.vocabulary)
     sets = {part: open_binarised(arguments.data, part, vocabulary_sha256=vocabulary.sha256) for part in ("train", "dev")}
     paths = find_sets(arguments.synthetic, codes, ("train",))["train"]
-    synthetic = Synthetic(paths, chosen.tagged, vocabulary, config)
+    synthetic = Synthetic(paths, chosen.tagged, WordTable(vocabulary, config.threads), config)
     different, made = len(sets["train"]) // sets["train"].segmentations, len(synthetic)
     lines = repeated(different, made, chosen.ratio)
     with atomic_folder(arguments.out / "binarised") as out:

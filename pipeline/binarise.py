@@ -23,19 +23,25 @@ from transformer.binarised import SIDES, id_type, segmentations_of, write_descri
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.files import atomic_folder, write_json
-from transformer.vocabulary import Vocabulary
+from transformer.vocabulary import Vocabulary, WordTable
 
 Blocks = Iterator[tuple[np.ndarray, np.ndarray]]  # the ids of some lines, and the number of ids of each line
 
 
-def encoded(path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm, sampled: bool = False) -> Blocks:
-    """Yield the blocks of a file. If `sampled`, BPE-dropout samples its segmentations, one after another."""
-    dropout, seed = config.bpe_dropout if sampled else 0.0, 0
-    for segmentation in range(config.segmentations if sampled else 1):
+def encoded(path: Path, words: WordTable, bar: tqdm) -> Blocks:
+    """Yield the blocks of a file."""
+    for lines in blocks(path, bar):
+        block = b"".join(lines)
+        yield words.encode(block if block.endswith(b"\n") else block + b"\n")
+
+
+def sampled(path: Path, vocabulary: Vocabulary, config: VocabularyConfig, bar: tqdm) -> Blocks:
+    """Yield blocks as `encoded` does, one segmentation after another. BPE-dropout samples each segmentation."""
+    for segmentation in range(config.segmentations):
         for number, lines in enumerate(blocks(path, bar)):
-            if sampled:
-                (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
-            yield vocabulary.encode_block([line.removesuffix(b"\n") for line in lines], config.threads, dropout, seed)
+            (seed,) = np.random.SeedSequence([config.seed, segmentation, number]).generate_state(1).tolist()
+            ids = vocabulary.sample([line.removesuffix(b"\n") for line in lines], config.bpe_dropout, seed)
+            yield np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))
 
 
 def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) -> dict[str, int]:
@@ -48,13 +54,13 @@ def write_set(out: Path, name: str, sides: Iterable[Blocks], dtype: np.dtype) ->
 
 
 def binarise_set(
-    paths: list[Path], name: str, vocabulary: Vocabulary, config: VocabularyConfig, out: Path, bar: tqdm
+    paths: list[Path], name: str, words: WordTable, config: VocabularyConfig, out: Path, bar: tqdm
 ) -> dict[str, int]:
     """Write both sides of a set and return its counts. With BPE-dropout, `pairs` counts all segmentations."""
-    sampled = name == "train" and config.bpe_dropout > 0
-    sides = (encoded(path, vocabulary, config, bar, sampled) for path in paths)
-    counts = write_set(out, name, sides, id_type(vocabulary.size))
-    return counts | {"segmentations": config.segmentations} if sampled else counts
+    dropout = name == "train" and config.bpe_dropout > 0
+    sides = (sampled(path, words.vocabulary, config, bar) if dropout else encoded(path, words, bar) for path in paths)
+    counts = write_set(out, name, sides, id_type(words.vocabulary.size))
+    return counts | {"segmentations": config.segmentations} if dropout else counts
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -62,11 +68,12 @@ def main(arguments: argparse.Namespace) -> None:
     languages = params.languages(settings, arguments.corpus)
     config = params.section(settings, "corpora", arguments.corpus, "vocabulary", VocabularyConfig)
     vocabulary = Vocabulary(arguments.vocabulary)
+    words = WordTable(vocabulary, config.threads)
     sets = find_sets(arguments.text, languages, ("train", "dev"))
     train = [*sets["train"]] * config.segmentations
     bar = progress([*train, *itertools.chain(*(paths for name, paths in sets.items() if name != "train"))])
     with bar, atomic_folder(arguments.out) as out:
-        counts = {name: binarise_set(sets[name], name, vocabulary, config, out, bar) for name in sets}
+        counts = {name: binarise_set(sets[name], name, words, config, out, bar) for name in sets}
         description = write_description(out, vocabulary.size, vocabulary.sha256, languages, counts)
     write_json(arguments.report, report_of(description))
     print(f"{arguments.out}: " + ", ".join(f"{name} {pairs_in(count)}" for name, count in counts.items()))

@@ -24,7 +24,7 @@ from transformer.binarised import SIDES, id_type, open_binarised, write_descript
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import VocabularyConfig
 from transformer.device import device_of
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary, WordTable, learn
 
 CPU = torch.device("cpu")
 WORDS = [[f"{first}{second}" for first in "bdgk" for second in side] for side in (("a", "ol", "ime"), ("u", "er", "ane"))]
@@ -50,11 +50,11 @@ def built(tmp_path_factory):
     model = learn(texts, VocabularyConfig(300, "byte_fallback", 1.0, 0, 0.0, 1, 1, 1))
     (folder / "data/own/vocabulary.model").write_bytes(model)
     vocabulary = Vocabulary(folder / "data/own/vocabulary.model")
-    counts = {}
+    table, counts = WordTable(vocabulary, 1), {}
     for name, part in (("train", slice(0, 300)), ("dev", slice(300, 340))):
         counts[name] = {}
         for side, text in zip(SIDES, texts):
-            encoded = vocabulary.encode_block(text.splitlines()[part])
+            encoded = table.encode(b"".join(text.splitlines(keepends=True)[part]))
             pairs, tokens = write_side(binarised, f"{name}.{side}", [encoded], id_type(vocabulary.size))
             counts[name] |= {"pairs": pairs, f"{side}_tokens": tokens}
     write_description(binarised, vocabulary.size, vocabulary.sha256, ("en", "de"), counts)

@@ -11,8 +11,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -22,6 +22,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 
 SPACE = "\u2581"
 LONGEST_WORD = 1000  # bytes; longer words are left out of learning
+DISTINCT_WORDS = 1 << 19  # kept by a WordTable, in about 150 MB
 
 sentencepiece.SetMinLogLevel(2)  # errors only
 
@@ -55,20 +56,15 @@ class Vocabulary:
         """The ids of each line, without BOS and EOS."""
         return self.processor.Encode(list(lines), num_threads=threads)
 
-    def encode_block(
-        self, lines: Sequence[bytes], threads: int = 1, dropout: float = 0.0, seed: int = 0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of the lines, one line after the other, and the number of ids in each line.
+    def sample(self, lines: Sequence[bytes], dropout: float, seed: int) -> list[np.ndarray]:
+        """The ids of each line by BPE-dropout (Provilkov et al. 2020): each merge is left out with probability `dropout`.
 
-        With `dropout`, each merge is left out with this probability (BPE-dropout, Provilkov et al. 2020). The same `seed`
-        then gives the same ids: Encode starts a thread, whose random generator starts with it.
+        The same arguments give the same ids. Encode starts a thread, whose random generator starts with the seed set here.
         """
-        sampling: dict[str, Any] = {}
-        if dropout:
-            sentencepiece.set_random_generator_seed(seed)
-            sampling, threads = {"enable_sampling": True, "nbest_size": -1, "alpha": dropout}, 1
-        ids = self.processor.Encode(list(lines), num_threads=threads, return_type="numpy", **sampling)
-        return np.concatenate(ids), np.fromiter(map(len, ids), np.int64, len(ids))
+        sentencepiece.set_random_generator_seed(seed)
+        return self.processor.Encode(
+            list(lines), enable_sampling=True, nbest_size=-1, alpha=dropout, num_threads=1, return_type="numpy"
+        )
 
     def decode(self, ids: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
         """The text of a sequence of ids, or the texts of several sequences, without PAD, BOS and EOS."""
@@ -77,6 +73,64 @@ class Vocabulary:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces with these ids, as SentencePiece writes them."""
         return self.processor.IdToPiece([int(number) for number in ids])
+
+
+class WordTable(dict):
+    """Encodes blocks of text, each distinct word once.
+
+    No piece contains an inner space (else UserError is raised), so the ids of a line whose words are separated by single
+    spaces are the concatenated ids of its words. For normalised text, a table of words therefore gives the same ids as
+    `Vocabulary.encode`, in a fraction of the time. The table maps each word to a number w. The ids of word w are
+    `ids[starts[w] : starts[w] + lengths[w]]`. The next block empties a table of more than `distinct_words` words.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, threads: int, distinct_words: int = DISTINCT_WORDS) -> None:
+        crossing = next((p for p in vocabulary.pieces(range(vocabulary.size)) if SPACE in p[1:]), None)
+        if crossing:
+            raise UserError(f"{vocabulary.name}: the piece {crossing!r} holds a space; learn the vocabulary with learn_bpe")
+        self.vocabulary, self.threads, self.distinct_words = vocabulary, threads, distinct_words
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty the table."""
+        self.clear()
+        self.starts, self.lengths = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.ids = np.empty(0, np.int32)
+
+    def __missing__(self, word: bytes) -> int:
+        self[word] = number = len(self)
+        return number
+
+    def encode(self, block: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The concatenated ids of the lines in `block`, and the number of ids in each line. Each line ends with "\\n"."""
+        if len(self) > self.distinct_words:
+            self.forget()
+        known = len(self)
+        words = block.replace(b"\n", b" ").split(b" ")[:-1]
+        numbers = np.fromiter(map(self.__getitem__, words), np.int64, len(words))
+        if len(self) > known:
+            self.learn(list(islice(reversed(self), len(self) - known))[::-1])
+        lengths = self.lengths[numbers]
+        ends = np.cumsum(lengths)
+        # The id at position i of the result is at starts[word] + (i - position of the word's first id) in the table.
+        place = np.repeat(self.starts[numbers] - ends + lengths, lengths)
+        place += np.arange(len(place))
+        return self.ids[place], self.per_line(block, ends)
+
+    def learn(self, words: list[bytes]) -> None:
+        """Add the ids of `words` to the table."""
+        encoded = self.vocabulary.processor.Encode(words, num_threads=self.threads, return_type="numpy")
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        self.starts = np.concatenate([self.starts, len(self.ids) + np.cumsum(lengths) - lengths])
+        self.lengths = np.concatenate([self.lengths, lengths])
+        self.ids = np.concatenate([self.ids, *encoded])
+
+    @staticmethod
+    def per_line(block: bytes, ends: np.ndarray) -> np.ndarray:
+        """The number of ids in each line, given the number of ids up to the end of each word."""
+        characters = np.frombuffer(block, np.uint8)
+        separators = characters[(characters == ord(" ")) | (characters == ord("\n"))]
+        return np.diff(ends[separators == ord("\n")], prepend=0)
 
 
 def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:

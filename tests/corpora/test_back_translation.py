@@ -40,7 +40,7 @@ from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
 from transformer.decoders.steps import Translation
 from transformer.translator import Translator
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
 TINY |= {"micro_batch_tokens": 300, "checkpoint_every": 2, "evaluate_every": 5, "log_every": 5}
@@ -253,18 +253,17 @@ MADE = {"source": ["a small dog", "house house", "the"], "target": ["ein kleiner
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory) -> Vocabulary:
+def words(tmp_path_factory) -> WordTable:
     config = VocabularyConfig(**{**load()["base"]["vocabulary"], "pieces": 300, "character_coverage": 0.99})
     path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.model"
     text = "\n".join(line for lines in (REAL, MADE) for side in SIDES for line in lines[side] if line != "Ω")
     path.write_bytes(learn([text.encode() * 3], config))
-    return Vocabulary(path)
+    return WordTable(Vocabulary(path), 1)
 
 
 def segmented(lines: list[str], vocabulary: Vocabulary, segmentation: int) -> list[list[int]]:
     """The ids of the lines, spelt with more and more single characters."""
-    ids, lengths = vocabulary.encode_block([line.encode() for line in lines], dropout=segmentation / 3, seed=1)
-    return [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
+    return [ids.tolist() for ids in vocabulary.sample([line.encode() for line in lines], segmentation / 3, 1)]
 
 
 def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations: int = 1) -> BinarisedSet:
@@ -276,7 +275,7 @@ def in_memory(lines: dict[str, list[str]], vocabulary: Vocabulary, segmentations
 
 
 @pytest.fixture
-def mixed(vocabulary, tmp_path, params):
+def mixed(words, tmp_path, params):
     """A function that mixes REAL, repeated to `lines` pairs, with MADE. It returns the ids of train and dev by side."""
 
     def make(lines: int, tag: bool, **dropout: Any) -> list[dict[str, list[list[int]]]]:
@@ -284,8 +283,11 @@ def mixed(vocabulary, tmp_path, params):
         for path, side in zip(paths, SIDES):
             path.write_text("".join(f"{line}\n" for line in MADE[side]))
         config = VocabularyConfig(**{**params["base"]["vocabulary"], **dropout})
-        sets = {"train": in_memory(REAL, vocabulary, config.segmentations), "dev": in_memory(REAL, vocabulary)}
-        counts = mix(sets, Synthetic(paths, tag, vocabulary, config), lines, tmp_path)
+        sets = {
+            "train": in_memory(REAL, words.vocabulary, config.segmentations),
+            "dev": in_memory(REAL, words.vocabulary),
+        }
+        counts = mix(sets, Synthetic(paths, tag, words, config), lines, tmp_path)
         found = []
         for name in ("train", "dev"):
             ids, offsets = ({s: np.load(tmp_path / f"{name}.{s}.{part}.npy") for s in SIDES} for part in ("ids", "offsets"))
@@ -298,8 +300,9 @@ def mixed(vocabulary, tmp_path, params):
     return make
 
 
-def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, vocabulary):
+def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, words):
     train, dev = mixed(5, True, bpe_dropout=0.5, segmentations=4, seed=3)
+    vocabulary = words.vocabulary
     assert dev["source"] == vocabulary.encode(REAL["source"])
     spellings, real = set(), set()
     for number, start in enumerate(range(0, 32, 8)):
@@ -317,8 +320,9 @@ def test_with_bpe_dropout_every_segmentation_has_all_pairs_and_the_tag(mixed, vo
 
 
 @pytest.mark.parametrize(("lines", "tag"), [(4, False), (4, True), (5, True), (7, True), (8, True), (11, True)])
-def test_real_pairs_come_first_evenly_repeated_and_synthetic_ones_carry_the_tag(mixed, vocabulary, lines, tag):
+def test_real_pairs_come_first_evenly_repeated_and_synthetic_ones_carry_the_tag(mixed, words, lines, tag):
     train, dev = mixed(lines, tag)
+    vocabulary = words.vocabulary
     assert dev == {side: vocabulary.encode(REAL[side]) for side in SIDES}
     pairs = list(zip(train["source"], train["target"], strict=True))
     known = list(zip(*(vocabulary.encode(REAL[side]) for side in SIDES)))
@@ -329,8 +333,8 @@ def test_real_pairs_come_first_evenly_repeated_and_synthetic_ones_carry_the_tag(
     assert vocabulary.decode([target for _, target in pairs[lines:]]) == MADE["target"]
 
 
-def test_the_tag_occurs_in_no_encoded_text(vocabulary):
-    assert all(UNK not in ids for ids in vocabulary.encode(["Ω ☃ 中 <unk>", "⁇ \U0001f600"]))
+def test_the_tag_occurs_in_no_encoded_text(words):
+    assert all(UNK not in ids for ids in words.vocabulary.encode(["Ω ☃ 中 <unk>", "⁇ \U0001f600"]))
 
 
 def test_there_are_at_most_ratio_synthetic_pairs_per_real_pair():

@@ -15,7 +15,7 @@ from tests.refusals import refused
 from transformer.cleaning import cleaner
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
-from transformer.vocabulary import Vocabulary, learn
+from transformer.vocabulary import Vocabulary, WordTable, learn
 
 TEXT = b"".join((ROOT / "tests/data/compound-bleu" / name).read_bytes() for name in ("hyp.de", "ref.de"))
 LINES = TEXT.decode().split("\n")[:-1]
@@ -130,10 +130,27 @@ def test_a_file_that_is_no_vocabulary_is_refused_by_name(tmp_path):
             Vocabulary(path)
 
 
+def encoded_by(table: WordTable, lines: list[str]) -> list[list[int]]:
+    ids, lengths = table.encode("".join(f"{line}\n" for line in lines).encode())
+    return [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
+
+
+@given(st.lists(st.lists(NORMALISED, min_size=1, max_size=4), max_size=4), st.sampled_from([1, 5, 1000]))
+def test_a_table_of_words_gives_the_ids_of_the_lines(vocabulary, blocks, distinct_words):
+    table = WordTable(vocabulary, threads=1, distinct_words=distinct_words)
+    for lines in blocks:
+        assert encoded_by(table, lines) == vocabulary.encode(lines)
+
+
 @pytest.mark.parametrize("unknown", ["byte_fallback", "unk"])
-def test_a_block_has_the_ids_of_its_lines(unknown):
+def test_a_table_of_words_gives_the_ids_of_real_lines(unknown):
     vocabulary = vocabulary_of(learn([TEXT], dataclasses.replace(CONFIG, unknown=unknown)))
     lines = [*LINES, "", "日本 語 日本", *LINES]
     for threads in (1, 2):
-        ids, lengths = vocabulary.encode_block([line.encode() for line in lines], threads)
-        assert [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])] == vocabulary.encode(lines, threads)
+        assert encoded_by(WordTable(vocabulary, threads), lines) == vocabulary.encode(lines, threads)
+
+
+def test_a_table_of_words_refuses_a_vocabulary_whose_pieces_hold_spaces():
+    model = trained_by_sentencepiece(["the house of the house of"] * 9, split_by_whitespace=False, vocab_size=285)
+    with refused("holds a space"):
+        WordTable(vocabulary_of(model), threads=1)
