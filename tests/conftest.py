@@ -28,6 +28,7 @@ MEMORY = Path("/dev/shm")  # where pytest's folders are, because on a disk each 
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 8 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 Project.forked = True
+torch.set_num_threads(1)  # also in fixtures of modules; two threads beside other processes wait for one another
 
 # Processes that train are forks of a server that has imported torch, which saves the time of the import. They are not
 # forks of the test process: if one of its threads ends during the fork, the child can find MKL's list of buffers locked

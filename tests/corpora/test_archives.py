@@ -1,6 +1,5 @@
 """Untrusted archives: only the named members are read, and no file is written."""
 
-import bz2
 import gzip
 import io
 import lzma
@@ -12,7 +11,6 @@ import pytest
 from pipeline.corpora.archives import members, unpacked
 from tests.packed import build, snapshot, zipped
 from tests.refusals import refused
-from transformer.config.reading import UserError
 
 PAIR = {"dev/newstest2013.en": b"one\ntwo\n", "dev/newstest2013.de": b"eins\nzwei\n"}
 NAMES = list(PAIR)
@@ -27,26 +25,26 @@ def plain(path):
         return b"".join(stream)
 
 
-@pytest.mark.parametrize("name, mode", [("dev.tgz", "w:gz"), ("dev.tar", "w"), ("dev.tar.xz", "w:xz")])
+PACKED = {"giga-fren.release2.fixed.en.gz": gzip.compress(b"a\n"), "giga.fr.xz": lzma.compress(b"b\n")}
+MODES = {"dev.tgz": "w:gz", "dev.tar": "w", "dev.tar.xz": "w:xz", "dev.zip": ""}
+
+
+@pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("prefix", ["", "./"])
-def test_named_members_come_out_and_nothing_is_unpacked(tmp_path, name, mode, prefix):
-    named = {f"{prefix}{name}": data for name, data in PAIR.items()}
-    archive = build(tmp_path / name, {"dev/other.cs": b"x\n", **named, "README": b"y\n"}, mode)
+def test_named_members_come_out_and_nothing_is_unpacked(tmp_path, name, prefix):
+    files = {"dev/other.cs": b"x\n", **PAIR, **PACKED, "README": b"y\n"}
+    archive = tmp_path / name
+    if name == "dev.zip":
+        archive.write_bytes(zipped(*files.items()))
+    else:
+        build(archive, {f"{prefix}{member}": data for member, data in files.items()}, MODES[name])
     before = snapshot(tmp_path)
     assert contents(archive) == PAIR
     assert contents(archive, NAMES[:1]) == {NAMES[0]: PAIR[NAMES[0]]}
+    assert contents(archive, list(PACKED)) == dict(zip(PACKED, [b"a\n", b"b\n"])), "packed members come unpacked"
+    with refused("no member dev/newstest2013.fr; similar names are dev/newstest2013."):
+        contents(archive, [NAMES[0], "dev/newstest2013.fr"])
     assert snapshot(tmp_path) == before
-
-
-def test_members_that_are_packed_come_unpacked(tmp_path):
-    files = {"giga-fren.release2.fixed.en.gz": gzip.compress(b"a\n"), "giga.fr.xz": lzma.compress(b"b\n")}
-    archive = build(tmp_path / "training-giga-fren.tar", files, "w")
-    assert contents(archive, list(files)) == dict(zip(files, [b"a\n", b"b\n"]))
-
-
-def test_a_missing_member_is_named_with_near_ones(tmp_path):
-    with pytest.raises(UserError, match=r"no member dev/newstest2013\.fr; similar names are dev/newstest2013\.\w\w, "):
-        contents(build(tmp_path / "dev.tgz", PAIR), [NAMES[0], "dev/newstest2013.fr"])
 
 
 def test_a_member_that_an_archive_holds_twice_is_refused(tmp_path):
@@ -55,7 +53,7 @@ def test_a_member_that_an_archive_holds_twice_is_refused(tmp_path):
         tar.addfile(tarfile.TarInfo(NAMES[0]))
         tar.addfile(tarfile.TarInfo("other"))
         tar.addfile(tarfile.TarInfo("other"))
-    with pytest.raises(UserError, match=r"holds dev/newstest2013\.en and dev/newstest2013\.en; one "):
+    with refused("holds dev/newstest2013.en and dev/newstest2013.en; one "):
         contents(archive)
     assert contents(archive, NAMES[1:]) == {NAMES[1]: PAIR[NAMES[1]]}
 
@@ -87,7 +85,7 @@ def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_
     folder.mkdir(parents=True)
     archive = build(folder / "dev.tgz", PAIR, before=[member] * first, after=[member] * (not first))
     before = snapshot(tmp_path)
-    with pytest.raises(UserError, match="is refused: it holds"):
+    with refused("is refused: it holds"):
         contents(archive)
     assert snapshot(tmp_path) == before
 
@@ -96,7 +94,7 @@ def test_an_archive_with_something_unsafe_is_refused_and_nothing_is_written(tmp_
 def test_a_named_member_is_a_plain_file(tmp_path, kind):
     archive = build(tmp_path / "dev.tgz", PAIR, after=[hostile("dev/link", kind, "newstest2013.en")])
     assert contents(archive) == PAIR  # a link that is not requested does no harm
-    with pytest.raises(UserError, match="not a regular file"):
+    with refused("not a regular file"):
         contents(archive, ["dev/link"])
 
 
@@ -112,7 +110,7 @@ def test_a_file_that_unpacks_to_100_times_its_size_or_to_16_mib_is_no_bomb(tmp_p
     (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked), packed))
     assert len(plain(tmp_path / "a.gz")) == unpacked
     (tmp_path / "a.gz").write_bytes(with_header(bytes(unpacked + 1), packed))
-    with pytest.raises(UserError, match=rf"a\.gz is refused: {packed:,} bytes unpack to {unpacked + 1:,}; no text does"):
+    with refused(f"a.gz is refused: {packed:,} bytes unpack to {unpacked + 1:,}; no text does"):
         plain(tmp_path / "a.gz")
 
 
@@ -134,40 +132,16 @@ def test_an_archive_with_headers_that_cannot_be_is_named_in_one_line(tmp_path, h
         member.size = 0 if member.issym() else 512
         tar.addfile(member, io.BytesIO(b"no number\n" * 52))
     before = snapshot(tmp_path)
-    with pytest.raises(UserError, match=r"dev\.tgz is (damaged or truncated: |refused: it holds the unsafe path)") as error:
+    with refused("dev.tgz is "):
         contents(archive)
-    assert "\n" not in str(error.value)
     assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, bytes])
-def test_a_compression_is_recognised_by_its_first_bytes(tmp_path, pack):
-    (tmp_path / "my.en").write_bytes(pack(b"one\n" * 99_999))
-    assert plain(tmp_path / "my.en") == b"one\n" * 99_999
-    (tmp_path / "b.en.gz").write_bytes(b"<html>Not Found</html>")
-    with pytest.raises(UserError, match=r"b\.en\.gz is damaged or truncated"):
-        plain(tmp_path / "b.en.gz")
-
-
-def written(path, data):
-    path.write_bytes(data)
-    return path
-
-
-def test_members_of_a_zip_file_come_out(tmp_path):
-    archive = written(tmp_path / "dev.zip", zipped(*PAIR.items(), ("x.gz", gzip.compress(b"a\n")), ("LICENSE", b"free")))
-    before = snapshot(tmp_path)
-    assert contents(archive, [*NAMES, "x.gz"]) == PAIR | {"x.gz": b"a\n"}
-    assert snapshot(tmp_path) == before
-    with pytest.raises(UserError, match=r"no member dev/newstest2013\.fr; similar names are dev/newstest2013"):
-        contents(archive, ["dev/newstest2013.fr"])
 
 
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/../../evil", "a\\..\\..\\evil", NAMES[0]])
 def test_a_zip_file_with_something_unsafe_is_refused(tmp_path, name):
-    archive = written(tmp_path / "dev.zip", zipped(*PAIR.items(), (name, b"evil")))
-    with pytest.raises(UserError, match="is refused: it holds"):
-        contents(archive)
+    (tmp_path / "dev.zip").write_bytes(zipped(*PAIR.items(), (name, b"evil")))
+    with refused("is refused: it holds"):
+        contents(tmp_path / "dev.zip")
 
 
 ZEROS = bytes(1 << 25)

@@ -1,79 +1,32 @@
-"""Back-translation: the settings, the mixture, and the stages under Snakemake and DVC and on a small corpus."""
+"""Back-translation: the settings, the mixture, and the stages under Snakemake and DVC."""
 
 import copy
-import csv
 import gzip
 import hashlib
-import json
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
-from dvc.dependency import param
-from ruamel.yaml import YAML
 
 from pipeline.augment import Synthetic, mix, repeated
 from pipeline.back_translate import work
-from pipeline.commands import study
-from pipeline.commands.evaluate import System, common_set
 from pipeline.corpora.fetching import Fetcher
 from pipeline.corpora.sets import progress
 from pipeline.fetch_monolingual import normalise, write_raw
-from pipeline.scoring.reverse import source_log_prob, source_probability
 from pipeline.settings.back_translations import Monolingual, decoder
 from pipeline.settings.check import check
 from pipeline.settings.normalise import NormaliseConfig
-from pipeline.settings.params import load, parse
+from pipeline.settings.params import load
 from pipeline.settings.selection import run_settings
-from tests import forked, in_process
-from tests.killed import kill
-from tests.packed import write_sets
-from tests.projects import ROOT, demonstration
+from tests.back_translations import VALUE, entry, with_runs
 from tests.refusals import refusals, refused, spoilt
-from transformer.binarised import SIDES, BinarisedSet, describe, open_binarised
+from transformer.binarised import SIDES, BinarisedSet
 from transformer.config.reading import UserError
-from transformer.config.vocabulary import BOS, EOS, PAD, UNK, VocabularyConfig
+from transformer.config.vocabulary import UNK, VocabularyConfig
 from transformer.decoders.steps import Translation
-from transformer.translator import Translator
 from transformer.vocabulary import Vocabulary, WordTable, learn
-
-TINY = {"N": 1, "d_model": 16, "d_ff": 32, "h": 2, "d_k": 8, "d_v": 8, "steps": 10, "batch_tokens": 300}
-TINY |= {"micro_batch_tokens": 300, "checkpoint_every": 2, "evaluate_every": 5, "log_every": 5}
-VALUE = {"model": "forward/average", "corpus": "own", "reverse": "reverse/average", "sentences": 20, "steps": 20}
-
-
-def corpus(languages: list[str]) -> dict[str, Any]:
-    """An entry of `corpora` whose files are in text/."""
-    files = {name: [f"text/{name}.{language}" for language in languages] for name in ("train", "dev", "test")}
-    download = {name: [dict(zip(SIDES, sides))] for name, sides in files.items()}
-    return {"languages": languages, "download": download, "normalise": {}, "vocabulary": {"pieces": 400}}
-
-
-def entry(**changed: Any) -> dict[str, Any]:
-    """An entry of `back_translations`."""
-    values = {"corpus": "own", "run": "reverse", "monolingual": {"text": "text/more.de"}, "decoding": {"beam": 1}}
-    return {**values, "tagged": True, "ratio": 1.0, **changed}
-
-
-def with_runs(params: dict, back_translation: dict, decodings: dict) -> dict[str, Any]:
-    """params.yaml with two runs of opposite directions, and a run that is trained on a back-translation."""
-    params = copy.deepcopy(params)
-    params["corpora"] |= {"own": corpus(["en", "de"]), "turned": corpus(["de", "en"])}
-    of = {"forward": "own", "reverse": "turned", "augmented": "own-bt"}
-    params["runs"] = {run: {"corpus": name, "model": "tiny", **TINY} for run, name in of.items()}
-    params["back_translations"] = {"own-bt": back_translation}
-    of_decoding = {"model": "forward/average", "set": "own-test"}
-    params["decodings"] = {name: {**of_decoding, **own} for name, own in decodings.items()}
-    params["reverse_scores"] = {"own": {"model": "reverse/average", "set": "own-test"}}
-    params["reverse_values"] = {"source": VALUE}
-    params["corpora_in_use"] = ["own", "turned"]
-    params["base"]["decoding"]["extra_length"] = 5
-    return params
 
 
 @pytest.fixture
@@ -100,21 +53,12 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         (f"{BT}.run", "revers", "'revers' is not in runs"),
         (f"{BT}.run", "forward", "forward translates en to de; a run from de to en is expected"),
         (f"{BT}.corpus", "onw", "'onw' is not in corpora; did you mean 'own'?"),
-        (f"{BT}.corpus", 1, "1 is not possible"),
-        (f"{BT}.corpus", "own-bt", "'own-bt' is not in corpora"),
         (f"{BT}.ratio", 0, "ratio: 0 is not possible; a number above 0"),
-        (f"{BT}.tagged", "yes", "true or false"),
         (f"{BT}.decoding", None, "None is not a mapping"),
-        (f"{BT}.decoding.bean", 2, "did you mean 'beam'?"),
-        (f"{BT}.decoding", {"decoder": "sampling", "beam": 2}, "decoding.beam: unknown"),
         (f"{BT}.decoding", {"decoder": "mcts"}, "decoding.decoder: 'mcts' needs a value or references"),
         (f"{BT}.monolingual.text", "/etc/passwd", "put the file or a link to it into the folder"),
         (f"{BT}.monolingual.first", 0, "a whole number above 0"),
-        (f"{BT}.monolingual.skip", -1, "a whole number from 0"),
-        (f"{BT}.monolingual.sha256", "12", "64 hexadecimal digits"),
         ("back_translations.own", entry(), "'own' is also a name in `corpora`"),
-        ("back_translations.a/b", entry(), "'a/b' is not possible; a name of letters"),
-        ("back_translations", ["own-bt"], "back_translations: ['own-bt'] is not possible"),
         ("sets.own-bt-dev", {"corpus": "own", **SET}, "has a set of this name"),
         ("sets.new", {"corpus": "own-bt", **SET}, "corpus: 'own-bt' is not in corpora; "),
         ("corpora_in_use", ["own"], "add 'turned', the corpus of runs.reverse"),
@@ -125,15 +69,12 @@ BT, SET = "back_translations.own-bt", {"source": "text/a", "target": "text/b"}
         ("reverse_scores.own.model", "forward/average", "forward/average translates en to de; a run from de to en is "),
         ("reverse_scores.own.set", "own-dev", "is translated by none of `decodings`; their sets are own-test"),
         ("reverse_scores.new", {"model": "reverse/average", "set": "own-test"}, "own-test is also the set of new"),
-        ("reverse_scores.own.sets", "own-test", "did you mean 'set'?"),
         ("runs.reverse_scores", {"corpus": "own", "model": "tiny"}, "a run cannot be named 'reverse_scores'"),
         ("reverse_values.new", VALUE | {"reverse": "forward/average"}, "new.reverse: forward/average translates en"),
         ("reverse_values.new", VALUE | {"reverse": "revers/average"}, "'revers/average' is not the average of a run"),
         ("reverse_values.new", VALUE | {"corpus": "turned"}, "'turned' is not the corpus of the run; 'own' is"),
-        ("reverse_values.new", VALUE | {"score": "chrf"}, "new.score: unknown key"),
         ("reverse_values.greedy", VALUE, "'greedy' is also a name in `decodings`"),
         ("values.source", {"model": "forward/average", "corpus": "own"}, "'source' is also a name in `reverse_values`"),
-        ("base.value.score", "source_probability", "'source_probability' is not possible"),
     ],
 )
 def test_impossible_values_are_refused(selected, place, value, expected):
@@ -165,15 +106,6 @@ def test_a_back_translation_that_needs_itself_is_refused_and_a_chain_is_not(sele
     selected["back_translations"]["own-bt"]["run"] = "reverse-2"
     place = "params.yaml: back_translations.turned-bt.run: augmented is trained on own-bt"
     assert any(line.startswith(place) and "(own-bt <- turned-bt <- own-bt)" in line for line in refusals(selected))
-
-
-def test_a_study_selects_its_back_translations_and_another_study_removes_them(params):
-    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    chosen = study.select(text, "multi30k-back-translation")
-    after = parse(chosen)
-    assert after["back_translations"] == params["studies"]["multi30k-back-translation"]["back_translations"]
-    assert after["corpora_in_use"] == ["multi30k-half", "multi30k-half-reverse", "multi30k"]
-    assert study.select(chosen, "demo") == text
 
 
 # The monolingual text
@@ -401,149 +333,3 @@ def test_an_entry_runs_its_stages_and_the_trainings_on_it_and_nothing_else(proje
         if first == {"back_translate"}:
             assert set(project.planned()) == mixed | named("demo-bt", *BACK[1:])
         (project.root / "params.yaml").write_text(text)
-
-
-def test_a_circle_stops_both_tools_before_anything_runs(project):
-    project.edit("params.yaml", "  reverse: {corpus: turned, model: tiny}\n", "  reverse: {corpus: demo-bt, model: tiny}\n")
-    project.edit("params.yaml", "    corpus: demo\n    run: reverse\n", "    corpus: turned\n    run: augmented\n")
-    printed = project.run("snakemake", "--cores", "2", status=1)
-    assert "params.yaml: back_translations.demo-bt.run: " in printed and "Traceback" not in printed
-    assert project.run("dvc", "repro", status=255)
-    assert project.ran() == []
-
-
-# The real stages
-
-DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
-DECODINGS |= {"searched": {"model": "values/source", "decoder": "value_beam"}}
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A folder in which all stages have run: a run in each direction and one on the back-translation."""
-    folder = tmp_path_factory.mktemp("back-translation")
-    sets = {"train": demonstration("train", 120), "dev": demonstration("dev", 6), "test": demonstration("test", 6)}
-    sets["more"] = demonstration("train", 160)[120:]
-    write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
-    back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
-    params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
-    with open(folder / "params.yaml", "w") as file:
-        YAML(typ="safe").dump(params, file)
-    left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
-    left.parent.mkdir(parents=True)
-    left.write_text('{"set": "own-test"}')
-    with in_process.inside(folder):
-        stages = in_process.commands()
-        for command in stages.values():
-            in_process.run(command)
-    return folder, stages
-
-
-@pytest.mark.slow
-def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_other_direction(made, monkeypatch):
-    """The reference is torch's cross-entropy of the logits, one pair at a time."""
-    folder, _ = made
-    monkeypatch.chdir(folder)
-    found = json.loads(Path("scores/reverse_scores/own.json").read_text())
-    assert (found["model"], found["set"], list(found["decodings"])) == (
-        "reverse/average",
-        "own-test",
-        sorted(DECODINGS),
-    )
-    translator = Translator.load("models/reverse/average")
-    sources = translator.encode(Path("data/sets/own-test/normalised.en").read_text().splitlines())
-    texts = {name: Path(f"scores/decodings/{name}/translation.txt") for name in DECODINGS}
-    texts["references"] = Path("data/sets/own-test/normalised.de")
-    for name, path in texts.items():
-        scores = found["references"] if name == "references" else found["decodings"][name]
-        for line, source, score in zip(path.read_text().split("\n"), sources, scores, strict=False):
-            given = torch.tensor([[*translator.encode(translator.normalise([line]))[0], EOS]])
-            with torch.no_grad():
-                logits = translator.model(given, torch.tensor([[BOS, *source]]))[0]
-            logits[:, [PAD, BOS]] = float("-inf")
-            loss = F.cross_entropy(logits, torch.tensor([*source, EOS]), reduction="sum")
-            assert score == pytest.approx(-loss.item(), abs=1e-3)
-            lines = translator.vocabulary.decode([source])
-            (probability,) = source_probability(translator, [line], lines)
-            assert probability == pytest.approx(
-                F.cross_entropy(logits, torch.tensor([*source, EOS])).neg().exp().item(), abs=1e-4
-            )
-    rows = {row["decoding"]: row for row in csv.DictReader(Path("reports/decoding.csv").read_text().splitlines())}
-    assert source_log_prob(translator, [""], [[5, 6]])[0] < -1, "also of an empty translation"
-    for name, scores in found["decodings"].items():
-        assert len(scores) == 6
-        assert float(rows[name]["source log-probability"]) == pytest.approx(sum(scores) / 6, abs=0.01)
-
-
-@pytest.mark.slow
-def test_a_value_is_trained_for_the_probability_of_the_source(made):
-    folder, _ = made
-    content = json.loads((folder / "scores/values/source.json").read_text())
-    assert (content["reverse"], content["settings"]["score"]) == ("reverse/average", "source_probability")
-    assert json.loads((folder / "results/values/source.json").read_text()) == {"name": "source", **content}
-    decoding = json.loads((folder / "scores/decodings/searched/decoding.json").read_text())
-    assert decoding["settings"]["decoding"]["value"] == "source"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-@pytest.mark.slow
-def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(made):
-    folder, _ = made
-    data = folder / "data"
-    for part in ("dev", "test"):
-        assert contents(data / f"sets/own-bt-{part}") == contents(data / f"sets/own-{part}")
-    for name in ("vocabulary.model", "text.json"):
-        assert (data / "own-bt" / name).read_bytes() == (data / "own" / name).read_bytes()
-    text = json.loads((folder / "models/augmented/average/text.json").read_text())
-    assert text == {"languages": ["en", "de"], "entities": True, "nfc": True, "punctuation": False}
-    own, mixture = contents(data / "own/binarised"), contents(data / "own-bt/binarised")
-    assert own.keys() == mixture.keys()
-    assert {name for name in own if own[name] != mixture[name]} == {
-        "binarised.json", *(f"train.{side}.{kind}.npy" for side in SIDES for kind in ("ids", "offsets"))
-    }  # fmt: skip
-    made_pairs = [(data / f"own-bt/synthetic/train.{code}").read_text().splitlines() for code in ("en", "de")]
-    train, vocabulary = open_binarised(data / "own-bt/binarised", "train"), Vocabulary(data / "own/vocabulary.model")
-    count = len(made_pairs[0])
-    assert len(train) == max(120, 4 * count) + count and 30 < count <= 40
-    synthetic = [train.pair(number) for number in range(len(train) - count, len(train))]
-    assert [vocabulary.decode(target.tolist()) for _, target in synthetic] == made_pairs[1]
-    assert all(source[0] == UNK and (source[1:] != UNK).all() for source, _ in synthetic)
-    assert vocabulary.encode(made_pairs[0]) == [source[1:].tolist() for source, _ in synthetic]
-    assert set(made_pairs[1]) <= set((folder / "text/more.de").read_text().splitlines())
-
-
-@pytest.mark.slow
-def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(made, monkeypatch):
-    folder, _ = made
-    monkeypatch.chdir(folder)
-    scores = {run: json.loads(Path(f"scores/{run}/score.json").read_text()) for run in ("forward", "augmented")}
-    assert scores["augmented"].keys() == scores["forward"].keys()
-    training = json.loads(Path("scores/augmented/training.json").read_text())
-    assert training["data_sum"] == describe(Path("data/own-bt/binarised"))["sum"]
-    page = Path("reports/index.html").read_text()
-    assert "augmented" in page and "own-bt" in page
-    forward, augmented, reverse = (System.named(load(), name) for name in ("forward", "augmented", "reverse"))
-    assert common_set([forward, augmented]) == "own-test", "the same text under two names"
-    with pytest.raises(UserError, match="translations of two sets"):
-        common_set([forward, reverse])
-    monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
-    for command in ("plan", "status"):
-        status, out, errors = in_process.started([f"pipeline.commands.{command}"])
-        assert status == 0 and "own-bt" in out, errors
-        assert command == "status" or "reverse_score@own" in out
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("kind", BACK)
-def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
-    folder, stages = made
-    before = {name: content for name, content in contents(folder).items() if not name.startswith("work/")}
-    module, *arguments = stages[f"{kind}@own-bt"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    kill(module, arguments, folder, environment)
-    status, said = forked.run(module, arguments, folder, environment)
-    assert status == 0, said
-    assert {name: content for name, content in contents(folder).items() if not name.startswith("work/")} == before

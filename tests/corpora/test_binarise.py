@@ -15,7 +15,6 @@ from tests.packed import write_sets
 from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.binarised import describe, open_binarised, write_description, write_side
-from transformer.config.reading import UserError
 from transformer.vocabulary import Vocabulary
 
 DATA = ROOT / "tests/data/compound-bleu"
@@ -97,7 +96,7 @@ def test_blocks_of_any_size_and_any_threads_give_the_same_bytes(folder, monkeypa
         assert run_binarise(f"data-{size}") == expected
 
 
-def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder):
+def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder, monkeypatch):
     """Each segmentation of a line is another sequence of pieces of the same text. Dev is encoded without dropout."""
     plain = run_binarise()
     write_params(bpe_dropout=0.3, segmentations=3)
@@ -116,15 +115,11 @@ def test_bpe_dropout_samples_several_segmentations_of_the_training_text(folder):
         assert {vocabulary.decode(target.tolist()) for _, target in pairs} == {TARGET[line]}
         differing += len({tuple(source) for source, _ in pairs}) > 1
     assert differing > 0.9 * lines
-
-
-def test_bpe_dropout_samples_each_block_of_a_segmentation_anew(folder, monkeypatch):
     monkeypatch.setattr("pipeline.corpora.sets.BLOCK", 2)
     write_sets(Path("text"), {"train": ([SOURCE[0]] * 20, [TARGET[0]] * 20)})
-    write_params(bpe_dropout=0.3, segmentations=1)
-    run_binarise("sampled")
-    data = open_binarised(Path("sampled"), "train")
-    assert len({tuple(data.pair(line)[0].tolist()) for line in range(20)}) > 15
+    run_binarise("blocks")
+    data = open_binarised(Path("blocks"), "train")
+    assert len({tuple(data.pair(line)[0].tolist()) for line in range(20)}) > 15, "each block is sampled anew"
 
 
 def test_ids_beyond_65535_take_four_bytes(tmp_path):
@@ -147,7 +142,7 @@ def changed(path: Path, change) -> None:
 
 def described(**changes) -> tuple:
     """Another description, which is found without reading the arrays."""
-    return "binarised.json", lambda path: changed(path, lambda text: json.dumps(json.loads(text) | changes)), "is damaged"
+    return "binarised.json", lambda path: changed(path, lambda text: json.dumps(json.loads(text) | changes)), ""
 
 
 def cut(path: Path) -> None:
@@ -161,9 +156,9 @@ def flip(path: Path) -> None:
 def exchange(path: Path) -> None:
     """Exchange the file with that of the other side."""
     other = path.with_name(path.name.replace("source", "target"))
-    path.rename("other")
-    other.rename(path)
-    Path("other").rename(other)
+    whole = path.read_bytes()
+    path.write_bytes(other.read_bytes())
+    other.write_bytes(whole)
 
 
 COUNTS = {"pairs": 3, "source_tokens": 1, "target_tokens": 1}
@@ -173,11 +168,10 @@ DAMAGES = [
     ("train.source.ids.npy", flip, "is not the file that binarise wrote"),
     ("train.target.offsets.npy", flip, "is not the file that binarise wrote"),
     ("train.source.ids.npy", Path.unlink, "is missing"),
-    ("train.source.ids.npy", exchange, "holds uint16["),
     ("train.source.offsets.npy", exchange, "is not the file that binarise wrote"),
     ("train.source.ids.npy", lambda path: changed(path, lambda ids: ids.astype(np.uint32)), "holds uint32["),
     ("train.source.offsets.npy", lambda path: changed(path, np.flip), "is not the file that binarise wrote"),
-    ("binarised.json", lambda path: changed(path, lambda text: text[:-9]), "is damaged"),
+    ("binarised.json", lambda path: changed(path, lambda text: text[:-9]), ""),
     ("binarised.json", Path.unlink, "is missing"),
     described(sum="0"),
     described(vocabulary_size="400"),
@@ -190,7 +184,7 @@ DAMAGES = [
 @pytest.mark.parametrize(("file", "damage", "expected"), DAMAGES)
 def test_damaged_data_are_refused_by_the_name_of_the_file(folder, file, damage, expected):
     damage(Path("data") / file)
-    with refused(f"data/{file} {expected}" if expected != "is damaged" else "data/binarised.json"):
+    with refused(f"data/{file} {expected}"):
         open_binarised(Path("data"), "train")
 
 
@@ -207,11 +201,10 @@ def test_a_header_damaged_at_any_byte_is_refused_by_name(folder):
     path = Path("data/train.target.offsets.npy")
     whole = path.read_bytes()
     for place in range(whole.index(b"\n")):
-        for byte in b"\0(x9":
+        for byte in set(b"\0(x9") - {whole[place]}:
             path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
-            if path.read_bytes() != whole:
-                with pytest.raises(UserError, match=r"^data/train\.target\.offsets\.npy "):
-                    open_binarised(Path("data"), "train")
+            with refused("data/train.target.offsets.npy "):
+                open_binarised(Path("data"), "train")
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([2, 9, 1000]), st.booleans())
@@ -245,5 +238,5 @@ def test_the_vocabulary_is_learnt_from_the_sampled_training_pairs_only(folder):
 
 def test_a_vocabulary_too_large_for_the_corpus_is_refused_with_its_key(folder):
     write_params(pieces=50_000)
-    with pytest.raises(UserError, match=r"^text: params.yaml: corpora.c.vocabulary.pieces: 50000 .* at most \d+ pieces"):
+    with refused("text: params.yaml: corpora.c.vocabulary.pieces: 50000 ", "at most "):
         run_learn_bpe()

@@ -1,0 +1,310 @@
+"""The whole project has run on unusual text, with runs in both directions and one on a back-translation.
+
+Text and files of others are handled as documented or refused in one line. Nothing in them is executed.
+"""
+
+import csv
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from dvc.dependency import param
+from ruamel.yaml import YAML
+
+from pipeline.commands.evaluate import System, common_set
+from pipeline.scoring.reverse import source_log_prob, source_probability
+from pipeline.settings.params import load
+from tests import forked, in_process
+from tests.back_translations import entry, with_runs
+from tests.in_process import Refused
+from tests.killed import kill
+from tests.packed import write_sets
+from tests.projects import ROOT, demonstration
+from tests.refusals import refused
+from transformer.binarised import SIDES, describe, open_binarised
+from transformer.cleaning import cleaner
+from transformer.config.vocabulary import BOS, EOS, PAD, UNK
+from transformer.translator import Translator
+from transformer.vocabulary import Vocabulary
+
+LONG = "x" * 100_000
+AWKWARD = [
+    ("<pad> <s> </s> <0x41> \u2581", "<script>alert(1)</script> &amp; \\input{x} | `x`"),
+    ("nul \x00 and bell \x07", "Nul \x00 und Glocke \x07"),
+    ("a\rcarriage return", "ein\rWagenrücklauf\r"),
+    ("line\u2028and paragraph\u2029separators", "Zeilen\u2028und\x85Absätze"),
+    ("", "leer"),
+    ("empty", ""),
+    ("", ""),
+    ("12 345,67 + 89", "12 345,67 + 89"),
+    ("שלום עולם \u200f(العربية)", "مرحبا بالعالم"),
+    ("👩\u200d👩\u200d👧 🇩🇪 smile 😀", "lächeln 😀 \uffff"),
+]
+LANGUAGES = ("en", "de")
+DECODINGS = {"one": {"beam": 1}, "drawn": {"decoder": "sampling"}}
+DECODINGS |= {"searched": {"model": "values/source", "decoder": "value_beam"}}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder in which all stages have run, and the command of each stage by its name."""
+    folder = tmp_path_factory.mktemp("finished")
+    long = [(LONG, "kurz"), ("words " * 20_000, LONG)]
+    sets = {"train": demonstration("train", 120) + AWKWARD + long, "dev": demonstration("dev", 9) + AWKWARD}
+    sets |= {"test": AWKWARD, "more": demonstration("train", 160)[120:]}
+    write_sets(folder / "text", {name: zip(*pairs) for name, pairs in sets.items()})
+    back_translation = entry(ratio=0.25, decoding={"decoder": "sampling", "top_k": 5})
+    params = with_runs(load(ROOT / "params.yaml"), back_translation, DECODINGS)
+    with open(folder / "params.yaml", "w") as file:
+        YAML(typ="safe").dump(params, file)
+    left = folder / "scores/decodings/removed/decoding.json"  # DVC keeps the files of a removed line
+    left.parent.mkdir(parents=True)
+    left.write_text('{"set": "own-test"}')
+    with in_process.inside(folder):
+        stages = in_process.commands()
+        for command in stages.values():
+            in_process.run(command)
+    return folder, stages
+
+
+@pytest.fixture
+def folder(made, monkeypatch):
+    monkeypatch.chdir(made[0])
+    return made[0]
+
+
+def lines(path: str) -> list[str]:
+    return Path(path).read_bytes().decode().removesuffix("\n").split("\n")
+
+
+def content(path: str):
+    return json.loads(Path(path).read_text())
+
+
+# Unusual text
+
+
+def test_every_untrusted_line_is_encoded_and_decoded_without_loss(folder):
+    vocabulary = Vocabulary(Path("data/own/vocabulary.model"))
+    for name in ("train", "dev"):
+        pairs = open_binarised(Path("data/own/binarised"), name)
+        for side, language in enumerate(LANGUAGES):
+            decoded = vocabulary.decode([pairs.pair(number)[side].tolist() for number in range(len(pairs))])
+            written = lines(f"data/own/normalised/{name}.{language}")
+            assert decoded == [line.replace("\u2581", " ") for line in written]
+    clean = cleaner(entities=True, nfc=True, punctuation=False, language="en")
+    assert lines("data/sets/own-test/normalised.en") == [clean(f"{source}\n")[:-1] for source, _ in AWKWARD]
+    counts = content("scores/corpora/own/normalise.json")["sets"]
+    assert counts["train"]["dropped"]["empty"] == 3 and counts["train"]["kept"] == 129
+    assert counts["test"]["empty"] == {"en": 2, "de": 2} and counts["test"]["kept"] == len(AWKWARD)
+    assert content("scores/forward/training.json")["pairs_left_out"] >= 2, "the long lines are left out"
+
+
+def test_every_line_has_a_translation_and_the_report_shows_untrusted_text_as_text(folder):
+    translations = lines("scores/forward/translations/test.average.txt")
+    assert len(translations) == len(AWKWARD)
+    assert [number for number, (source, _) in enumerate(AWKWARD) if not source and translations[number]] == []
+    assert content("scores/forward/score.json")["test"]["average"]["pairs"] == len(AWKWARD)
+    page = Path("reports/index.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page
+    for figure in Path("reports/figures").glob("*.svg"):
+        ElementTree.parse(figure)
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "says"),
+    [
+        ("data/own/normalised/dev", "train", "the target of dev line 20 has .* pieces"),
+        ("data/sets/own-test/normalised", "decode", "test average: line 11 is .* pieces long"),
+    ],
+)
+def test_a_line_too_long_to_evaluate_or_translate_is_refused_at_the_start(made, tmp_path, monkeypatch, name, stage, says):
+    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for language in LANGUAGES:
+        with open(f"{name}.{language}", "a") as file:
+            file.write(f"{LONG}\n")
+    in_process.run(made[1]["binarise@own"])
+    with pytest.raises(Refused, match=says):
+        in_process.run(made[1][f"{stage}@forward"])
+
+
+# Damaged files
+
+
+class Payload:
+    """An object that creates the file `evil` when it is unpickled."""
+
+    def __reduce__(self):
+        return open, ("evil", "w")
+
+
+def as_pickle(path: Path) -> None:
+    path.write_bytes(pickle.dumps(Payload()))
+
+
+def as_array(path: Path) -> None:
+    with open(path, "wb") as file:
+        np.save(file, np.array([Payload()], dtype=object), allow_pickle=True)
+
+
+def as_archive(path: Path) -> None:
+    arrays = {f"0.{kind}": np.array([Payload()], dtype=object) for kind in ("encoder", "decoder", "cross")}
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def other_vocabulary(path: Path) -> None:
+    path.write_text(path.read_text().replace('"vocabulary_sha256": "', '"vocabulary_sha256": "0'))
+
+
+@pytest.mark.parametrize(
+    ("stage", "file", "spoil"),
+    [
+        ("learn_bpe@own", "data/own/normalised/train.en", Path.unlink),
+        ("binarise@own", "data/own/vocabulary.model", as_pickle),
+        ("binarise@own", "data/own/vocabulary.model", cut),
+        ("train@forward", "data/own/binarised/train.source.ids.npy", as_pickle),
+        ("train@forward", "data/own/binarised/train.source.ids.npy", as_array),
+        ("train@forward", "data/own/binarised/dev.target.offsets.npy", cut),
+        ("train@forward", "data/own/binarised/binarised.json", other_vocabulary),
+        ("average@forward", "models/forward/checkpoints/step-00000010.safetensors", as_pickle),
+        ("average@forward", "models/forward/checkpoints/step-00000010.safetensors", cut),
+        ("average@forward", "models/forward/checkpoints/settings.json", cut),
+        ("average@forward", "models/forward/checkpoints/settings.json", other_vocabulary),
+        ("decode@forward", "models/forward/average/model.safetensors", cut),
+        ("decode@forward", "models/forward/average/settings.json", other_vocabulary),
+        ("decode@forward", "data/sets/own-test/normalised.en", as_pickle),
+        ("score@forward", "scores/forward/translations/test.average.txt", as_pickle),
+        ("score@forward", "scores/forward/translations/test.average.txt", cut),
+        ("flops@forward", "scores/corpora/own/binarise.json", cut),
+        ("result@forward", "scores/forward/score.json", cut),
+        ("result@forward", "scores/forward/training.jsonl", as_pickle),
+        ("report", "work/times/forward/training.json", cut),
+        ("report", "results/forward.json", cut),
+        ("report", "scores/forward/translations/attention.npz", as_pickle),
+        ("report", "scores/forward/translations/attention.npz", as_archive),
+        ("report", "scores/forward/translations/attention.npz", cut),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_named_in_one_line_and_nothing_is_executed(made, folder, stage, file, spoil):
+    path = Path(file)
+    good, before = path.read_bytes(), outputs(folder, path)
+    try:
+        spoil(path)
+        with pytest.raises(Refused) as raised:
+            in_process.run(made[1][stage])
+    finally:
+        path.write_bytes(good)
+    assert path.name in str(raised.value) or str(path.parent) in str(raised.value)
+    assert len(str(raised.value)) < 500
+    assert outputs(folder, path) == before, "a file was created, changed or removed"
+
+
+def outputs(folder: Path, *spoilt: Path) -> dict[str, bytes]:
+    """The bytes of all files outside work/ by their paths, without those of `spoilt`."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "work" not in path.relative_to(folder).parts]
+    left_out = [folder / path for path in spoilt]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files if path not in left_out}
+
+
+# The back-translation, and what depends on the run of the other direction
+
+
+def test_reverse_scores_are_log_probabilities_of_the_source_by_the_run_of_the_other_direction(folder):
+    """The reference is torch's cross-entropy of the logits, one pair at a time."""
+    found = content("scores/reverse_scores/own.json")
+    assert (found["model"], found["set"]) == ("reverse/average", "own-test")
+    assert list(found["decodings"]) == sorted(DECODINGS)
+    translator = Translator.load("models/reverse/average")
+    sources = translator.encode(lines("data/sets/own-test/normalised.en"))
+    texts = {name: f"scores/decodings/{name}/translation.txt" for name in DECODINGS}
+    texts["references"] = "data/sets/own-test/normalised.de"
+    for name, path in texts.items():
+        scores = found["references"] if name == "references" else found["decodings"][name]
+        for line, source, score in zip(lines(path), sources, scores, strict=True):
+            given = torch.tensor([[*translator.encode(translator.normalise([line]))[0], EOS]])
+            with torch.no_grad():
+                logits = translator.model(given, torch.tensor([[BOS, *source]]))[0]
+            logits[:, [PAD, BOS]] = float("-inf")
+            loss = F.cross_entropy(logits, torch.tensor([*source, EOS]))
+            assert score == pytest.approx(-loss.item() * (len(source) + 1), abs=1e-3)
+            (probability,) = source_probability(translator, [line], translator.vocabulary.decode([source]))
+            assert probability == pytest.approx(loss.neg().exp().item(), abs=1e-4)
+    rows = {row["decoding"]: row for row in csv.DictReader(Path("reports/decoding.csv").read_text().splitlines())}
+    assert source_log_prob(translator, [""], [[5, 6]])[0] < -1, "also of an empty translation"
+    for name, scores in found["decodings"].items():
+        mean = sum(scores) / len(AWKWARD)
+        assert float(rows[name]["source log-probability"]) == pytest.approx(mean, abs=0.01)
+
+
+def test_a_value_is_trained_for_the_probability_of_the_source(folder):
+    of_value = content("scores/values/source.json")
+    assert (of_value["reverse"], of_value["settings"]["score"]) == ("reverse/average", "source_probability")
+    assert content("results/values/source.json") == {"name": "source", **of_value}
+    assert content("scores/decodings/searched/decoding.json")["settings"]["decoding"]["value"] == "source"
+
+
+def test_the_data_of_a_run_are_those_of_the_corpus_and_the_synthetic_pairs(folder):
+    data = folder / "data"
+    for part in ("dev", "test"):
+        assert outputs(data / f"sets/own-bt-{part}") == outputs(data / f"sets/own-{part}")
+    for name in ("vocabulary.model", "text.json"):
+        assert (data / "own-bt" / name).read_bytes() == (data / "own" / name).read_bytes()
+    text = content("models/augmented/average/text.json")
+    assert text == {"languages": ["en", "de"], "entities": True, "nfc": True, "punctuation": False}
+    own, mixture = outputs(data / "own/binarised"), outputs(data / "own-bt/binarised")
+    assert own.keys() == mixture.keys()
+    changed = {"binarised.json", *(f"train.{side}.{kind}.npy" for side in SIDES for kind in ("ids", "offsets"))}
+    assert {name for name in own if own[name] != mixture[name]} == changed
+    sources, targets = (lines(f"data/own-bt/synthetic/train.{code}") for code in LANGUAGES)
+    train, vocabulary = open_binarised(data / "own-bt/binarised", "train"), Vocabulary(data / "own/vocabulary.model")
+    count = len(sources)
+    assert len(train) == max(129, 4 * count) + count and 30 < count <= 40
+    synthetic = [train.pair(number) for number in range(len(train) - count, len(train))]
+    assert vocabulary.decode([target.tolist() for _, target in synthetic]) == targets
+    assert all(source[0] == UNK and (source[1:] != UNK).all() for source, _ in synthetic)
+    assert vocabulary.encode(sources) == [source[1:].tolist() for source, _ in synthetic]
+    assert set(targets) <= set(lines("text/more.de"))
+
+
+def test_everything_that_knows_runs_knows_a_run_on_a_back_translation(folder, monkeypatch):
+    assert content("scores/augmented/score.json").keys() == content("scores/forward/score.json").keys()
+    assert content("scores/augmented/training.json")["data_sum"] == describe(Path("data/own-bt/binarised"))["sum"]
+    page = Path("reports/index.html").read_text()
+    assert "augmented" in page and "own-bt" in page
+    forward, augmented, reverse = (System.named(load(), name) for name in ("forward", "augmented", "reverse"))
+    assert common_set([forward, augmented]) == "own-test", "the same text under two names"
+    with refused("translations of two sets"):
+        common_set([forward, reverse])
+    monkeypatch.setattr(param, "load_path", param.load_path)  # the commands replace it, for one process
+    for command in ("plan", "status"):
+        status, out, errors = in_process.started([f"pipeline.commands.{command}"])
+        assert status == 0 and "own-bt" in out, errors
+        assert command == "status" or "reverse_score@own" in out
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kind", ["fetch_monolingual", "back_translate", "augment"])
+def test_a_stage_killed_and_run_again_writes_the_same_bytes(made, kind):
+    folder, stages = made
+    before = outputs(folder)
+    module, *arguments = stages[f"{kind}@own-bt"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    kill(module, arguments, folder, environment)
+    status, said = forked.run(module, arguments, folder, environment)
+    assert status == 0, said
+    assert outputs(folder) == before
