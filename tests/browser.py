@@ -1,20 +1,15 @@
-"""Open the report in headless Chromium, at the widths of a telephone and of a desktop, and find visible faults.
+"""Open a page in headless Chromium or Chrome, at the widths of a telephone and of a desktop, and find visible faults.
 
-    python -m tests.browser reports/index.html
-
-Prints one line for each width and colour scheme. The line lists missing images, messages on the console, links without
-a target, sideways scrolling, text that is too small or cut off by its picture, and tables whose first score is not on
-the screen. Requires Chromium or Chrome. test_report.py opens a page that has every kind of content.
+They are missing images, messages on the console, links without a target, sideways scrolling, text that is too small or
+cut off by its picture, and tables whose first score is not on the screen.
 """
 
-import argparse
 import base64
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from html import unescape
 from pathlib import Path
@@ -63,27 +58,34 @@ def browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
+def command(folder: Path, dark: bool) -> list[str]:
+    """The command that opens a page, whose address has to follow. `folder` holds the browser's profile."""
+    line = [browser() or "chromium", "--headless=new", "--disable-gpu", "--enable-logging=stderr", "--no-first-run"]
+    line += [f"--user-data-dir={folder}/profile", "--window-size=1600,1000"]
+    return line + ["--force-dark-mode"] * dark + ["--no-sandbox"] * (os.geteuid() == 0)
+
+
+def messages(log: str) -> list[str]:
+    """The messages of the console in what the browser prints to standard error."""
+    return re.findall(r"CONSOLE.*", log)
+
+
 def look(page: Path, width: int, dark: bool) -> tuple[dict, list[str]]:
     """Run LOOK at the end of the page in a frame of this width. Returns its results and the messages of the console."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "index.html")
         copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{LOOK}</body>"), encoding="utf-8")
         Path(folder, "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
-        command = [browser(), "--headless=new", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
-        command += [f"--user-data-dir={folder}/profile", "--window-size=1600,1000", "--virtual-time-budget=20000"]
-        command += ["--force-dark-mode"] * dark + ["--no-sandbox"] * (os.geteuid() == 0)
-        done = subprocess.run(
-            [*command, f"file://{folder}/frame.html"], check=False, capture_output=True, text=True, timeout=120
-        )
+        line = [*command(Path(folder), dark), "--dump-dom", "--virtual-time-budget=20000", f"file://{folder}/frame.html"]
+        done = subprocess.run(line, check=False, capture_output=True, text=True, timeout=120)
     found = re.search(r'data-seen="([^"]*)"', done.stdout)
-    if not found:
-        sys.exit(f"browser: {page} did not load: {done.stderr[-500:]}")
-    return json.loads(unescape(found[1])), re.findall(r"CONSOLE.*", done.stderr)
+    assert found, f"{page} did not load: {done.stderr[-500:]}"
+    return json.loads(unescape(found[1])), messages(done.stderr)
 
 
 def faults(page: Path, width: int, dark: bool) -> list[str]:
-    seen, messages = look(page, width, dark)
-    found = [f"a message on the console: {message}" for message in messages]
+    seen, printed = look(page, width, dark)
+    found = [f"a message on the console: {message}" for message in printed]
     found += [f"a missing image: {alt}" for alt in seen["broken"]]
     found += [f"the first score of a table is not on the screen: {cell}" for cell in seen["hidden"]]
     found += [f"text that its picture cuts off: {text}" for text in seen["outside"]]
@@ -96,21 +98,3 @@ def faults(page: Path, width: int, dark: bool) -> list[str]:
     if not seen["images"]:
         found.append("no image at all")
     return found
-
-
-def main(page: Path) -> int:
-    if not browser():
-        sys.exit(f"browser: none of {', '.join(BROWSERS)} is installed")
-    failed = False
-    for width in WIDTHS:
-        for dark in (False, True):
-            found = faults(page, width, dark)
-            failed |= bool(found)
-            print(f"{page} at {width} pixels, {'dark' if dark else 'light'}: {'; '.join(found) or 'well'}")
-    return int(failed)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="browser", description=__doc__.split("\n\n")[0])
-    parser.add_argument("page", type=Path)
-    sys.exit(main(parser.parse_args().page))

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import queue
 import re
 import signal
 import socket
@@ -19,13 +20,14 @@ import numpy as np
 import pytest
 import requests
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
 from pipeline.serving.application import Limits, application
 from pipeline.serving.batching import Batcher, QueueFull, lengths_of
 from pipeline.serving.running import address, configured, listening, names
 from pipeline.serving.viewing import Viewer
-from tests.browser import BROWSERS, WIDTHS, browser
-from tests.devtools import Page
+from tests.browser import BROWSERS, browser, command, messages
 from tests.projects import ROOT
 from tests.random_weights import PIECES, SCRIPT, WORDS, random_model
 from transformer.config.text import TextConfig
@@ -33,7 +35,6 @@ from transformer.translator import Hypothesis, Translator
 
 SETTINGS = {"precision": "float32", "extra_length": 8, "threads": 1}
 ROOMY = Limits(body=2**16, texts=40, pieces=50, waiting=200, traces=4, seconds=60)
-in_a_browser = pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +101,17 @@ def limits(**changes):
 
 
 @contextmanager
-def served(viewer, limits=ROOMY):
+def served(viewer, limits=ROOMY, visit="", seen=None):
+    """Serve the application, and at /visit the page `visit`, which posts an object to /seen for the queue `seen`."""
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(configured(application(viewer, limits, names(listener)), limits, "critical"))
+    own = application(viewer, limits, names(listener))
+
+    async def app(scope, receive, send):
+        if scope.get("path") == "/seen":
+            seen.put(await Request(scope, receive).json())
+        await (HTMLResponse(visit) if scope.get("path") in ("/visit", "/seen") else own)(scope, receive, send)
+
+    server = uvicorn.Server(configured(app if visit else own, limits, "critical"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
@@ -575,99 +584,83 @@ def test_a_port_in_use_and_a_missing_model_are_one_line(folder, tmp_path):
             assert process.returncode == 1 and output == "" and errors.count("\n") == 1 and named in errors
 
 
-def tab_to(page, selector):
-    """Reach an element by the Tab key alone."""
-    for _ in range(40):
-        if page.value(f"document.activeElement.closest('{selector}') !== null"):
-            return
-        page.key("Tab")
-    raise AssertionError(f"Tab does not reach {selector}")
-
-
-def done(page):
-    page.wait("!document.body.classList.contains('busy') && document.getElementById('facts').textContent !== ''")
+# Uses the page, in a frame, by its keys and its buttons.
+VISIT = """<!DOCTYPE html><iframe src="/" style="width:400px;height:900px;border:0"></iframe><script>
+const frame = document.querySelector("iframe"), seen = {};
+const until = async (done) => { while (!done()) await new Promise((next) => setTimeout(next, 20)); };
+frame.onload = async () => {
+  const page = frame.contentDocument, at = (id) => page.getElementById(id);
+  const all = (path) => [...page.querySelectorAll(path)];
+  const key = (name) => new frame.contentWindow.KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true});
+  const press = (...names) => names.forEach((name) => page.activeElement.dispatchEvent(key(name)));
+  const found = () => until(() => !page.body.classList.contains("busy") && at("facts").textContent);
+  const translate = (text) => { at("text").value = text; at("text").focus(); press("Enter"); };
+  await until(() => all("#examples button").length === 2);
+  seen.names = [page.title, at("name").textContent, all("#examples button")[1].textContent];
+  translate(" ");
+  seen.empty = at("notice").textContent;
+  translate("three one two");
+  await found();
+  seen.translation = at("translation").textContent;
+  page.querySelector("#source .piece").focus();
+  press("ArrowRight");
+  seen.source = at("says").textContent;
+  press("ArrowDown", "ArrowRight");
+  seen.target = at("says").textContent;
+  page.querySelector("input[value=decoder]").focus();
+  page.activeElement.click();
+  page.querySelector("#target [tabindex='0']").focus();
+  seen.decoder = at("says").textContent;
+  page.activeElement.click();
+  seen.choices = all("#choices button").length;
+  press("ArrowDown", "ArrowDown");
+  seen.chosen = page.activeElement.querySelector(".name").textContent;
+  page.activeElement.click();
+  await found();
+  seen.forced = [all("#target .forced").length, page.activeElement.firstChild.textContent];
+  page.querySelector("#tree [tabindex='0']").focus();
+  press("ArrowRight", "ArrowRight");
+  press(at("detail").textContent.includes("2, 1 of") ? "ArrowDown" : "ArrowUp");
+  seen.dropped = at("detail").textContent;
+  page.activeElement.click();
+  await found();
+  seen.again = all("#target .forced").length;
+  seen.nodes = ["kept", "dropped", "best"].map((kind) => all(`#tree .${kind}`).length);
+  seen.smallest = Math.min(...all("body *").map((part) => parseFloat(frame.contentWindow.getComputedStyle(part).fontSize)));
+  seen.dark = frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches;
+  translate(all("#examples button")[1].textContent);
+  await found();
+  seen.markup = [all("img, main script").length, all("#source .piece > span").map((part) => part.textContent).join("")];
+  seen.hacked = frame.contentWindow.hacked ?? null;
+  translate("one ".repeat(60));
+  await until(() => at("notice").textContent);
+  seen.long = at("notice").textContent;
+  seen.wide = page.documentElement.scrollWidth;
+  await fetch("/seen", {method: "POST", body: JSON.stringify(seen)});
+};</script>"""
 
 
 @pytest.mark.more
-@in_a_browser
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.skipif(not browser(), reason=f"none of {', '.join(BROWSERS)} is installed")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_page_by_the_keyboard_alone(server, translator, tmp_path, width, dark):
-    with Page(tmp_path, width, dark) as page:
-        page.open(server.url)
-        page.wait("document.querySelectorAll('#examples button').length === 2")
-        assert page.value("document.activeElement.id") == "text"
-        page.key("Enter")
-        assert page.value("document.getElementById('notice').textContent") == "Type a sentence first."
-        page.write("three one two")
-        page.key("Enter")
-        done(page)
-        assert page.value("document.getElementById('translation').textContent") == translator("three one two")
-        assert page.value("document.getElementById('notice').textContent") == ""
-
-        tab_to(page, "#source")
-        page.key("ArrowRight")
-        shown = "[...document.querySelectorAll('#target small')].filter(part => part.textContent).length"
-        assert page.value(shown) > 0
-        assert " is attended to by " in page.value("document.getElementById('says').textContent")
-        page.key("ArrowDown")
-        page.key("ArrowRight")
-        assert " attends to " in page.value("document.getElementById('says').textContent")
-        cross = page.value("document.getElementById('says').textContent")
-        tab_to(page, "#heads")
-        page.key("ArrowLeft")  # another head
-        page.key("Tab", 1, shift=True)
-        page.key("ArrowRight", 2)  # decoder self-attention
-        assert page.value("document.getElementById('choose').elements.kind.value") == "decoder"
-        page.key("Tab", 1, shift=True)
-        assert " attends to " in page.value("document.getElementById('says').textContent")
-        assert page.value("document.getElementById('says').textContent") != cross
-
-        page.key("Enter")
-        assert page.value("document.querySelectorAll('#choices button').length") == 8
-        page.key("ArrowDown", 2)
-        chosen = page.value("document.activeElement.querySelector('.name').textContent")
-        page.key("Enter")
-        done(page)
-        assert page.value("document.querySelectorAll('#target .forced').length") == 2
-        assert page.value("document.activeElement.firstChild.textContent") == chosen.removeprefix("▁")
-
-        tab_to(page, "#tree")
-        page.key("ArrowRight", 2)
-        place = page.value("document.getElementById('detail').textContent")
-        page.key("ArrowDown" if "2, 1 of" in place else "ArrowUp")
-        assert re.match("Step 2, . of [89], dropped: ", page.value("document.getElementById('detail').textContent"))
-        page.key("Enter")
-        done(page)
-        assert page.value("document.querySelectorAll('#target .forced').length") == 2
-        kinds = page.value("['kept', 'dropped', 'best'].map(k => document.querySelectorAll('#tree .' + k).length)")
-        assert all(kinds)
-
-        assert page.value("document.documentElement.scrollWidth") == page.value("innerWidth") == width
-        assert page.value("matchMedia('(prefers-color-scheme: dark)').matches") == dark
-        small = "Math.min(...[...document.querySelectorAll('body *')].map(e => parseFloat(getComputedStyle(e).fontSize)))"
-        assert page.value(small) >= 11
-        assert page.problems == []
-
-
-@pytest.mark.more
-@in_a_browser
-def test_markup_in_a_text_stays_text_and_an_error_is_shown(server, tmp_path):
-    with Page(tmp_path, 400, False) as page:
-        page.open(server.url)
-        page.wait("document.querySelectorAll('#examples button').length === 2")
-        assert page.value("document.querySelectorAll('#examples button')[1].textContent") == SCRIPT
-        assert page.value("document.title") == page.value("document.getElementById('name').textContent") == SCRIPT
-        page.write(SCRIPT)
-        page.key("Enter")
-        done(page)
-        assert page.value("document.querySelectorAll('img, main script').length") == 0
-        source = "[...document.querySelectorAll('#source .piece > span')].map(e => e.textContent).join('')"
-        assert page.value(source).startswith("<imgsrc=xonerror=") and page.value("window.hacked") is None
-        page.value("document.getElementById('text').select()")
-        page.write("one " * 60)
-        page.key("Enter")
-        page.wait("document.getElementById('notice').textContent.includes('pieces long; at most 50')")
-        assert page.value("document.documentElement.scrollWidth") == 400
-        problems = [problem for problem in page.problems if "413" not in problem]  # the console lists every failed request
-        assert problems == []
+def test_the_page_translates_shows_attention_and_the_search_and_leaves_markup_as_text(translator, tmp_path, dark):
+    answers = queue.Queue()
+    with (
+        served(Viewer(translator, SCRIPT, ["one two", SCRIPT]), visit=VISIT, seen=answers) as server,
+        subprocess.Popen([*command(tmp_path, dark), f"{server.url}visit"], stderr=subprocess.PIPE, text=True) as process,
+    ):
+        try:
+            seen = answers.get(timeout=120)
+        finally:
+            process.terminate()
+        printed = messages(process.stderr.read())
+    assert seen["names"] == [SCRIPT] * 3
+    assert seen["empty"] == "Type a sentence first." and seen["translation"] == translator("three one two")
+    assert " is attended to by " in seen["source"]
+    assert " attends to " in seen["target"] and " attends to " in seen["decoder"]
+    assert seen["choices"] == 8 and seen["forced"] == [2, seen["chosen"].removeprefix("▁")]
+    assert re.match("Step 2, . of [89], dropped: ", seen["dropped"]) and seen["again"] == 2 and all(seen["nodes"])
+    assert seen["markup"][0] == 0 and seen["markup"][1].startswith("<imgsrc=xonerror=") and seen["hacked"] is None
+    assert "pieces long; at most 50" in seen["long"]
+    assert (seen["wide"], seen["dark"]) == (400, dark) and seen["smallest"] >= 11
+    assert [message for message in printed if "413" not in message] == []  # the console lists every failed request
