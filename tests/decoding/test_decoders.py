@@ -7,24 +7,45 @@ import json
 import math
 import shutil
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
 from fastchrf import aggregate_chrf
 from sacrebleu.metrics import BLEU, CHRF
-from test_decoding import CPU, SOURCES, VOCABULARY, WORDS, Table, exhaustive, sharpened
 
 from pipeline import ensemble
 from pipeline.decode_set import translator_of
 from pipeline.scoring.utilities import utility
 from pipeline.settings.decodings import choice
+from tests.decoding.prefixes import (
+    CPU,
+    SOURCES,
+    VOCABULARY,
+    WORDS,
+    Steps,
+    Table,
+    Tree,
+    Uncached,
+    Whole,
+    assert_same,
+    best_of,
+    ended,
+    log_probs_of,
+    plain,
+    random_table,
+    score,
+    sequences,
+    sharpened,
+    surprisals,
+)
 from tests.projects import ROOT
 from tests.refusals import refused
 from transformer.config.decoders import DECODERS
 from transformer.config.decoding import BeamConfig
 from transformer.config.reading import UserError
 from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.beam import beam_search
+from transformer.decoders import beam
 from transformer.decoders.exact import Walk, depth_first
 from transformer.decoders.forced import log_probabilities
 from transformer.decoders.mbr import Mbr, Pool
@@ -32,40 +53,9 @@ from transformer.decoders.registry import decoder_of
 from transformer.decoders.sampling import draw, truncated
 from transformer.decoders.steps import Batch, Translation, TreeStep, mean_of
 from transformer.decoding import Job, model_in, search
+from transformer.layout import pad
 
-
-class TableTree:
-    """A tree of prefixes on a table; see `Table`."""
-
-    def __init__(self, logits):
-        self.logits, self.position, self.calls = logits, {}, 0
-
-    def __call__(self, tokens_BK, parent_BK, slot_BK):
-        self.calls += 1
-        rows = []
-        for sentence, (token, parent, slot) in enumerate(zip(tokens_BK[:, 0], parent_BK[:, 0], slot_BK[:, 0])):
-            position = self.position.get((sentence, int(parent)), -1) + 1
-            self.position[sentence, int(slot)] = position
-            rows.append(self.logits[sentence, position, token])
-        return torch.stack(rows)[:, None].clone()
-
-    def select(self, sentences):
-        left = {int(old): new for new, old in enumerate(sentences)}
-        self.position = {(left[b], slot): at for (b, slot), at in self.position.items() if b in left}
-        self.logits = self.logits[sentences]
-
-
-class TableBatch:
-    device = CPU
-
-    def __init__(self, logits, limits, numbers=None):
-        self.logits, self.limits, self.numbers = logits, limits, numbers or list(range(len(limits)))
-
-    def start(self):
-        return Table(self.logits)
-
-    def tree(self, slots):
-        return TableTree(self.logits)
+PLAIN = BeamConfig(0.0, "beam", 0)
 
 
 @pytest.fixture
@@ -83,44 +73,32 @@ def texts(sentences):
     return [" ".join(f"w{token}" for token in ids) for ids in sentences]
 
 
-def table(sentences, positions=6, seed=0, scale=1.0):
-    torch.manual_seed(seed)
-    return scale * torch.randn(sentences, positions, VOCABULARY, VOCABULARY)
-
-
 def log_prob(logits, ids, ended=True):
-    allowed = logits.clone()
-    allowed[..., [PAD, BOS]] = -math.inf
-    path = [BOS, *ids, EOS] if ended else [BOS, *ids]
-    return sum(allowed[t, a].log_softmax(-1)[b].item() for t, (a, b) in enumerate(itertools.pairwise(path)))
+    return score(logits, [*ids, EOS] if ended else ids)
 
 
-def best_of(lists):
-    return [translations[0] for translations in lists]
+def batch_of(logits, limits):
+    return Uncached(Table(logits), limits)
+
+
+def beam_search(logits, limits, config, n_best=1, own=PLAIN):
+    return beam.beam_search(Steps(Table(logits)), limits, config, CPU, n_best, own)
 
 
 # n-best and the regulariser
 
 
 def test_the_n_best_are_the_n_best_of_all(decoding_settings):
-    logits, limit = table(6, seed=3), 4
-    config = decoding_settings(beam=200, alpha=0.6)
-    for found, each in zip(beam_search(Table(logits), [limit] * 6, config, CPU, n_best=7), logits):
-        every = sorted(
-            (
-                (log_prob(each, ids) / ((5 + len(ids) + 1) / 6) ** 0.6, list(ids))
-                for length in range(limit)
-                for ids in itertools.product(WORDS, repeat=length)
-            ),
-            reverse=True,
-        )
-        assert [translation.ids for translation in found] == [ids for _, ids in every[:7]]
-        assert [t.score for t in found] == pytest.approx([score for score, _ in every[:7]], abs=1e-4)
+    logits, limit, config = random_table(6, seed=3), 4, decoding_settings(beam=200, alpha=0.6)
+    for found, each in zip(beam_search(logits, [limit] * 6, config, 7), logits):
+        every = sorted(ended(limit), key=lambda tokens: -score(each, tokens, config))[:7]
+        assert [translation.ids for translation in found] == [plain(tokens) for tokens in every]
+        assert [t.score for t in found] == pytest.approx([score(each, tokens, config) for tokens in every], abs=1e-4)
 
 
 def test_the_first_of_n_is_the_only_one_of_one_unless_the_search_goes_on(decoding_settings):
-    logits, config = table(40, 9, seed=5, scale=2.0), decoding_settings(beam=4)
-    one, five = (beam_search(Table(logits), [9] * 40, config, CPU, n_best=n) for n in (1, 5))
+    logits, config = random_table(40, 9, seed=5, scale=2.0), decoding_settings(beam=4)
+    one, five = (beam_search(logits, [9] * 40, config, n) for n in (1, 5))
     for (single,), several in zip(one, five):
         assert several[0].score >= single.score and 1 <= len(several) <= 5
         assert [t.score for t in several] == sorted((t.score for t in several), reverse=True)
@@ -129,60 +107,44 @@ def test_the_first_of_n_is_the_only_one_of_one_unless_the_search_goes_on(decodin
 
 @pytest.mark.parametrize("strength", [0.2, 1.0])
 def test_the_regulariser_prefers_even_surprisals(decoding_settings, strength):
-    logits, limit = table(8, seed=7), 4
+    logits, limit = random_table(8, seed=7), 4
     config = decoding_settings(beam=200, alpha=0.0)
 
-    def objective(each, ids):
-        allowed = each.clone()
-        allowed[..., [PAD, BOS]] = -math.inf
-        path = itertools.pairwise([BOS, *ids, EOS])
-        surprisals = [-allowed[t, a].log_softmax(-1)[b].item() for t, (a, b) in enumerate(path)]
-        return -sum(surprisals) - strength * sum(u * u for u in surprisals)
+    def objective(each, tokens):
+        return -sum(u + strength * u * u for u in surprisals(each, tokens))
 
-    every = [ids for length in range(limit) for ids in itertools.product(WORDS, repeat=length)]
-    results = beam_search(Table(logits), [limit] * 8, config, CPU, 1, BeamConfig(strength, "beam", 0))
-    for (found,), each in zip(results, logits):
-        best = max(every, key=lambda ids: objective(each, ids))
-        assert found.ids == list(best) and found.score == pytest.approx(objective(each, best), abs=1e-4)
+    for (found,), each in zip(beam_search(logits, [limit] * 8, config, own=BeamConfig(strength, "beam", 0)), logits):
+        best = max(ended(limit), key=lambda tokens: objective(each, tokens))
+        assert found.ids == plain(best) and found.score == pytest.approx(objective(each, best), abs=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_ngram_occurs_twice_and_the_best_of_the_others_is_found(decoding_settings, size):
     """The score stays the model's log-probability of the translation."""
-    logits, limit = table(8, seed=5), 5
+    logits, limit = random_table(8, seed=5), 5
     logits[..., WORDS[0]] += 3  # it repeats itself without the setting
-    every = [ids for length in range(limit) for ids in itertools.product(WORDS, repeat=length)]
-    grams = {ids: [ids[at : at + size] for at in range(len(ids) - size + 1)] for ids in every}
-    possible = [ids for ids in every if len(set(grams[ids])) == len(grams[ids])]
-    config, own = decoding_settings(beam=1000, alpha=0.0), BeamConfig(0.0, "beam", size)
-    for (found,), (free,), each in zip(
-        *(beam_search(Table(logits), [limit] * 8, config, CPU, 1, o) for o in (own, BeamConfig(0.0, "beam", 0))), logits
-    ):
-        best = max(possible, key=lambda ids: log_prob(each, ids))
-        assert found.ids == list(best) and found.score == pytest.approx(log_prob(each, best), abs=1e-4)
-        assert free.score >= found.score
-
-
-def test_without_regulariser_it_is_beam_search(decoder, decoding_settings):
-    logits = table(20, 9, seed=8, scale=2.0)
-    found = decoder("beam", regulariser=0.0).search(TableBatch(logits, [9] * 20), 1)
-    assert found == beam_search(Table(logits), [9] * 20, decoding_settings(), CPU)
-    assert found != decoder("beam", regulariser=1.0).search(TableBatch(logits, [9] * 20), 1)
+    grams = {tokens: [tokens[at : at + size] for at in range(len(tokens) - size)] for tokens in ended(limit)}
+    possible = [tokens for tokens in grams if len(set(grams[tokens])) == len(grams[tokens])]
+    config = decoding_settings(beam=1000, alpha=0.0)
+    without, free = (beam_search(logits, [limit] * 8, config, own=BeamConfig(0.0, "beam", n)) for n in (size, 0))
+    for (found,), (best_of_all,), each in zip(without, free, logits):
+        best = max(possible, key=lambda tokens: score(each, tokens))
+        assert found.ids == plain(best) and found.score == pytest.approx(score(each, best), abs=1e-4)
+        assert best_of_all.score >= found.score
 
 
 # Exact search
 
 
-def test_exact_search_equals_enumeration_and_nothing_beats_it(decoder, decoding_settings):
-    limits = [5, 4, 3, 2, 1] * 4
-    logits = table(20, seed=1, scale=1.5)
-    batch, plain = TableBatch(logits, limits), decoding_settings(alpha=0.0)
+def test_exact_search_equals_enumeration_and_nothing_beats_it(decoder):
+    limits, logits = [5, 4, 3, 2, 1] * 4, random_table(20, seed=1, scale=1.5)
+    batch = batch_of(logits, limits)
     found = best_of(decoder("exact", beam=1).search(batch, 1))
     others = [decoder(name).search(batch, 1) for name in ("greedy", "beam", "sampling", "diverse")]
     for number, (translation, limit) in enumerate(zip(found, limits)):
-        score, words = exhaustive(logits[number], limit, plain)
-        assert translation.finished and translation.ids == words
-        assert translation.score == pytest.approx(score, abs=1e-4)
+        best = max(ended(limit), key=lambda tokens: score(logits[number], tokens))
+        assert translation.finished and translation.ids == plain(best)
+        assert translation.score == pytest.approx(score(logits[number], best), abs=1e-4)
         for other in others:
             ids = other[number][0].ids
             if len(ids) < limit:  # it has ended
@@ -190,9 +152,9 @@ def test_exact_search_equals_enumeration_and_nothing_beats_it(decoder, decoding_
 
 
 def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
-    logits = table(12, 9, seed=2)
+    logits = random_table(12, 9, seed=2)
     logits[..., EOS] -= 4
-    batch = TableBatch(logits, [9] * 12)
+    batch = batch_of(logits, [9] * 12)
     beams = best_of(decoder("beam", alpha=0.0, beam=1).search(batch, 1))
     whole, cut = (best_of(decoder("exact", beam=1, max_steps=n).search(batch, 1)) for n in (100_000, 5))
     assert all(translation.finished for translation in whole)
@@ -201,17 +163,9 @@ def test_exact_search_out_of_steps_says_so_and_keeps_the_best_it_has(decoder):
         assert short.score <= full.score + 1e-6
         if len(first.ids) < 9:
             assert short.score >= first.score - 1e-6
-    tree, walk = TableTree(logits[:1]), Walk(9, beams[0], steps_left=5)
+    tree, walk = Tree(Table(logits[:1]), 1), Walk(9, beams[0], steps_left=5)
     depth_first(tree, [walk], CPU)
     assert tree.calls == 5 and not walk.finished
-
-
-def test_exact_search_finds_the_empty_translation(decoder):
-    logits = torch.zeros(1, 9, VOCABULARY, VOCABULARY)
-    logits[0, 0, BOS, EOS] = -0.3  # less probable than each word, more probable than any longer translation
-    (found,) = best_of(decoder("exact").search(TableBatch(logits, [9]), 1))
-    assert found.ids == [] and found.finished
-    assert decoder("greedy").search(TableBatch(logits, [9]), 1)[0][0].ids != []
 
 
 # Sampling
@@ -225,14 +179,12 @@ def p_value(observed: list[int], expected: list[float]) -> float:
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_whole_samples_follow_the_distribution(decoder, temperature):
-    logits, count = table(1, seed=1), 4000
-    batch = TableBatch(logits.expand(count, -1, -1, -1), [3] * count)
-    drawn = Counter(tuple(t.ids) for t in best_of(decoder("sampling", temperature=temperature).search(batch, 1)))
-    ended = [(ids, True) for length in range(3) for ids in itertools.product(WORDS, repeat=length)]
-    cut = [(ids, False) for ids in itertools.product(WORDS, repeat=3)]
+    logits, count = random_table(1, seed=1), 4000
+    batch = batch_of(logits.expand(count, -1, -1, -1), [3] * count)
+    samples = best_of(decoder("sampling", temperature=temperature).search(batch, 1))
+    drawn = Counter((*t.ids, EOS)[:3] for t in samples)
     scaled = logits[0] / temperature
-    expected = {ids: count * math.exp(log_prob(scaled, ids, has_ended)) for ids, has_ended in ended + cut}
-    assert sum(expected.values()) == pytest.approx(count)
+    expected = {tokens: count * math.exp(score(scaled, tokens)) for tokens in sequences(3)}
     common = [ids for ids in expected if expected[ids] > 10]
     rest = count - sum(expected[ids] for ids in common)
     seen = [drawn[ids] for ids in common]
@@ -267,8 +219,8 @@ def test_no_random_number_draws_a_token_that_was_left_out():
 
 
 def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):
-    logits = table(1, 9, seed=6).expand(30, -1, -1, -1)
-    batch = TableBatch(logits, [9] * 30)
+    logits = random_table(1, 9, seed=6).expand(30, -1, -1, -1)
+    batch = batch_of(logits, [9] * 30)
     one, same, other = (decoder("sampling", seed=seed).search(batch, 20) for seed in (1, 1, 2))
     assert one == same and one != other
     first = best_of(decoder("sampling", seed=1).search(batch, 1))
@@ -280,8 +232,8 @@ def test_a_seed_gives_the_same_samples_and_another_gives_others(decoder):
 
 
 def test_the_samples_of_a_sentence_do_not_depend_on_their_count(decoder):
-    logits = table(3, 9, seed=6)
-    few, many = (decoder("sampling").search(TableBatch(logits, [9] * 3), n) for n in (5, 40))
+    logits = random_table(3, 9, seed=6)
+    few, many = (decoder("sampling").search(batch_of(logits, [9] * 3), n) for n in (5, 40))
     for some, more in zip(few, many):
         assert not Counter(tuple(t.ids) for t in some) - Counter(tuple(t.ids) for t in more)
 
@@ -292,7 +244,7 @@ def test_the_samples_of_a_sentence_do_not_depend_on_their_count(decoder):
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_one_group_is_beam_search_and_without_penalty_all_groups_are_one_beam(decoder, alpha):
     limits = [3 + number % 7 for number in range(30)]
-    batch = TableBatch(table(30, 9, seed=11, scale=2.0), limits)
+    batch = batch_of(random_table(30, 9, seed=11, scale=2.0), limits)
     beams = {width: decoder("beam", beam=width, alpha=alpha).search(batch, 3) for width in (2, 6)}
     single = decoder("diverse", beam=6, groups=1, alpha=alpha).search(batch, 3)
     equal = decoder("diverse", beam=6, groups=3, diversity=0.0, alpha=alpha).search(batch, 3)
@@ -307,7 +259,7 @@ def test_the_penalty_makes_groups_differ(decoder):
     logits = torch.full((1, 4, VOCABULARY, VOCABULARY), -20.0)
     logits[0, 0, BOS, 4], logits[0, 0, BOS, 5] = 1.0, 0.0
     logits[0, 1:, :, EOS] = 5.0
-    batch = TableBatch(logits, [4])
+    batch = batch_of(logits, [4])
     (near,) = decoder("diverse", beam=2, groups=2, diversity=0.9).search(batch, 2)
     (far,) = decoder("diverse", beam=2, groups=2, diversity=1.1).search(batch, 2)
     assert near[0].ids == far[0].ids == [4]
@@ -323,16 +275,11 @@ def test_a_translation_that_the_limit_cut_is_never_above_a_finished_one(decoder)
     logits = torch.full((2, 4, VOCABULARY, VOCABULARY), -20.0)
     logits[..., 4], logits[..., EOS] = 2.0, 1.0
     logits[1, ..., EOS] = -20.0  # here no group ends within the limit
-    batch = TableBatch(logits, [4, 4])
+    batch = batch_of(logits, [4, 4])
     ended, cut = decoder("diverse", beam=2, groups=2, diversity=2.0, alpha=0.6).search(batch, 2)
     assert [t.ids for t in ended] == [[], [4]] and cut[0].ids == [4] * 4
     assert decoder("beam", beam=2, alpha=0.6).search(batch, 1)[0][0].ids == []
     assert log_prob(logits[0], [4] * 4, ended=False) / 1.5**0.6 > ended[0].score
-
-
-def test_a_number_of_groups_that_does_not_divide_the_beam_is_refused(decoder):
-    with pytest.raises(UserError, match=r"a line\.groups: 4 is not possible; a divisor of beam 6 is expected"):
-        decoder("diverse", beam=6, groups=4)
 
 
 # Ensembles and trees
@@ -355,8 +302,7 @@ def test_an_ensemble_of_equal_models_is_the_model_and_of_others_is_not(settings,
     assert [t.ids for t in best_of(both.translations)] != [t.ids for t in best_of(alone.translations)]
 
 
-def close(found, expected):
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+close = partial(torch.testing.assert_close, atol=1e-4, rtol=1e-4)
 
 
 def test_the_folder_of_an_ensemble_is_read_as_its_models(tmp_path, decoding_settings):
@@ -435,7 +381,7 @@ REFERENCES = [[4, 5, 6, 7, 8], [4, 5, 6], [9, 8, 7], [9, 8, 7]]
 def test_mbr_agrees_with_brute_force_by_sacrebleu(name):
     metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
     pools = Pool(Given(SAMPLES), 5), Pool(Given(REFERENCES), 4)
-    (found,) = Mbr(*pools, utility(name, texts)).search(TableBatch(None, [9]), 9)
+    (found,) = Mbr(*pools, utility(name, texts)).search(Uncached(None, [9]), 9)
 
     def mean(ids):
         scores = [metric.sentence_score(*texts([ids]), texts([reference])).score for reference in REFERENCES]
@@ -445,7 +391,7 @@ def test_mbr_agrees_with_brute_force_by_sacrebleu(name):
     expected = sorted(different, key=lambda ids: -mean(ids))
     assert [t.ids for t in found] == expected
     assert [t.score for t in found] == pytest.approx([mean(ids) for ids in expected], abs=1e-6)
-    (equal,) = Mbr(*pools, lambda candidates, references: [1.0] * len(candidates)).search(TableBatch(None, [9]), 9)
+    (equal,) = Mbr(*pools, lambda candidates, references: [1.0] * len(candidates)).search(Uncached(None, [9]), 9)
     assert [t.ids for t in equal] == different, "of equally good ones, the one that its decoder ranks higher is first"
 
 
@@ -455,22 +401,16 @@ def test_chrf_splits_at_the_controls_at_which_sacrebleu_splits():
     assert score == CHRF().sentence_score("a b", ["a\x1cb"]).score == 100
 
 
-def test_mbr_of_one_candidate_is_that_candidate(decoder):
-    batch = TableBatch(table(9, 9, seed=13), [9] * 9)
-    beams = best_of(decoder("beam").search(batch, 1))
-    chosen = decoder("mbr", candidates={"decoder": "beam", "number": 1})
-    assert [t.ids for t in best_of(chosen.search(batch, 1))] == [t.ids for t in beams]
-
-
-def test_mbr_of_a_search_that_ran_out_of_its_budget_is_unfinished(decoder):
-    logits = table(12, 9, seed=2)
+def test_mbr_of_one_candidate_is_that_candidate_and_unfinished_if_its_search_is(decoder):
+    logits = random_table(12, 9, seed=2)
     logits[..., EOS] -= 4
-    batch = TableBatch(logits, [9] * 12)
+    batch = batch_of(logits, [9] * 12)
     settings, references = {"beam": 1, "max_steps": 5}, {"decoder": "sampling", "number": 2}
     exact = best_of(decoder("exact", **settings).search(batch, 1))
     chosen = decoder("mbr", candidates={"decoder": "exact", "number": 1, **settings}, references=references)
-    finished = [t.finished for t in best_of(chosen.search(batch, 1))]
-    assert finished == [t.finished for t in exact] and not all(finished)
+    found = best_of(chosen.search(batch, 1))
+    assert [(t.ids, t.finished) for t in found] == [(t.ids, t.finished) for t in exact]
+    assert not all(t.finished for t in found)
 
 
 def test_aggregated_references_rank_a_clear_winner_first():
@@ -486,7 +426,7 @@ LINES = {
     "greedy": {},
     "beam": {"regulariser": 0.1, "ends": "all", "no_repeat_ngram": 2},
     "sampling": {"top_k": 20, "top_p": 0.95},
-    "diverse": {"groups": 2},
+    "diverse": {"groups": 2, "alpha": 0.0},
     "mbr": {"candidates": {"decoder": "diverse", "number": 3, "groups": 2}},
     "exact": {"max_steps": 200},
     "value_beam": {},
@@ -496,16 +436,27 @@ LINES = {
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_batch_changes_no_translation_and_limits_hold(settings, decoder, name):
+def test_neither_a_batch_nor_a_cache_changes_a_translation_and_limits_hold(settings, decoder, name):
     model, chosen = sharpened(settings()), decoder(name, **LINES[name])
     model.embedding *= 3
     model.embedding[EOS] = 0  # otherwise, the empty translation is the most probable
     jobs = [Job(SOURCES, range(len(SOURCES))), *(Job([source], [number]) for number, source in enumerate(SOURCES))]
-    whole, *single = (search([model], job, chosen, 4, 1) for job in jobs)
-    together, alone = best_of(whole.translations), [best for each in single for best in best_of(each.translations)]
-    assert [t.ids for t in together] == [t.ids for t in alone]
-    assert [t.score for t in together] == pytest.approx([t.score for t in alone], abs=1e-3)
-    assert all(len(t.ids) <= len(source) + 4 for source, t in zip(SOURCES, together))
+    whole, *single = (search([model], job, chosen, 4, 3) for job in jobs)
+    limits = [len(source) + 4 for source in SOURCES]
+    uncached = chosen.search(Uncached(Whole(model, SOURCES), limits), 3)
+    for together, alone, without, limit in zip(whole.translations, single, uncached, limits, strict=True):
+        assert_same(together, alone.translations[0], 1e-3)
+        assert_same(together, without, 1e-3)
+        assert 1 <= len(together) <= 3 and all(len(t.ids) <= limit for t in together)
+        if name != "sampling":
+            assert [t.score for t in together] == sorted((t.score for t in together), reverse=True)
+            assert len({tuple(t.ids) for t in together}) == len(together)
+    together = best_of(whole.translations)
+    if name in ("greedy", "sampling", "exact", "diverse"):
+        for source, t, limit in zip(SOURCES, together, limits):
+            tokens = [*t.ids, EOS] if len(t.ids) < limit else t.ids
+            log_probs = log_probs_of(model(pad([[*source, EOS]]), pad([[BOS, *t.ids]])))[0]
+            assert t.score == pytest.approx(log_probs[range(len(tokens)), tokens].sum().item(), abs=1e-3)
     if name == "exact":  # the empty translation is the best, which takes many prefixes to prove
         assert whole.calls > 20 * len(SOURCES) and whole.calls == sum(each.calls for each in single)
     else:
@@ -541,17 +492,15 @@ def of_mbr(**references):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({"decoder": "best"}, ".decoder: 'best' is not possible; one of beam, greedy, sampling"),
         ({"decoder": ["beam"]}, "is not possible; one of beam, greedy"),
-        ({"decoder": "sampling", "beam": 4}, ".beam: unknown key; valid keys are decoder, seed, temperature"),
         ({"top_p": 0.9}, ".top_p: unknown key; valid keys are decoder, regulariser, "),
         ({"decoder": "sampling", "top_p": 0}, ".top_p: 0 is not possible; a number above 0 up to 1"),
         ({"decoder": "exact", "alpha": 0.6}, ".alpha: unknown key; valid keys are decoder, max_steps, beam"),
         ({"decoder": "mbr", "candidates": 5}, ".candidates: 5 is not a mapping; its keys are decoder, number, "),
-        (of_mbr(decoder="mbr", number=2), "one of beam, greedy, sampling, diverse, exact"),
         (of_mbr(number=0), ".references.number: 0 is not possible"),
         (of_mbr(number=1, threads=1), ".references.threads: unknown key; valid keys are decoder, number, seed"),
         ({"decoder": "mbr", "utility": "comet"}, ".utility"),
+        ({"decoder": "diverse", "beam": 6, "groups": 4}, ".groups: 4 is not possible; a divisor of beam 6 is expected"),
     ],
 )
 def test_settings_that_do_not_belong_are_refused(params, line, said):

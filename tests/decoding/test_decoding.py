@@ -10,9 +10,26 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.decode import of_references
+from tests.decoding.prefixes import (
+    CPU,
+    SOURCES,
+    VOCABULARY,
+    WORDS,
+    Ids,
+    Steps,
+    Table,
+    Whole,
+    assert_same,
+    best_of,
+    ended,
+    greedy,
+    plain,
+    random_table,
+    score,
+    sharpened,
+)
 from transformer import decoding
 from transformer.attention import Keys
 from transformer.config.decoding import BeamConfig
@@ -21,91 +38,40 @@ from transformer.decoders import beam
 from transformer.decoders.beam import continuations, length_penalty
 from transformer.decoders.steps import ModelStep, Translation
 from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate
-from transformer.model import Transformer
 from transformer.translator import Translator
 
-CPU = torch.device("cpu")
-VOCABULARY, LONGEST = 6, 5
-WORDS = [token for token in range(VOCABULARY) if token not in (PAD, BOS, EOS)]
 
-
-class Table:
-    """A step function without a model: logits[sentence, position, previous token, next token]."""
-
-    def __init__(self, logits):
-        self.logits, self.position, self.sentence_R = logits, 0, None
-
-    def __call__(self, tokens_BK, origin_BK):
-        beam = tokens_BK.shape[1]
-        if self.sentence_R is None:
-            self.sentence_R = torch.arange(len(tokens_BK)).repeat_interleave(beam)
-        self.sentence_R = self.sentence_R[origin_BK.flatten()]
-        rows = self.logits[self.sentence_R, self.position, tokens_BK.flatten()]
-        self.position += 1
-        return rows.view(*tokens_BK.shape, -1).clone()
-
-
-def beam_search(step, limits, config, device, **more) -> list[Translation]:
-    """The best translation of each sentence."""
-    return [translations[0] for translations in beam.beam_search(step, limits, config, device, **more)]
-
-
-def exhaustive(logits, limit, config):
-    """The best score of all sequences that end within `limit` tokens, EOS included, and the words of that sequence."""
-    allowed = logits.clone()
-    allowed[..., [PAD, BOS]] = -math.inf
-    log_probs = allowed.log_softmax(-1)
-    best = (-math.inf, [])
-    for length in range(limit):
-        for words in itertools.product(WORDS, repeat=length):
-            path = [BOS, *words, EOS]
-            total = sum(log_probs[t, a, b].item() for t, (a, b) in enumerate(itertools.pairwise(path)))
-            best = max(best, (total / length_penalty(length + 1, config), list(words)))
-    return best
+def beam_search(logits, limits, config, **more) -> list[Translation]:
+    """The best translation of each sentence by a table of logits."""
+    return best_of(beam.beam_search(Steps(Table(logits)), limits, config, CPU, **more))
 
 
 @pytest.mark.parametrize("penalty, alpha", [("gnmt", 0.6), ("gnmt", 0.0), ("power", 1.0), ("power", 0.6)])
-def test_a_wide_beam_finds_what_exhaustive_search_finds(decoding_settings, penalty, alpha):
+def test_a_wide_beam_finds_what_exhaustive_search_finds_and_a_beam_of_one_is_greedy(decoding_settings, penalty, alpha):
     # Three words at four positions give 81 hypotheses, so a beam of 81 prunes nothing.
     config = decoding_settings(beam=81, penalty=penalty, alpha=alpha)
-    torch.manual_seed(5)
-    logits = 2 * torch.randn(8, LONGEST, VOCABULARY, VOCABULARY)
+    logits = random_table(8, 5, scale=2.0)
     logits[..., EOS] -= 2
     limits = [5, 4, 3, 5, 2, 5, 4, 5]
-    results = beam_search(Table(logits), limits, config, CPU)
-    for result, table, limit in zip(results, logits, limits):
-        score, words = exhaustive(table, limit, config)
-        if score > -math.inf:
-            assert result.ids == words
-            assert result.score == pytest.approx(score, abs=1e-4)
-
-
-def test_a_beam_of_one_is_greedy(decoding_settings):
-    torch.manual_seed(1)
-    logits = torch.randn(4, 9, VOCABULARY, VOCABULARY)
-    logits[..., [PAD, BOS]] = -math.inf
-    results = beam_search(Table(logits), [9] * 4, decoding_settings(beam=1), CPU)
-    for result, table in zip(results, logits):
-        token, words = BOS, []
-        for position in range(9):
-            token = int(table[position, token].argmax())
-            if token == EOS:
-                break
-            words.append(token)
-        assert result.ids == words
+    for result, table, limit in zip(beam_search(logits, limits, config), logits, limits):
+        best = max(ended(limit), key=lambda tokens: score(table, tokens, config))
+        assert result.ids == plain(best)
+        assert result.score == pytest.approx(score(table, best, config), abs=1e-4)
+    results = beam_search(logits, [5] * 8, decoding_settings(beam=1, alpha=0.0))
+    assert [result.ids for result in results] == [plain(greedy(table)) for table in logits]
 
 
 def test_the_limit_ends_what_never_ends(decoding_settings):
     logits = torch.zeros(1, 9, VOCABULARY, VOCABULARY)
     logits[..., EOS] = -math.inf
-    (result,) = beam_search(Table(logits), [7], decoding_settings(), CPU)
+    (result,) = beam_search(logits, [7], decoding_settings())
     assert len(result.ids) == 7
     expected = 7 * math.log(1 / len(WORDS)) / ((5 + 7) / 6) ** 0.6
     assert result.score == pytest.approx(expected), "without EOS, the length is that of the words"
     logits = torch.zeros(20, 9, VOCABULARY, VOCABULARY)
     logits[..., EOS] = -math.inf
     logits[0, 3:, :, EOS] = 30.0  # after the limit of the first sentence, which stays in the batch
-    first, *_ = beam_search(Table(logits), [3] + [9] * 19, decoding_settings(), CPU)
+    first, *_ = beam_search(logits, [3] + [9] * 19, decoding_settings())
     assert len(first.ids) == 3 and first.score == pytest.approx(3 * math.log(1 / len(WORDS)) / ((5 + 3) / 6) ** 0.6)
 
 
@@ -116,7 +82,7 @@ def test_a_sentence_may_end_early_only_when_nothing_live_can_win(decoding_settin
     logits[0, 0, BOS, EOS], logits[0, 0, BOS, 4] = 0.5, 0.0
     for position, (a, b) in enumerate([(4, 5), (5, 4), (4, EOS)], 1):
         logits[0, position, a, b] = 30.0
-    (result,) = beam_search(Table(logits), [4], config, CPU)
+    (result,) = beam_search(logits, [4], config)
     assert result.ids == [4, 5, 4]
 
 
@@ -127,13 +93,11 @@ def test_an_end_counts_among_the_beam_or_among_all_candidates(decoding_settings)
     logits[0, 1:, 4, 4:6] = math.log(0.5)
     logits[0, 1:, 5, 4:6] = math.log(0.5)
     config = decoding_settings(beam=1, alpha=0.6)
-    (ours,), (theirs,) = (
-        beam.beam_search(Table(logits), [9], config, CPU, own=BeamConfig(0.0, ends, 0))[0] for ends in ("beam", "all")
-    )
+    (ours,), (theirs,) = (beam_search(logits, [9], config, own=BeamConfig(0.0, ends, 0)) for ends in ("beam", "all"))
     assert theirs.ids == [] and theirs.score == pytest.approx(math.log(0.4)) == pytest.approx(-0.92, abs=0.005)
     assert len(ours.ids) == 9 and ours.score == pytest.approx((math.log(0.6) + 8 * math.log(0.5)) / (14 / 6) ** 0.6)
     wide = decoding_settings(beam=2, alpha=0.6)
-    assert beam_search(Table(logits), [9], wide, CPU)[0].ids == [], "in a beam of 2, the end counts by either rule"
+    assert beam_search(logits, [9], wide)[0].ids == [], "in a beam of 2, the end counts by either rule"
 
 
 def test_length_penalties(decoding_settings):
@@ -142,56 +106,21 @@ def test_length_penalties(decoding_settings):
     assert length_penalty(19, decoding_settings(alpha=0.5, penalty="power")) == pytest.approx(19**0.5)
 
 
-def sharpened(config):
-    """An untrained model with a scaled embedding, so that the hypotheses differ and are reordered in the beam."""
-    torch.manual_seed(3)
-    model = Transformer(config, 40).eval()
-    with torch.no_grad():
-        model.embedding *= 4
-    return model
-
-
 @pytest.fixture
 def model(settings):
     return sharpened(settings())
 
 
-SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
-
-
-class Uncached:
-    """A step function that runs the whole model on every hypothesis at every step."""
-
-    def __init__(self, model, source):
-        self.model, self.source, self.history, self.rows = model, source, None, None
-        self.moved = 0
-
-    def __call__(self, tokens_BK, origin_BK):
-        origin = origin_BK.flatten()
-        if self.history is None:
-            self.rows = self.source.repeat_interleave(tokens_BK.shape[1], 0)
-            self.history = tokens_BK.flatten()[:, None]
-        else:
-            self.moved += not torch.equal(origin, torch.arange(len(origin)))
-            self.rows = self.rows[origin]
-            self.history = torch.cat([self.history[origin], tokens_BK.flatten()[:, None]], 1)
-        return self.model(self.rows, self.history)[:, -1].view(*tokens_BK.shape, -1)
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("neighbourhood", [0, 3])
-def test_cached_equals_uncached(settings, decoding_settings, neighbourhood):
-    model = sharpened(settings(neighbourhood=neighbourhood))
-    config = decoding_settings(extra_length=30)
-    moved = []
+def test_a_long_search_with_cached_keys_equals_one_without(settings, decoding_settings, neighbourhood):
+    model, config = sharpened(settings(neighbourhood=neighbourhood)), decoding_settings(extra_length=30)
     for source in SOURCES:
-        ids = torch.tensor([[*source, EOS]])
-        uncached = Uncached(model, ids)
-        expected = beam_search(uncached, [len(source) + 30], config, CPU)
-        moved.append(uncached.moved)
+        step = Steps(Whole(model, [source]))
+        expected = best_of(beam.beam_search(step, [len(source) + 30], config, CPU))
+        assert step.moved > 0
         assert_same(translate(model, [source], config), expected)
     assert max(len(result.ids) for result in translate(model, SOURCES, config)) > 2 * Keys.CAPACITY / config.beam
-    assert min(moved) > 0
 
 
 @torch.inference_mode()
@@ -213,14 +142,12 @@ def test_what_fails_in_a_thread_is_raised_and_leaves_the_rest_undone(model, monk
 
 @pytest.mark.parametrize("decided", [0.0, 0.5, 1.0])
 def test_what_is_decided_stays_while_the_others_go_on(monkeypatch, decoding_settings, decided):
-    torch.manual_seed(2)
-    logits = 2 * torch.randn(30, 12, VOCABULARY, VOCABULARY)
+    logits, config = random_table(30, 12, scale=2.0), decoding_settings()
     logits[::2, ..., EOS] = -math.inf
     limits = [3 + number % 10 for number in range(30)]
-    config = decoding_settings()
-    alone = [beam_search(Table(logits[n : n + 1]), [limits[n]], config, CPU)[0] for n in range(30)]
+    alone = [beam_search(logits[n : n + 1], [limits[n]], config)[0] for n in range(30)]
     monkeypatch.setattr(beam, "DECIDED", decided)
-    assert_same(beam_search(Table(logits), limits, config, CPU), alone)
+    assert_same(beam_search(logits, limits, config), alone)
     assert any(len(result.ids) == limit for result, limit in zip(alone, limits))
 
 
@@ -242,43 +169,19 @@ def translate_batches(model, batches, config):
         yield [translations[0] for translations in searched.translations]
 
 
-def assert_same(results: list[Translation], expected: list[Translation]):
-    assert [result.ids for result in results] == [other.ids for other in expected]
-    assert [r.score for r in results] == pytest.approx([e.score for e in expected], abs=1e-4)
-
-
-class Casts(TorchDispatchMode):
-    """Counts the casts of tensors that have the shape of a matrix of the model."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.shapes, self.count = {tensor.shape for tensor in model.parameters() if tensor.dim() > 1}, 0
-
-    def __torch_dispatch__(self, operator, types, inputs=(), options=None):
-        result = operator(*inputs, **(options or {}))
-        if operator.overloadpacket is torch.ops.aten.to and inputs[0].shape in self.shapes:
-            self.count += result.dtype != inputs[0].dtype
-        return result
-
-
-def test_bfloat16_decodes_with_weights_that_no_step_casts(settings, decoding_settings):
+def test_bfloat16_decodes_with_weights_in_bfloat16(settings, decoding_settings):
     """The logits are those of float32 up to the rounding of bfloat16, which has 8 bits."""
     model = sharpened(settings(positions="learned"))
-    config = decoding_settings(extra_length=8)
     held = model_in("bfloat16", model)
     assert {tensor.dtype for tensor in held.parameters()} == {torch.bfloat16}
     assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
-    with Casts(model) as casts:
-        results = translate(held, SOURCES, config)
-    assert casts.count == 0 and sum(len(result.ids) for result in results) > 8
-    with Casts(model) as casts, torch.autocast("cpu", torch.bfloat16):
-        translate(model, SOURCES, config)
-    assert casts.count > 8, "what autocast casts is counted"
+    assert sum(len(result.ids) for result in translate(held, SOURCES, decoding_settings(extra_length=8))) > 8
     source, target = torch.tensor([[*SOURCES[2], EOS]]), torch.tensor([[BOS, 9, 8, 7, 6]])
     with torch.no_grad():
         exact, rounded = model(source, target), held(source, target).float()
         step = ModelStep(held, source)
         stepwise = [step(tokens, torch.zeros(1, 1, dtype=torch.int64)) for tokens in target.split(1, 1)]
+    assert {tensor.dtype for tensor in (step.hidden_BKD, step.mask_BKN)} == {torch.bfloat16}, "no step casts"
     scale = exact.std()
     torch.testing.assert_close(rounded / scale, exact / scale, atol=0.1, rtol=0)
     torch.testing.assert_close(torch.cat(stepwise, 1).float() / scale, exact / scale, atol=0.1, rtol=0)
@@ -298,13 +201,6 @@ def test_settings_that_depend_on_the_device(monkeypatch, decoding_settings):
     assert sizes == [16384, 16384, 10922, 4096, 4096]
 
 
-class Ids:
-    """A vocabulary whose lines are ids."""
-
-    def encode(self, lines, threads=1):
-        return [list(map(int, line.split())) for line in lines]
-
-
 def test_perplexities_do_not_depend_on_the_precision_of_decoding(model, decoding_settings):
     config = decoding_settings(extra_length=2, precision="float32")
     one, other = (
@@ -318,7 +214,7 @@ def test_perplexities_do_not_depend_on_the_precision_of_decoding(model, decoding
 
 def test_no_sentences_have_no_translations(model, decoding_settings):
     config = decoding_settings()
-    assert translate(model, [], config) == beam_search(Table(torch.zeros(0)), [], config, CPU) == []
+    assert translate(model, [], config) == beam_search(torch.zeros(0), [], config) == []
     assert list(translate_batches(model, [], config)) == []
     (before, none, after) = translate_batches(model, [SOURCES[:1], [], SOURCES[1:]], config)
     assert none == [] and len(before) == 1 and len(after) == len(SOURCES) - 1
@@ -330,13 +226,8 @@ def test_batches_hold_every_sentence_once_and_no_more_tokens_than_asked():
     assert sorted(itertools.chain(*batches)) == list(range(8))
     assert all(len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= 60 for batch in batches)
     assert batches_by_length([100], 60) == [[0]]
-
-
-def test_batches_of_short_sentences_are_limited_by_the_memory_of_their_logits():
-    assert [len(batch) for batch in batches_by_length([1] * 20, 80)] == [10, 10]
-
-
-def test_each_of_several_threads_gets_a_batch_unless_batches_are_small():
+    assert [len(batch) for batch in batches_by_length([1] * 20, 80)] == [10, 10], "the logits need memory"
+    # each of several threads gets a batch unless batches are small
     assert [len(batch) for batch in batches_by_length([20] * 400, 4096, 2)] == [100] * 4
     assert [len(batch) for batch in batches_by_length([20] * 60, 4096, 2)] == [51, 9]
     assert [len(batch) for batch in batches_by_length([20] * 400, 600, 2)] == [30] * 13 + [10]

@@ -2,28 +2,41 @@
 
 import itertools
 import math
-from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from test_decoding import assert_same, sharpened
 
+from tests.decoding.prefixes import (
+    CPU,
+    SOURCES,
+    VOCABULARY,
+    WORDS,
+    Table,
+    Tree,
+    Uncached,
+    Whole,
+    assert_same,
+    best_of,
+    ended,
+    greedy,
+    plain,
+    random_table,
+    score,
+    sequences,
+    sharpened,
+)
+from tests.refusals import refused
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
-from transformer.config.reading import UserError
-from transformer.config.vocabulary import BOS, EOS, PAD
-from transformer.decoders.beam import Beam, length_penalty
+from transformer.config.vocabulary import BOS, EOS
+from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep
 from transformer.decoders.value_beam import ValueBeam
 from transformer.decoding import Job, search
-from transformer.layout import pad
 
-CPU = torch.device("cpu")
-VOCABULARY, LIMIT = 6, 4
-WORDS = [token for token in range(VOCABULARY) if token not in (PAD, BOS, EOS)]
+LIMIT = 4
 
 
 def mcts(**differences):
@@ -31,81 +44,20 @@ def mcts(**differences):
     return MctsConfig(**(settings | differences))
 
 
-class LanguageModel:
-    """A tree of prefixes without a model. Its logits are logits[sentence, position, previous token, next token].
-
-    The hidden state of a prefix, which begins with BOS, is `value(sentence, prefix)`.
-    """
-
-    def __init__(self, logits, value=lambda sentence, tokens: 0.0):
-        self.logits, self.value = logits, value
-        self.sentences = list(range(len(logits)))
-        self.prefix_in = [{-1: []} for _ in self.sentences]
-        self.decoded = [[] for _ in self.sentences]  # the prefixes, in the order of the calls
-        self.calls = 0
-
-    def __call__(self, tokens_BK, parent_BK, slot_BK):
-        self.calls += 1
-        assert tokens_BK.shape == (len(self.sentences), 1)
-        prefixes = []
-        for row in zip(self.sentences, tokens_BK[:, 0].tolist(), parent_BK[:, 0].tolist(), slot_BK[:, 0].tolist()):
-            sentence, token, parent, slot = row
-            prefixes.append([*self.prefix_in[sentence][parent], token])
-            self.prefix_in[sentence][slot] = prefixes[-1]
-            self.decoded[sentence].append(prefixes[-1])
-        return self.answer(prefixes)
-
-    def answer(self, prefixes):
-        hidden = [[[self.value(sentence, prefix)]] for sentence, prefix in zip(self.sentences, prefixes)]
-        self.hidden_BKD = torch.tensor(hidden, dtype=torch.float64)
-        rows = [self.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in zip(self.sentences, prefixes)]
-        return torch.stack(rows)[:, None]
-
-    def select(self, sentences):
-        self.sentences = [self.sentences[row] for row in sentences]
-
-
 def column(hidden):
     return hidden[:, 0]
 
 
 def random_logits(sentences=8, seed=5):
-    generator = torch.Generator().manual_seed(seed)
-    return 2 * torch.randn(sentences, LIMIT, VOCABULARY, VOCABULARY, generator=generator)
+    return random_table(sentences, LIMIT, seed, 2.0)
 
 
-def endings(prefix, limit=LIMIT):
-    """Every complete continuation of `prefix`, which has no BOS: those that end with EOS, and those cut at the limit."""
-    if prefix[-1:] == [EOS] or len(prefix) == limit:
-        yield prefix
-        return
-    for token in [*WORDS, EOS]:
-        yield from endings([*prefix, token], limit)
+def tree_of(logits, value=lambda sentence, prefix: 0.0):
+    return Tree(Table(logits, value), len(logits))
 
 
-def model_score(logits, tokens, config):
-    allowed = logits.clone()
-    allowed[..., [PAD, BOS]] = -math.inf
-    log_probs = allowed.log_softmax(-1)
-    total = sum(log_probs[t, a, b].item() for t, (a, b) in enumerate(itertools.pairwise([BOS, *tokens])))
-    return total / length_penalty(len(tokens), config)
-
-
-def greedy(logits, prefix=()):
-    tokens = list(prefix)
-    allowed = logits.clone()
-    allowed[..., [PAD, BOS]] = -math.inf
-    while tokens[-1:] != [EOS] and len(tokens) < LIMIT:
-        tokens.append(int(allowed[len(tokens), [BOS, *tokens][-1]].argmax()))
-    return tokens
-
-
-def plain(tokens):
-    return [token for token in tokens if token != EOS]
-
-
-def searched(logits, config, penalty, value=None, metrics=None, limits=None):
-    step = LanguageModel(logits, value) if value else LanguageModel(logits)
+def searched(logits, config, penalty, value=lambda sentence, prefix: 0.0, metrics=None, limits=None):
+    step = tree_of(logits, value)
     limits, metrics = limits or [LIMIT] * len(logits), metrics or [None] * len(logits)
     searches = [Search(limit, penalty, config, metric) for limit, metric in zip(limits, metrics)]
     return tree_search(step, searches, config, column if config.objective == "value" else None, CPU), step
@@ -116,7 +68,7 @@ def perfect(scores):
 
     def value(sentence, prefix):
         tokens = prefix[1:]
-        return max((score for full, score in scores[sentence].items() if list(full[: len(tokens)]) == tokens), default=0.0)
+        return max((found for full, found in scores[sentence].items() if list(full[: len(tokens)]) == tokens), default=0.0)
 
     return value
 
@@ -124,7 +76,7 @@ def perfect(scores):
 def random_scores(sentences, seed=0):
     """For each sentence, the score of every translation: the share of tokens that match a random reference, plus noise."""
     generator = torch.Generator().manual_seed(seed)
-    every = [tuple(tokens) for tokens in endings([])]
+    every = list(sequences(LIMIT))
     references = [every[n] for n in torch.randint(len(every), (sentences,), generator=generator)]
     noise = 0.1 * torch.rand(sentences, len(every), generator=generator)
     return [
@@ -136,31 +88,34 @@ def random_scores(sentences, seed=0):
     ]
 
 
+def by_words(scores):
+    """The scores of translations by their tokens without EOS."""
+    return [{tuple(plain(tokens)): found for tokens, found in table.items()} for table in scores]
+
+
 def test_with_a_perfect_value_and_enough_simulations_the_optimum_is_found(decoding_settings):
     logits, scores = random_logits(), random_scores(8)
     penalty = decoding_settings()
     results, _ = searched(logits, mcts(simulations=100, c=0.3), penalty, value=perfect(scores))
     best = [max(table, key=table.get) for table in scores]
     assert [result.ids for result in results] == [plain(tokens) for tokens in best]
-    assert best != [tuple(greedy(table)) for table in logits], "greedy search would not do"
+    assert best != [greedy(table) for table in logits], "greedy search would not do"
     for result, tokens, table in zip(results, best, logits):
-        assert result.score == pytest.approx(model_score(table, tokens, penalty), abs=1e-5)
+        assert result.score == pytest.approx(score(table, tokens, penalty), abs=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_a_search_on_log_probability_finds_the_best_model_score(decoding_settings, alpha):
     logits, penalty = random_logits(seed=7), decoding_settings(alpha=alpha)
     results, _ = searched(logits, mcts(simulations=400, objective="log_probability"), penalty)
-    ended = [tokens for tokens in endings([]) if tokens[-1] == EOS]  # one that the limit cut is never preferred
-    best = [max(model_score(table, tokens, penalty) for tokens in ended) for table in logits]
+    # a translation that the limit cut is never preferred
+    best = [max(score(table, tokens, penalty) for tokens in ended(LIMIT)) for table in logits]
     assert [result.score for result in results] == pytest.approx(best, abs=1e-5)
 
 
 def test_the_oracle_finds_the_best_metric(decoding_settings):
     logits, penalty = random_logits(seed=7), decoding_settings()
-    tables = [
-        {tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(len(logits), seed=3)
-    ]
+    tables = by_words(random_scores(len(logits), seed=3))
     metrics = [lambda ids, table=table: table[tuple(ids)] for table in tables]
     config = mcts(simulations=400, temperature=4.0, objective="oracle_bleu")
     results, _ = searched(logits, config, penalty, metrics=metrics)
@@ -173,7 +128,7 @@ def test_the_oracle_finds_the_best_metric(decoding_settings):
 def test_the_best_complete_translation_that_was_seen_is_returned(decoding_settings):
     """For some of these sentences, the path of the most visited children ends in another translation."""
     logits = random_logits(40, seed=9)
-    tables = [{tuple(plain(tokens)): score for tokens, score in table.items()} for table in random_scores(40, seed=9)]
+    tables = by_words(random_scores(40, seed=9))
     seen = [[] for _ in tables]
     metrics = [lambda ids, n=n: seen[n].append(tables[n][tuple(ids)]) or seen[n][-1] for n in range(40)]
     results, _ = searched(logits, mcts(simulations=6, objective="oracle_bleu"), decoding_settings(), metrics=metrics)
@@ -193,8 +148,8 @@ def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
     logits = random_logits()
     logits[..., EOS] += 3
     limits = [4, 3, 2, 1, 4, 3, 2, 1]
-    ends_well = lambda sentence, prefix: float(prefix[-1] == EOS)  # noqa: E731
-    results, step = searched(logits, mcts(simulations=64), decoding_settings(), value=ends_well, limits=limits)
+    value = {"value": lambda sentence, prefix: float(prefix[-1] == EOS), "limits": limits}
+    results, step = searched(logits, mcts(simulations=64), decoding_settings(), **value)
     for limit, prefixes in zip(limits, step.decoded):
         assert any(prefix[-1] == EOS for prefix in prefixes)
         assert all(EOS not in prefix[:-1] and len(prefix) <= limit + 1 for prefix in prefixes)
@@ -202,12 +157,12 @@ def test_no_hypothesis_is_expanded_beyond_its_end(decoding_settings):
     logits[..., EOS] = -30.0
     results, _ = searched(logits, mcts(), decoding_settings(), limits=limits)
     assert [len(result.ids) for result in results] == limits
-    assert tree_search(LanguageModel(logits[:0]), [], mcts(), column, CPU) == []
+    assert tree_search(tree_of(logits[:0]), [], mcts(), column, CPU) == []
 
 
 def test_a_value_of_zero_is_a_visit(decoding_settings):
     """A search that reads 0 as "unvisited" would value the root again and again, and decode nothing else."""
-    _, step = searched(random_logits(), mcts(simulations=30), decoding_settings(), value=lambda *_: 0.0)
+    _, step = searched(random_logits(), mcts(simulations=30), decoding_settings())
     for prefixes in step.decoded:
         assert len({tuple(prefix) for prefix in prefixes}) == len(prefixes) > 6
 
@@ -225,8 +180,9 @@ def test_an_unvisited_child_starts_at_its_parents_value(decoding_settings):
 def test_values_are_rescaled_to_the_range_of_the_tree(decoding_settings):
     logits, scores = random_logits(), random_scores(8)
     one, _ = searched(logits, mcts(simulations=16), decoding_settings(), value=perfect(scores))
-    scaled = lambda sentence, prefix: 512 * perfect(scores)(sentence, prefix) - 256  # noqa: E731
-    other, _ = searched(logits, mcts(simulations=16), decoding_settings(), value=scaled)
+    scaled = [{tokens: 512 * found - 256 for tokens, found in table.items()} for table in scores]
+    value = {"value": lambda *row: perfect(scaled)(*row) if perfect(scores)(*row) else -256}
+    other, _ = searched(logits, mcts(simulations=16), decoding_settings(), **value)
     assert one == other
 
 
@@ -241,7 +197,7 @@ def test_the_subtree_of_the_move_is_kept_and_no_sentence_waits_for_another(decod
     assert sum(map(len, step.decoded)) < 0.7 * (moves * config.simulations)
     assert step.calls == max(map(len, step.decoded)) and len({len(prefixes) for prefixes in step.decoded}) > 1
     searches = [Search(LIMIT, decoding_settings(), config) for _ in logits]
-    tree_search(LanguageModel(logits, perfect(scores)), searches, config, column, CPU)
+    tree_search(tree_of(logits, perfect(scores)), searches, config, column, CPU)
     for each in searches:  # a discarded node gives its slot back
         in_tree = [node.slot for node in each.root.subtree() if node.slot >= 0]
         assert sorted([*in_tree, *each.free]) == list(range(each.slots))
@@ -251,7 +207,7 @@ def test_the_subtree_of_the_move_is_kept_and_no_sentence_waits_for_another(decod
 def test_running_means_are_backed_up(decoding_settings):
     logits, scores = random_logits(1), random_scores(1)
     tree = Search(LIMIT, decoding_settings(), mcts(simulations=50), keep=True)
-    tree_search(LanguageModel(logits, perfect(scores)), [tree], mcts(simulations=50), column, CPU)
+    tree_search(tree_of(logits, perfect(scores)), [tree], mcts(simulations=50), column, CPU)
     root = tree.root
     assert root.visits == 51 and root.visits_K.sum() == 50
     for rank, child in root.children.items():
@@ -268,20 +224,17 @@ def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decod
     (logits,), penalty = random_logits(1), decoding_settings()
     config = mcts(simulations=30, objective="log_probability")
     tree = Search(LIMIT, penalty, config, keep=True)
-    tree_search(LanguageModel(logits[None]), [tree], config, None, CPU)
+    tree_search(tree_of(logits[None]), [tree], config, None, CPU)
     valued = [node for node in tree.root.subtree() if node.value is not None]
     assert max(node.depth for node in valued) == LIMIT
     for node in valued:
         prefix = [each.token for each in node.lineage()][-2::-1]
-        assert node.value == pytest.approx(model_score(logits, greedy(logits, prefix), penalty), abs=1e-5)
+        assert node.value == pytest.approx(score(logits, greedy(logits, prefix), penalty), abs=1e-5)
     narrow = Search(LIMIT, penalty, few := mcts(children=2, temperature=2.0, objective="log_probability"), keep=True)
-    tree_search(LanguageModel(logits[None]), [narrow], few, None, CPU)
+    tree_search(tree_of(logits[None]), [narrow], few, None, CPU)
     priors, places = (logits[0, BOS, [EOS, *WORDS]] / 2).softmax(-1).topk(2)
     assert narrow.root.decoded.token_K == [[EOS, *WORDS][place] for place in places]
     assert narrow.root.decoded.prior_K.tolist() == pytest.approx(priors.tolist()), "of the whole vocabulary"
-
-
-SOURCES = [[7, 8, 9], [12], [20, 21, 22, 23, 24, 25, 26], [5, 6], [30, 31, 32, 33]]
 
 
 def first_unit(hidden):
@@ -289,42 +242,9 @@ def first_unit(hidden):
     return hidden[:, 0].float()
 
 
-class UncachedTree(LanguageModel):
-    """Runs the whole model on every prefix."""
-
-    def __init__(self, model, source_BS):
-        super().__init__(torch.zeros(len(source_BS)))
-        self.model, self.source_BS = model, source_BS
-
-    def answer(self, prefixes):
-        hidden = [
-            self.model.hidden(self.source_BS[sentence, None], torch.tensor([prefix]))[0, -1:]
-            for sentence, prefix in zip(self.sentences, prefixes)
-        ]
-        self.hidden_BKD = torch.stack(hidden)
-        return self.model.logits(self.hidden_BKD)
-
-
-class PrefixStep:
-    """A step function without a model. It has the logits and values of `LanguageModel` for each row's prefix."""
-
-    def __init__(self, logits, value):
-        self.model, self.prefixes = LanguageModel(logits, value), None
-
-    def __call__(self, tokens_BK, origin_BK):
-        before = self.prefixes or [(sentence, []) for sentence in range(len(tokens_BK))]
-        origins, tokens = origin_BK.flatten().tolist(), tokens_BK.flatten().tolist()
-        self.prefixes = [(before[o][0], [*before[o][1], token]) for o, token in zip(origins, tokens)]
-        hidden = torch.tensor([[self.model.value(*prefix)] for prefix in self.prefixes])
-        self.hidden_BKD = hidden.view(*tokens_BK.shape, 1)
-        rows = [self.model.logits[s, min(len(prefix), LIMIT) - 1, prefix[-1]] for s, prefix in self.prefixes]
-        return torch.stack(rows).view(*tokens_BK.shape, -1)
-
-
-def value_beam(logits, value, weight, config, limits=None):
-    start, limits = partial(PrefixStep, logits, value), limits or [LIMIT] * len(logits)
-    beam = ValueBeam(config, ValueBeamConfig(weight), values=lambda hidden: hidden[..., 0])
-    return beam.search(SimpleNamespace(start=start, limits=limits, device=CPU), n_best=1)
+def value_beam(logits, value, weight, config):
+    decoder = ValueBeam(config, ValueBeamConfig(weight), values=lambda hidden: hidden[..., 0])
+    return decoder.search(Uncached(Table(logits, value), [LIMIT] * len(logits)), n_best=1)
 
 
 def test_a_perfect_value_guides_the_beam_to_better_scores_and_in_a_wide_beam_to_the_best(decoding_settings):
@@ -336,8 +256,8 @@ def test_a_perfect_value_guides_the_beam_to_better_scores_and_in_a_wide_beam_to_
         return sum(table[each] for table, each in zip(scores, tokens)) / len(tokens)
 
     assert mean_score(0.0, 4) + 0.1 < mean_score(0.5, 4) < mean_score(0.99, 4)
-    ended = [max(score for tokens, score in table.items() if tokens[-1] == EOS) for table in scores]
-    assert mean_score(0.999, 200) == pytest.approx(sum(ended) / len(ended))
+    best = [max(table[tokens] for tokens in ended(LIMIT)) for table in scores]
+    assert mean_score(0.999, 200) == pytest.approx(sum(best) / len(best))
 
 
 def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
@@ -345,10 +265,9 @@ def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
     logits, scores, weight = random_logits(seed=9), random_scores(8, seed=9), 0.5
     config = decoding_settings(beam=200, alpha=0.0)
     for (result, *_), table, values in zip(value_beam(logits, perfect(scores), weight, config), logits, scores):
-        ended = [tokens for tokens in endings([]) if tokens[-1] == EOS]
-        best = max(ended, key=lambda t: (1 - weight) * model_score(table, t, config) + weight * math.log(values[tuple(t)]))
+        best = max(ended(LIMIT), key=lambda t: (1 - weight) * score(table, t, config) + weight * math.log(values[t]))
         assert result.ids == plain(best)
-        expected = model_score(table, best, config) + weight / (1 - weight) * math.log(values[tuple(best)])
+        expected = score(table, best, config) + weight / (1 - weight) * math.log(values[best])
         assert result.score == pytest.approx(expected, abs=1e-4)
 
 
@@ -370,43 +289,27 @@ def test_a_decoder_says_what_it_needs(decoding_settings):
         (ValueBeamConfig(0.5), "value_beam", "needs a value; a model folder values/NAME is expected"),
         (mcts(objective="oracle_chrf"), "mcts", "'oracle_chrf' needs references"),
     ]:
-        with pytest.raises(UserError, match=what):
+        with refused(what):
             decoder_of(Choice(name, decoding_settings(), own))
 
 
-def uncached(model, sources, config, decoding):
-    """The results, and the number of decoded prefixes."""
-    tree = UncachedTree(model, pad([[*source, EOS] for source in sources]))
-    searches = [Search(len(source) + decoding.extra_length, decoding, config) for source in sources]
-    with torch.no_grad():
-        results = tree_search(tree, searches, config, first_unit if config.objective == "value" else None, CPU)
-    return results, sum(map(len, tree.decoded))
-
-
-def cached(model, sources, config, decoding, ensemble=1):
-    decoder = Mcts(decoding, config, first_unit if config.objective == "value" else None, None)
-    found = search([model] * ensemble, Job(sources, range(len(sources))), decoder, decoding.extra_length, 1)
-    return [translations[0] for translations in found.translations], found.calls
-
-
-@pytest.mark.parametrize("objective", ["value", "log_probability"])
-@pytest.mark.parametrize("differences", [{}, {"neighbourhood": 3}, {"positions": "learned"}, {"norm": "pre"}], ids=str)
-def test_cached_equals_uncached_and_any_batch(settings, decoding_settings, differences, objective):
-    model, config = sharpened(settings(**differences)), mcts(objective=objective)
-    decoding = decoding_settings(extra_length=6)
-    together, calls = cached(model, SOURCES, config, decoding)
-    assert_same(together, [cached(model, [source], config, decoding)[0][0] for source in SOURCES])
-    expected, decoded = uncached(model, SOURCES, config, decoding)
-    assert_same(together, expected)
-    assert calls == decoded
-    assert len({tuple(result.ids) for result in together}) == len(SOURCES)
-    assert_same(cached(model, SOURCES, config, decoding, ensemble=2)[0], together)  # of one model twice
-
-
-def test_a_tree_grows_beyond_its_first_slots(settings, decoding_settings, monkeypatch):
-    model, config, decoding = sharpened(settings()), mcts(simulations=40), decoding_settings(extra_length=6)
+@torch.inference_mode()
+@pytest.mark.parametrize("objective, neighbourhood", [("value", 0), ("log_probability", 0), ("value", 3)])
+def test_cached_equals_uncached_with_any_number_of_slots(
+    settings, decoding_settings, monkeypatch, objective, neighbourhood
+):
+    """Also for an ensemble of one model twice."""
+    model, config = sharpened(settings(neighbourhood=neighbourhood)), mcts(simulations=16, objective=objective)
+    decoder = Mcts(decoding_settings(), config, first_unit if objective == "value" else None, None)
+    job, tree = Job(SOURCES, range(len(SOURCES))), Tree(Whole(model, SOURCES), len(SOURCES))
+    batch = Uncached(tree.answer, [len(source) + 6 for source in SOURCES])
+    batch.tree = lambda slots: tree
+    expected, found = best_of(decoder.search(batch, 1)), search([model], job, decoder, 6, 1)
+    assert_same(best_of(found.translations), expected)
+    assert found.calls == sum(map(len, tree.decoded))
+    assert_same(best_of(search([model, model], job, decoder, 6, 1).translations), expected)
     grown, grow = [], TreeStep.grow
     monkeypatch.setattr(TreeStep, "grow", lambda tree, slots: grown.append(slots) or grow(tree, slots))
     monkeypatch.setattr(Batch, "tree", lambda batch, slots: Counted(batch, [TreeStep(model, batch.source_BS, 3)]))
-    assert_same(cached(model, SOURCES, config, decoding)[0], uncached(model, SOURCES, config, decoding)[0])
-    assert len(grown) > 3 and max(grown) >= 40
+    assert_same(best_of(search([model], job, decoder, 6, 1).translations), expected)
+    assert len(grown) > 3 and max(grown) >= 16

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from test_decoding import SOURCES, Ids, sharpened
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline.reporting import searches
@@ -18,10 +17,10 @@ from pipeline.scoring.utilities import sentence_score
 from pipeline.scoring.values import evenly, states, whole
 from pipeline.settings.check import check
 from pipeline.settings.values import value_run
-from tests import browser
+from tests.decoding.prefixes import CPU, SOURCES, Ids, sharpened
+from tests.refusals import refused
 from transformer import value
 from transformer.config.decoders import MctsConfig
-from transformer.config.reading import UserError
 from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
@@ -30,7 +29,6 @@ from transformer.decoders.steps import Batch
 from transformer.decoding import translate
 from transformer.translator import Translator
 
-CPU = torch.device("cpu")
 CONFIG = ValueConfig("chrf", sentences=10, bins=11, hidden=32, steps=300, batch=64, learning_rate=0.01, seed=1)
 
 
@@ -81,12 +79,12 @@ def test_a_saved_head_predicts_alike_and_a_wrong_file_is_refused(tmp_path):
     value.save(head, path, {"model": "demo-tiny/average"})
     loaded, said = value.load(path, 8, CPU)
     assert torch.equal(loaded(hidden), head(hidden)) and said["model"] == "demo-tiny/average"
-    with pytest.raises(UserError, match=r"it is of a model with other settings"):
+    with refused("it is of a model with other settings"):
         value.load(path, 16, CPU)
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(content)
-    with pytest.raises(UserError, match="is damaged"):
+    with refused("is damaged"):
         value.load(path, 8, CPU)
 
 
@@ -145,22 +143,18 @@ def with_value(params, **entries):
     ("entries", "said"),
     [
         ({"model": "other/average"}, "values.v.model: 'other/average' is not the average of a run"),
-        ({"model": 5}, "values.v.model: 5 is not possible; text is expected"),
         ({"corpus": "multi30k"}, "values.v.corpus: 'multi30k' is not the corpus of the run; 'demo' is expected"),
         ({"bins": 1}, "values.v.bins: 1 is not possible"),
         ({"score": "comet"}, "values.v.score: 'comet' is not possible; one of bleu, chrf is expected"),
         ({"step": 5}, "values.v.step: unknown key; did you mean 'steps'"),
         ({"samples": {"decoder": "value_beam", "number": 1}}, "samples.decoder: 'value_beam' needs a value or references"),
         ({"samples": {"decoder": "mcts", "number": 1, "objective": "oracle_bleu"}}, "samples.decoder: 'mcts' needs a "),
-        ({"samples": {"decoder": "sampling", "number": 0}}, "values.v.samples.number: 0 is not possible"),
-        ({"samples": {"decoder": "sampling", "number": 1, "top_p": 2}}, "values.v.samples.top_p: 2 is not possible"),
     ],
 )
 def test_a_wrong_value_is_refused(params, entries, said):
     check(with_value(params))
-    with pytest.raises(UserError) as caught:
+    with refused(said):
         check(with_value(params, **entries))
-    assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(params):
@@ -173,7 +167,7 @@ def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(
         ("demo-tiny/average", "'demo-tiny/average' has no value, which the decoder value_beam needs; values/NAME"),
         ("values/w", "'values/w' is not a model here; did you mean 'values/v'"),
     ]:
-        with pytest.raises(UserError, match=said):
+        with refused(said):
             check({**params, "decodings": {"d": {"model": wrong, **line}}})
 
 
@@ -226,33 +220,19 @@ def test_a_score_file_of_trees_has_the_shortest_sentence_that_says_something(set
 # The report
 
 
-@pytest.fixture
-def searched(tmp_path, settings, decoding_settings):
-    """A value and a tree, as their stages write them."""
+def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(settings, decoding_settings):
     generator = np.random.default_rng(5)
     score = generator.random(3000)
     measured = calibration((score + generator.random(3000)) / 2, score, generator.integers(0, 12, 3000))
+    value = {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}
+    (row,) = searches.value_table({"v": value}).rows()
+    assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
     config = decoding_settings(beam=6, extra_length=4, precision="float32")
     translator = Translator(sharpened(settings()), Pieces(), config, {})
     own = MctsConfig("log_probability", simulations=64, c=2.0, children=16, temperature=2.0)
     tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10 11"], config)
-    return {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}, tree
-
-
-def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(searched, tmp_path):
-    value, tree = searched
-    (row,) = searches.value_table({"v": value}).rows()
-    assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
     with style():
-        drawn = [reliability.value("v", value), trees.figure("d", tree)]
-    assert "·" in drawn[1].svg
-    if browser.browser():
-        path = tmp_path / "index.html"
-        images = [f'<img alt="{each.name}" src="data:image/svg+xml;base64,{each.base64}">' for each in drawn]
-        path.write_text(
-            f"<!DOCTYPE html><html><body><main><p>Values</p>{''.join(images)}</main></body></html>", encoding="utf-8"
-        )
-        assert browser.faults(path, 1400, dark=False) == [], "the text of the pictures lies inside them"
+        assert "v" in reliability.value("v", value).name and "·" in trees.figure("d", tree).svg
 
 
 def test_a_chosen_path_that_is_longer_than_the_picture_is_cut_at_its_end():
