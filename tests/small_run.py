@@ -26,11 +26,11 @@ PATIENCE = 180  # seconds, enough on a busy machine; on an idle machine, each wa
 COMMAND = ["pipeline.train", *ARGUMENTS.split()]
 
 
-def write_data(folder: Path) -> None:
-    """Write folder/data and folder/vocabulary.model."""
+def write_data(folder: Path, train: int = 60, dev: int = 12) -> None:
+    """Write folder/data, with this number of pairs of train and of dev, and folder/vocabulary.model."""
     (folder / "data").mkdir()
     counts: dict[str, dict] = {}
-    for name, pairs in {"train": Pairs(60, 25), "dev": Pairs(12, 25, seed=9)}.items():
+    for name, pairs in {"train": Pairs(train, 25), "dev": Pairs(dev, 25, seed=9)}.items():
         counts[name] = {"pairs": len(pairs)}
         for side, lines in zip(("source", "target"), pairs.sides):
             encoded = [(np.concatenate(lines), np.array([len(ids) for ids in lines]))]

@@ -118,44 +118,42 @@ def test_the_average_is_that_of_the_last_checkpoints(tmp_path, settings):
     work(checkpoints, vocabulary, text, tmp_path / "average", 2)
     tensors, description = read_tensors(tmp_path / "average/model.safetensors")
     assert tensors["w"].tolist() == [10.5, 10.5] and description == {"averaged_steps": [10, 11]}
-    with pytest.raises(UserError, match=r"checkpoints holds 3 checkpoints, and averaging\.checkpoints asks for 4"):
+    with refused("checkpoints holds 3 checkpoints, and averaging.checkpoints asks for 4"):
         work(checkpoints, vocabulary, text, tmp_path / "average", 4)
 
 
 @pytest.mark.parametrize("kind", ["cut", "weights"])
-def test_a_refused_state_is_left_as_it_is(tmp_path, settings, training_settings, kind):
-    trainer = build(tmp_path, training_settings(), settings())
+def test_a_refused_state_is_left_as_it_is(tmp_path, training, kind):
+    trainer = training()
     run(trainer, until=9)
     ((_, weights),) = trainer.store.weights()
     trainer.store.state.write_bytes(weights.read_bytes() if kind == "weights" else trainer.store.state.read_bytes()[:-1])
     before = files(tmp_path)
     with refused("state.safetensors"):
-        build(tmp_path, training_settings(), settings())
+        training()
     assert files(tmp_path) == before and weights.exists()
 
 
-def test_a_state_without_a_record_or_a_checkpoint_that_it_had_is_refused(tmp_path, settings, training_settings):
-    config = training_settings(checkpoint_every=2, keep=2, log_every=2)
-    trainer = build(tmp_path, config, settings())
+def test_a_state_without_a_record_or_a_checkpoint_that_it_had_is_refused(training):
+    often = {"checkpoint_every": 2, "keep": 2, "log_every": 2}
+    trainer = training(**often)
     run(trainer, until=11)
     assert [step for step, _ in trainer.store.weights()] == [10]
     log, path = trainer.store.log, trainer.store.weights()[0][1]
     whole, weights = log.read_bytes(), path.read_bytes()
     log.write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
-    with pytest.raises(UserError, match=r"training\.jsonl has 6 of the 7 records of .*state\.safetensors; restore"):
-        build(tmp_path, config, settings())
+    with refused("training.jsonl has 6 of the 7 records of ", "state.safetensors; restore"):
+        training(**often)
     log.write_bytes(whole)
     path.unlink()
-    with pytest.raises(UserError, match=r"checkpoints lacks the checkpoints of steps 10, which .* had; restore"):
-        build(tmp_path, config, settings())
+    with refused("checkpoints lacks the checkpoints of steps 10, which ", " had; restore"):
+        training(**often)
     path.write_bytes(weights)
-    assert run(build(tmp_path, config, settings()))
+    assert run(training(**often))
 
 
-def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is_named(
-    tmp_path, settings, training_settings, monkeypatch
-):
-    trainer = build(tmp_path, training_settings(log_every=2), settings())
+def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is_named(training, monkeypatch):
+    trainer = training(log_every=2)
     run(trainer, until=6)
     synced: list[str] = []
     with monkeypatch.context() as patch:
@@ -165,12 +163,12 @@ def test_what_a_power_cut_left_behind_the_log_is_cut_off_and_damage_before_it_is
     whole = trainer.store.log.read_bytes()
     for left in (b"\0\0\0\n", b'{"step"\n', b"{}\n", b"1\n[]\n", b'{"step": Infinity}\n', b'{"step": 7'):
         trainer.store.log.write_bytes(whole + left)
-        build(tmp_path, training_settings(log_every=2), settings())
+        training(log_every=2)
         assert trainer.store.log.read_bytes() == whole
     lines = whole.splitlines(keepends=True)
     trainer.store.log.write_bytes(b"".join([lines[0], b"\xff\n", *lines[2:]]))
-    with pytest.raises(UserError, match=r"training\.jsonl has 1 of the 4 records"):
-        build(tmp_path, training_settings(log_every=2), settings())
+    with refused("training.jsonl has 1 of the 4 records"):
+        training(log_every=2)
 
 
 def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_path):
@@ -187,34 +185,26 @@ def test_a_folder_takes_the_place_of_a_link_and_leaves_alone_what_it_led_to(tmp_
         remove(path)
 
 
-def test_the_name_of_a_file_is_no_pattern(tmp_path):
-    names = [f".{name}.{HOST}.4194304.partial" for name in ("[ab]", "a")]  # above Linux's largest process id
-    for name in names:
+def test_only_what_ended_processes_of_this_host_left_of_the_same_file_is_removed(tmp_path, monkeypatch):
+    """A name is no pattern, and on a shared file system, the processes of another host are not known here."""
+
+    def kill(process, signal):
+        # of kill(2): the first process exists and belongs to another user
+        raise PermissionError if process == 4711 else ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", kill)
+    theirs = [f".[ab].{HOST}.4711.partial", ".[ab].other-host.4194304.partial", f".a.{HOST}.4194304.partial"]
+    for name in [*theirs, f".[ab].{HOST}.4194304.partial"]:
         (tmp_path / name).touch()
     with atomic(tmp_path / "[ab]") as file:
         file.write(b"content")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [names[1], "[ab]"]
-
-
-def test_what_a_process_of_another_user_or_host_is_writing_stays(tmp_path, monkeypatch):
-    """On a shared file system, the processes of another host are not known here."""
-    theirs = [f".file.{HOST}.4711.partial", ".file.other-host.4194304.partial"]
-    for name in theirs:
-        (tmp_path / name).touch()
-
-    def refused(process, signal):
-        raise PermissionError  # kill(2): the process exists and belongs to another user
-
-    monkeypatch.setattr(os, "kill", refused)
-    with atomic(tmp_path / "file") as file:
-        file.write(b"content")
-    assert {path.name for path in tmp_path.iterdir()} == {*theirs, "file"}
+    assert {path.name for path in tmp_path.iterdir()} == {*theirs, "[ab]"}
 
 
 def test_what_an_earlier_process_with_our_id_left_is_in_nobody_s_way(tmp_path):
     """In a container, the processes of two starts often have the same id."""
-    (tmp_path / f".out.{HOST}.{os.getpid()}.partial").mkdir()
-    (tmp_path / f".out.old.{HOST}.{os.getpid()}.partial").mkdir()
+    for name in ("out", "out.old"):
+        (tmp_path / f".{name}.{HOST}.{os.getpid()}.partial").mkdir()
     (tmp_path / f".out.{HOST}.{os.getpid()}.partial/left").touch()
     with atomic_folder(tmp_path / "out") as folder:
         (folder / "made").touch()

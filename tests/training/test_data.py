@@ -1,5 +1,10 @@
-"""Batches: every pair occurs once per epoch, lengths within a batch are similar, and the step determines the batch."""
+"""Batches: every pair occurs once per epoch, lengths within a batch are similar, and the step determines the batch.
 
+Prefetching changes the time at which a batch is made, and nothing else.
+"""
+
+import subprocess
+import sys
 import threading
 from collections import Counter
 from itertools import chain
@@ -7,8 +12,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from tests.pairs import Pairs
-from transformer.data import Batches, MixedBatches, first_fit, in_order
+from tests.pairs import Listed, Pairs
+from tests.projects import ROOT
+from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.layout import padded
 
 
@@ -22,24 +28,6 @@ def test_an_epoch_takes_every_pair_once_and_epochs_differ(kind):
     assert {frozenset(batch) for batch in epochs[0]} != {frozenset(batch) for batch in epochs[1]}
     tokens = [[batches.sums(np.array(batch))["target_tokens"] for batch in epoch] for epoch in epochs]
     assert tokens[0] != tokens[1] and sorted(tokens[0]) == sorted(tokens[1]), "other order, equal cuts"
-
-
-def test_the_next_epoch_is_ordered_in_a_thread_during_this_one(monkeypatch):
-    made, done = [], threading.Event()
-    ordered = Batches.ordered
-
-    def noted(batches, epoch):
-        made.append((epoch, threading.current_thread() is threading.main_thread()))
-        if epoch == 4:
-            done.set()
-        return ordered(batches, epoch)
-
-    monkeypatch.setattr(Batches, "ordered", noted)
-    batches = Batches(Pairs(), 1, 200, 100)
-    batches.batch(3 * len(batches))
-    assert done.wait(60)
-    batches.batch(4 * len(batches) - 1)
-    assert made == [(3, False), (4, False)]
 
 
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])
@@ -70,16 +58,19 @@ def test_no_batch_exceeds_the_token_limit_and_most_are_nearly_full(kind, full):
     assert np.mean(fullest) > full * 300
 
 
-def test_a_batch_has_pairs_of_similar_lengths():
+def test_pairs_of_a_batch_are_of_similar_lengths_or_of_all():
     """Less than 15% of both sides together is padding, even if the two lengths are uncorrelated."""
     pairs = Pairs(5000)
-    batches = Batches(pairs, 1, 600, 100)
+    batches, mixed = Batches(pairs, 1, 600, 100), MixedBatches(pairs, 1, 1000, 100)
     real = total = 0
     for step in range(len(batches)):
         batch = padded(pairs, batches.batch(step))
         for table in (batch.source.ids_BS, batch.target.ids_BS):
             real, total = real + int((table != 0).sum()), total + table.numel()
     assert real / total > 0.85
+    for step in range(len(mixed)):
+        lengths = mixed.source[mixed.batch(step)]
+        assert lengths.min() < 8 and lengths.max() > 24
 
 
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])
@@ -131,30 +122,8 @@ def test_half_a_table_has_half_its_rows_however_empty_it_is():
         assert shapes == [(6, 32), (3, 32), (1, 32)]
     single = Batches(Pairs(), 1, 400, 100)
     assert single.halved(np.array([3]), 400) is None and single.halved(np.arange(9), 400) < 200
-    pairs = Pairs(2)
-    pairs.sides = [[[5]] * 2, [[5] * 19] * 2]
-    assert Batches(pairs, 1, 400, 100).halved(np.arange(2), 400) == 20, "half of the longer side, with EOS"
-
-
-def test_mixed_batches_have_pairs_of_all_lengths():
-    batches = MixedBatches(Pairs(5000), 1, 1000, 100)
-    for step in range(len(batches)):
-        lengths = batches.source[batches.batch(step)]
-        assert lengths.min() < 8 and lengths.max() > 24
-
-
-@pytest.mark.parametrize("width", [12, 40])
-def test_first_fit_fills_rows_that_no_longer_pair_could_have_used(width):
-    """A pair does not fit into an earlier row beside those pairs of the row that are at least as long."""
-    source, target = np.random.default_rng(1).integers(1, 13, (2, 200))
-    row_P = first_fit(np.stack([source, target]), np.stack([target, source]), width)[0]  # two pools at a time
-    longest = np.maximum(source, target)
-    for side in (source, target):
-        assert np.bincount(row_P, side).max() <= width
-    for pair, row in enumerate(row_P):
-        for earlier in range(row):
-            others = (row_P == earlier) & (longest >= longest[pair])
-            assert max(side[others].sum() + side[pair] for side in (source, target)) > width
+    unequal = Batches(Listed([[5]] * 2, [[5] * 19] * 2), 1, 400, 100)
+    assert unequal.halved(np.arange(2), 400) == 20, "half of the longer side, with EOS"
 
 
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])
@@ -197,3 +166,40 @@ def test_two_shares_in_order_take_every_pair_once_whatever_their_limits():
     halves = (lambda numbers, sizes: numbers[:200]), (lambda numbers, sizes: numbers[200:])
     batches = [batch for share, tokens in zip(halves, (100, 37)) for batch in in_order(pairs, tokens, share)]
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+
+
+def test_any_step_may_be_requested():
+    prefetch = Prefetch(lambda step: step**2, 3)
+    assert [prefetch(step) for step in (0, 1, 2, 7, 8, 3, 3, 4)] == [0, 1, 4, 49, 64, 9, 9, 16]
+
+
+def test_only_the_next_steps_are_made_in_a_thread_that_begins_with_the_given_call():
+    made, done = [], threading.Event()
+
+    def noted(step):
+        made.append((step, threading.current_thread() is threading.main_thread()))
+        if step == 7:
+            done.set()
+
+    prefetch = Prefetch(noted, 2, lambda: noted("begun"))
+    prefetch(5)
+    assert done.wait(60)
+    prefetch.close()
+    assert made == [("begun", False), (5, False), (6, False), (7, False)]
+
+
+def test_an_error_is_raised_when_its_step_is_requested():
+    prefetch = Prefetch(lambda step: 1 // (2 - step), 3)
+    assert [prefetch(0), prefetch(1)] == [0, 1]
+    with pytest.raises(ZeroDivisionError):
+        prefetch(2)
+    assert prefetch(3) == -1
+
+
+@pytest.mark.slow
+def test_a_failing_process_exits():
+    """The prefetch thread is busy and has more requests. The process waits for them, then exits."""
+    code = "import time\nfrom transformer.data import Prefetch\n"
+    code += "Prefetch(lambda step: time.sleep(0.1 * step), 4)(0)\n1 / 0"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and done.stderr.strip().endswith("ZeroDivisionError: division by zero")

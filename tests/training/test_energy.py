@@ -24,10 +24,8 @@ class Driver:
         return 0
 
     def nvmlDeviceGetHandleByUUID(self, uuid, handle) -> int:
-        if not self.ready:
-            return 1  # NVML_ERROR_UNINITIALIZED
         handle._obj.value = list(self.counters).index(uuid) + 1
-        return 0
+        return 0 if self.ready else 1  # NVML_ERROR_UNINITIALIZED
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle, millijoules) -> int:
         millijoules._obj.value = list(self.counters.values())[handle.value - 1]

@@ -22,8 +22,9 @@ from torch.multiprocessing import ProcessRaisedException, start_processes
 from pipeline.train import Interruption
 from pipeline.training import workers
 from pipeline.workflow import stage
+from tests.refusals import refused
 from tests.small_run import PATIENCE, Training
-from tests.trainers import build
+from tests.trainers import build, run
 from transformer import parallel
 from transformer.checkpoint import read_tensors
 from transformer.config.model import ModelConfig
@@ -40,9 +41,19 @@ def training(tmp_path):
     training.kill()
 
 
-def children(process: subprocess.Popen) -> list[int]:
-    """The process ids of the workers that a training has started, by rank."""
-    return [int(number) for number in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+def second_worker(process: subprocess.Popen) -> int:
+    """The process id of the worker of rank 1 that a training has started."""
+    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[1])
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def of_rank(rank: int, number: int, port: int) -> dict[str, str]:
+    """The environment of a worker."""
+    return {"RANK": str(rank), "WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
 def worker(
@@ -55,7 +66,7 @@ def worker(
     disturb: Callable[[Trainer], object],
 ) -> None:
     """One of two workers."""
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ |= of_rank(rank, 2, port)
     with workers.joined("cpu") as group:
         trainer = build(folder, config, model, group=group)
         if rank == 1:
@@ -75,9 +86,7 @@ def train_by_two(
 
     They are forks of the server process of conftest.py.
     """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    start_processes(worker, (folder, config, model, port, until, disturb), nprocs=2, start_method="forkserver")
+    start_processes(worker, (folder, config, model, free_port(), until, disturb), nprocs=2, start_method="forkserver")
 
 
 def same(folder: Path, other: Path) -> None:
@@ -92,20 +101,59 @@ def same(folder: Path, other: Path) -> None:
     assert numbers[0]["sums"] == numbers[1]["sums"]
 
 
+def fail_once(trainer: Trainer) -> None:
+    """Make memory run out once, in the first backward pass after two steps."""
+    state, whole = trainer.state, trainer.state.model.hidden
+
+    def fail(gradient):
+        state.model.hidden = whole
+        raise torch.OutOfMemoryError
+
+    def hidden(*arguments):
+        result = whole(*arguments)
+        if state.step == 2 and torch.is_grad_enabled():
+            result.register_hook(fail)
+        return result
+
+    trainer.warn = trainer.step.warn = lambda text: None
+    state.model.hidden = hidden
+
+
+def graphed(trainer: Trainer) -> None:
+    """Let the trainer use graphs, which a CPU does not have: a captured function is called again."""
+    trainer.step.graphs = Graphs(trainer.state.model, torch.enable_grad(), pytest.fail)
+
+
+def short_of_15_tokens(trainer: Trainer, module: str) -> None:
+    trainer.step.warn = lambda text: None
+    short_of_memory(pytest.MonkeyPatch(), 15, torch.OutOfMemoryError, importlib.import_module(module))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "sizes",
+    "sizes, disturb",
     [
-        *({"batch_tokens": 150, "micro_batch_tokens": part, "threads": n} for part in (150, 20) for n in (1, 2)),
-        {"batch_tokens": 12, "micro_batch_tokens": 12, "max_length": 12},  # one pair, which the first worker does not get
+        ({}, id),
+        *(({"micro_batch_tokens": 20, "threads": threads}, id) for threads in (1, 2)),
+        # one pair, which the first worker does not get
+        ({"batch_tokens": 12, "micro_batch_tokens": 12, "max_length": 12}, id),
+        # memory runs out in one worker before the sum, so the step is repeated with smaller parts
+        ({}, fail_once),
+        # graphs add to gradients outside of autograd, so nothing that is attached to the backward pass would see them
+        ({"batching": "mixed"}, graphed),
+        # dev losses are of every pair once, though one worker has a lower limit
+        *(
+            ({"micro_batch_tokens": 40}, partial(short_of_15_tokens, module=f"transformer.{name}"))
+            for name in ("step", "perplexity")
+        ),
     ],
     ids=str,
 )
-def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, sizes):
+def test_two_processes_train_what_one_trains(tmp_path, settings, training_settings, sizes, disturb):
     """Without dropout, the losses, dev losses and counts are the same."""
-    config = training_settings(**sizes)
-    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-    train_by_two(tmp_path / "two", config, settings())
+    config = training_settings(**{"batch_tokens": 150, "micro_batch_tokens": 150, **sizes})
+    run(build(tmp_path / "one", config, settings()))
+    train_by_two(tmp_path / "two", config, settings(), disturb=disturb)
     same(tmp_path / "two", tmp_path / "one")
 
 
@@ -114,12 +162,12 @@ def test_two_processes_train_what_one_trains(tmp_path, settings, training_settin
 def test_two_processes_stop_together_and_one_or_two_go_on(tmp_path, settings, training_settings, until):
     """One process is told to stop between two records, so the state has to hold the losses since the last record."""
     config = training_settings(batch_tokens=150, micro_batch_tokens=150)
-    build(tmp_path / "whole", config, settings()).run(lambda record: None, lambda: False)
+    run(build(tmp_path / "whole", config, settings()))
     train_by_two(tmp_path / "parts", config, settings(), until)
     if until == 5:
         train_by_two(tmp_path / "parts", config, settings())
     else:
-        build(tmp_path / "parts", config, settings()).run(lambda record: None, lambda: False)
+        run(build(tmp_path / "parts", config, settings()))
     same(tmp_path / "parts", tmp_path / "whole")
 
 
@@ -144,53 +192,10 @@ def test_an_incomplete_environment_of_a_worker_is_named(monkeypatch, device, mis
 @pytest.fixture
 def group(monkeypatch):
     """A process group of one, in this process."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1", **place}.items():
+    for name, value in of_rank(0, 1, free_port()).items():
         monkeypatch.setenv(name, value)
     with workers.joined("cpu") as group:
         yield group
-
-
-def fail_once(trainer: Trainer) -> None:
-    """Make memory run out once, in the first backward pass after two steps."""
-    state, whole = trainer.state, trainer.state.model.hidden
-
-    def fail(gradient):
-        state.model.hidden = whole
-        raise torch.OutOfMemoryError
-
-    def hidden(*arguments):
-        result = whole(*arguments)
-        if state.step == 2 and torch.is_grad_enabled():
-            result.register_hook(fail)
-        return result
-
-    trainer.warn = trainer.step.warn = lambda text: None
-    state.model.hidden = hidden
-
-
-@pytest.mark.slow
-def test_memory_that_runs_out_in_the_last_backward_pass_leaves_the_gradients_right(tmp_path, settings, training_settings):
-    """Memory runs out in one worker before the sum, so the step is repeated with smaller parts."""
-    config = training_settings(batch_tokens=150, micro_batch_tokens=150)
-    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-    train_by_two(tmp_path / "two", config, settings(), disturb=fail_once)
-    same(tmp_path / "two", tmp_path / "one")
-
-
-def graphed(trainer: Trainer) -> None:
-    """Let the trainer use graphs, which a CPU does not have: a captured function is called again."""
-    trainer.step.graphs = Graphs(trainer.state.model, torch.enable_grad(), pytest.fail)
-
-
-@pytest.mark.slow
-def test_two_processes_train_with_graphs(tmp_path, settings, training_settings):
-    """Graphs add to gradients outside of autograd, so nothing that is attached to the backward pass would see them."""
-    config = training_settings(batch_tokens=150, micro_batch_tokens=150, batching="mixed")
-    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-    train_by_two(tmp_path / "two", config, settings(), disturb=graphed)
-    same(tmp_path / "two", tmp_path / "one")
 
 
 def test_memory_that_runs_out_while_gradients_are_summed_ends_the_training(
@@ -203,25 +208,8 @@ def test_memory_that_runs_out_while_gradients_are_summed_ends_the_training(
 
     monkeypatch.setattr(parallel.dist, "all_reduce", fail)
     monkeypatch.setattr(parallel.Workers, "highest", lambda self, *values: values)
-    trainer = build(tmp_path, training_settings(), settings(), group=group)
-    with pytest.raises(UserError, match=r"out of memory.*micro_batch_tokens"):
-        trainer.run(lambda record: None, lambda: False)
-
-
-def short_of_15_tokens(trainer: Trainer, module: str) -> None:
-    trainer.step.warn = lambda text: None
-    short_of_memory(pytest.MonkeyPatch(), 15, torch.OutOfMemoryError, importlib.import_module(module))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("module", ["transformer.step", "transformer.perplexity"])
-def test_dev_losses_are_of_every_pair_once_where_one_worker_has_a_lower_limit(
-    tmp_path, settings, training_settings, module
-):
-    config = training_settings(batch_tokens=150, micro_batch_tokens=40)
-    build(tmp_path / "one", config, settings()).run(lambda record: None, lambda: False)
-    train_by_two(tmp_path / "two", config, settings(), disturb=partial(short_of_15_tokens, module=module))
-    same(tmp_path / "two", tmp_path / "one")
+    with refused("out of memory", "micro_batch_tokens"):
+        run(build(tmp_path, training_settings(), settings(), group=group))
 
 
 @pytest.mark.parametrize(
@@ -256,14 +244,14 @@ def test_a_signal_to_one_stops_all_and_a_killed_one_ends_the_job(training):
     """SIGTERM to one worker stops all at the same step. One line reports a SIGKILL. One process can resume."""
     process = training.start()
     training.saved(process)
-    os.kill(children(process)[1], signal.SIGTERM)
+    os.kill(second_worker(process), signal.SIGTERM)
     _, output = process.communicate(timeout=PATIENCE)
     assert process.returncode == stage.INTERRUPTED, output
     stopped = int(re.search(r"stopped by another worker at step (\d+)", output)[1])
 
     process = training.start()
     assert f"resuming at step {stopped} " in training.first_line(process)
-    os.kill(children(process)[1], signal.SIGKILL)
+    os.kill(second_worker(process), signal.SIGKILL)
     _, output = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     said = [line for line in re.split(r"[\r\n]+", output) if line and "step/s" not in line and "?step" not in line]
@@ -282,6 +270,7 @@ def test_a_worker_stops_after_the_process_that_started_it_has_been_killed(monkey
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.setenv(name, "2") if launched else monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(os, "getppid", lambda: 4711)
     stop = Interruption(None)
     assert not stop()
     monkeypatch.setattr(os, "getppid", lambda: 1)
@@ -290,7 +279,7 @@ def test_a_worker_stops_after_the_process_that_started_it_has_been_killed(monkey
 
 def leave(rank: int, folder: Path, port: int) -> None:
     """The first of two workers has more to do than the second."""
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ |= of_rank(rank, 2, port)
     with workers.joined("cpu"):
         if rank == 0:
             time.sleep(1)
@@ -301,9 +290,7 @@ def leave(rank: int, folder: Path, port: int) -> None:
 @pytest.mark.slow
 def test_no_worker_exits_before_the_first_has_saved_the_state(tmp_path):
     """srun kills the others as soon as one exits with the status of a stopped training."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    start_processes(leave, (tmp_path, port), nprocs=2, start_method="forkserver")
+    start_processes(leave, (tmp_path, free_port()), nprocs=2, start_method="forkserver")
 
 
 def test_a_worker_that_does_not_end_after_another_has_failed_is_killed(tmp_path, monkeypatch):
@@ -342,8 +329,5 @@ def test_shares_partition_a_batch_evenly(number):
 )
 def test_the_exit_status_of_all_workers(statuses, comes_to):
     assert workers.outcome(statuses) == comes_to
-
-
-def test_lost_connections_are_reported():
     with pytest.raises(UserError, match="lost their connections"):
         workers.outcome([workers.LOST, workers.LOST])

@@ -2,9 +2,6 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -15,10 +12,9 @@ import pytest
 import torch
 
 from tests.pairs import Pairs
-from tests.projects import ROOT
 from tests.refusals import refused
 from tests.torch_twin import summed_loss
-from tests.trainers import CPU, build, files, run
+from tests.trainers import CPU, files, run
 from transformer import fast, perplexity, store
 from transformer import step as one_step
 from transformer.checkpoint import average, read_tensors, write_tensors
@@ -35,25 +31,6 @@ from transformer.optimisation import learning_rate
 from transformer.perplexity import mean_loss
 from transformer.store import Store
 
-FAULTS = """
-import resource, sys
-from transformer.memory import keep_freed
-if sys.argv[1] == "keep":
-    keep_freed()
-for _ in range(2):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    bytearray(100 << 20)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.parametrize("precision, rounded", [("float32", False), ("bfloat16", True)])
-def test_a_training_in_bfloat16_has_few_widths(tmp_path, settings, training_settings, precision, rounded):
-    trainer = build(tmp_path, training_settings(), settings(), precision=precision)
-    parts = [batch for step in range(8) for _, batch in trainer.prepare(step)[1].parts]
-    widths = {rows.ids_BS.shape[1] for batch in parts for rows in (batch.source, batch.target)}
-    assert all(width % 8 == 0 for width in widths) == rounded
-
 
 def saved(folder):
     """The state and the weights in a folder, without the log."""
@@ -69,7 +46,7 @@ def saved(folder):
     ],
 )
 def test_the_clock_saves_states_and_only_what_averaging_may_take_is_written(
-    tmp_path, monkeypatch, settings, training_settings, patience, states, expected
+    training, monkeypatch, patience, states, expected
 ):
     written = []
 
@@ -78,63 +55,37 @@ def test_the_clock_saves_states_and_only_what_averaging_may_take_is_written(
         write_tensors(path, *content)
 
     monkeypatch.setattr(store, "write_tensors", write)
-    config = training_settings(steps=20, checkpoint_every=2, keep=3, patience=patience)
-    trainer = build(tmp_path, config, settings())
+    trainer = training(steps=20, checkpoint_every=2, keep=3, patience=patience)
     run(trainer, states=states)
     assert written == expected
     assert [step for step, _ in trainer.store.weights()] == [16, 18, 20]
 
 
-@pytest.mark.slow
-def test_a_long_training_leaves_nothing_open_or_behind(tmp_path, settings, training_settings):
-    config = training_settings(steps=90, checkpoint_every=3, evaluate_every=10, log_every=1, keep=3, patience=1000)
-    trainer = build(tmp_path, config, settings(N=1, d_model=16, d_ff=16, h=2))
-    trainer.save_every_seconds = -1
-    seen = []
-
-    def stop():
-        if trainer.state.step in (30, 89):
-            seen.append((len(os.listdir("/proc/self/fd")), len(files(tmp_path))))
-        return False
-
-    trainer.run(lambda record: None, stop)
-    assert seen[0] == seen[1]
-    assert seen[1][1] == 1 + 1 + 3, "the state, the log, and as many checkpoints as are kept"
-
-
 @pytest.mark.parametrize("key, value", [("threads", 2), ("precision", "bfloat16"), ("device", "cuda")])
-def test_a_state_made_otherwise_is_refused(tmp_path, settings, training_settings, key, value):
-    config = training_settings()
-    trainer = build(tmp_path, config, settings())
+def test_a_state_made_otherwise_is_refused_and_a_resumed_one_is_not_kept_mapped(training, tmp_path, key, value):
+    trainer = training()
     run(trainer, until=4)
-    other = Store(tmp_path, config.keep, trainer.store.identity | {key: value})
     with pytest.raises(UserError, match=key):
-        other.resume(trainer.state)
-
-
-def test_a_resumed_training_does_not_keep_the_file_of_its_state_mapped(tmp_path, settings, training_settings):
-    run(build(tmp_path, training_settings(), settings()), until=4)
-    resumed = build(tmp_path, training_settings(), settings())
-    assert resumed.state.step == 4 and str(tmp_path) not in Path("/proc/self/maps").read_text()
+        Store(tmp_path, trainer.store.keep, trainer.store.identity | {key: value}).resume(trainer.state)
+    assert training().state.step == 4 and str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
 @pytest.mark.parametrize("batching", ["by_length", "mixed"])
-def test_threads_share_a_batch_and_change_no_gradient(tmp_path, settings, training_settings, batching):
+def test_threads_share_a_batch_and_change_no_gradient(training, batching):
     """In parts of 50 tokens, some shares have no rows, or only rows of padding."""
-    results = []
+    results, sizes = [], {"batch_tokens": 200, "micro_batch_tokens": 50, "batching": batching}
     for threads in (1, 2, 3):
-        config = training_settings(batch_tokens=200, micro_batch_tokens=50, batching=batching, threads=threads)
-        trainer = build(tmp_path / f"{threads}", config, settings(), precision="bfloat16")
+        trainer = training(f"{threads}", precision="bfloat16", threads=threads, **sizes)
         loss = trainer.gradients(trainer.prepare(0)[1], 150)
         results.append([loss.float(), *(p.grad for p in trainer.state.model.parameters())])
     for other in results[1:]:
         torch.testing.assert_close(results[0], other, atol=5e-3, rtol=3e-2)
 
 
-def test_time_and_energy_add_up_over_starts_and_energy_is_unknown_once_a_part_is(tmp_path, settings, training_settings):
-    config, used, seconds = training_settings(), [], 0.0
+def test_time_and_energy_add_up_over_starts_and_energy_is_unknown_once_a_part_is(training):
+    used, seconds = [], 0.0
     for until, joules in ((4, 5.0), (8, 2.0), (9, None), (12, 1.0)):
-        trainer = build(tmp_path, config, settings())
+        trainer = training()
         trainer.energy = lambda joules=joules: joules
         run(trainer, until)
         used.append(trainer.state.joules)
@@ -163,15 +114,23 @@ def short_of_memory(monkeypatch, tokens, error=REFUSED, module=one_step):
     monkeypatch.setattr(module, "batch_loss", batch_loss)
 
 
+@pytest.fixture
+def two(training):
+    """`two(...)`: two equal trainings with large parts, and the list of what the second warns of."""
+
+    def made(**differences):
+        one, other = (training(name, **{"batch_tokens": 200, "micro_batch_tokens": 200, **differences}) for name in "ab")
+        said: list[str] = []
+        other.step.warn = said.append
+        return one, other, said
+
+    return made
+
+
 @pytest.mark.parametrize("batching, threads, error", [("by_length", 1, REFUSED), ("mixed", 2, torch.OutOfMemoryError)])
-def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(
-    tmp_path, monkeypatch, settings, training_settings, batching, threads, error
-):
+def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(two, monkeypatch, batching, threads, error):
     """The lower limit is reported once and kept."""
-    config = training_settings(batch_tokens=200, micro_batch_tokens=200, batching=batching, threads=threads)
-    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
-    said = []
-    short.step.warn = said.append
+    undisturbed, short, said = two(batching=batching, threads=threads)
     expected = undisturbed.gradients(undisturbed.prepare(0)[1], 150)
     short_of_memory(monkeypatch, 60, error)
     for _ in range(2):
@@ -182,11 +141,9 @@ def test_a_step_redone_in_smaller_parts_has_the_gradients_of_one_that_was_not(
     assert 20 <= short.state.micro_batch_tokens <= 100
 
 
-def test_a_step_is_repeated_when_every_share_has_ended_and_its_tensors_are_freed(
-    tmp_path, monkeypatch, settings, training_settings
-):
+def test_a_step_is_repeated_when_every_share_has_ended_and_its_tensors_are_freed(training, monkeypatch):
     """A share that still ran would draw from the generator that the repeated step seeds."""
-    trainer = build(tmp_path, training_settings(threads=2), settings())
+    trainer = training(threads=2)
     first, ended, kept, seen = trainer.step.generators[0], threading.Event(), [], []
     whole, divide = one_step.batch_loss, trainer.step.divide
 
@@ -221,26 +178,25 @@ def no_memory(*_, **__):
         (Batches, "lay_out", ["for the next batches: lower training"]),
     ],
 )
-def test_memory_that_does_not_suffice_is_one_line(tmp_path, monkeypatch, settings, training_settings, place, name, said):
+def test_memory_that_does_not_suffice_is_one_line(training, monkeypatch, place, name, said):
     monkeypatch.setattr(place, name, no_memory)
     with refused("out of memory ", *said):
-        run(build(tmp_path, training_settings(), settings()))
+        run(training())
 
 
 @pytest.mark.parametrize("module", [one_step, perplexity])
-def test_if_memory_can_be_freed_the_parts_stay_as_large(tmp_path, monkeypatch, settings, training_settings, module):
+def test_if_memory_can_be_freed_the_parts_stay_as_large(two, monkeypatch, module):
     """On a GPU, CUDA graphs are given up first."""
-    config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
-    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
+    undisturbed, short, said = two(steps=2, checkpoint_every=2, evaluate_every=2)
     run(undisturbed)
-    said, freed = [], []
+    freed = []
 
     def release():
         patch.undo()  # there is enough memory from now on
         freed.append(True)
         return True
 
-    short.step.warn, short.step.release = said.append, release
+    short.step.release = release
     with monkeypatch.context() as patch:
         short_of_memory(patch, 60, torch.OutOfMemoryError, module)
         run(short)
@@ -248,13 +204,21 @@ def test_if_memory_can_be_freed_the_parts_stay_as_large(tmp_path, monkeypatch, s
     assert list(undisturbed.store.records()) == list(short.store.records())
 
 
+def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(two, monkeypatch):
+    undisturbed, short, said = two(steps=2, checkpoint_every=2, evaluate_every=2)
+    run(undisturbed)
+    short_of_memory(monkeypatch, 60, torch.OutOfMemoryError, perplexity)
+    run(short)
+    assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
+    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
+
+
 @pytest.mark.slow
-def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, settings, training_settings):
+def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypatch, training):
     """Memory is short in the first two steps only. The parts stay small afterwards, although memory would suffice."""
-    config, model = training_settings(batch_tokens=200, micro_batch_tokens=200), settings(dropout=0.3)
     for name, stops in {"whole": [None], "parts": [6, None]}.items():
         for stop in stops:
-            trainer = build(tmp_path / name, config, model)
+            trainer = training(name, model={"dropout": 0.3}, batch_tokens=200, micro_batch_tokens=200)
             trainer.step.warn = print
             with monkeypatch.context() as patch:
                 if trainer.state.step == 0:
@@ -263,28 +227,6 @@ def test_a_training_for_which_memory_ran_out_resumes_exactly(tmp_path, monkeypat
             run(trainer, until=stop)
     one, other = (read_tensors(tmp_path / name / "state.safetensors")[0] for name in ("whole", "parts"))
     assert [name for name in one if not torch.equal(one[name], other[name])] == []
-
-
-def test_a_dev_loss_for_which_memory_runs_out_is_of_smaller_batches(tmp_path, monkeypatch, settings, training_settings):
-    config = training_settings(steps=2, checkpoint_every=2, evaluate_every=2, batch_tokens=200, micro_batch_tokens=200)
-    undisturbed, short = (build(tmp_path / name, config, settings()) for name in "ab")
-    run(undisturbed)
-    said = []
-    short.step.warn = said.append
-    short_of_memory(monkeypatch, 60, torch.OutOfMemoryError, perplexity)
-    run(short)
-    assert short.state.best_dev_loss == pytest.approx(undisturbed.state.best_dev_loss, rel=1e-5)
-    assert len(said) == 1 and f"at most {short.state.micro_batch_tokens} tokens" in said[0]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("CS_GNU_LIBC_VERSION" not in os.confstr_names, reason="the C library is not glibc")
-def test_freed_memory_is_kept_for_the_next_allocation():
-    default, kept = (
-        int(subprocess.check_output([sys.executable, "-c", FAULTS, how], cwd=ROOT, text=True))
-        for how in ("default", "keep")
-    )
-    assert kept < 100 < default  # page faults of the second allocation of 100 MiB
 
 
 def test_out_of_memory_is_told_from_other_errors():
@@ -301,10 +243,9 @@ def dev_steps(trainer):
     return [record["step"] for record in map(json.loads, trainer.store.records()) if "dev_loss" in record]
 
 
-def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_settings):
+def test_the_last_dev_loss_is_of_the_last_weights(training):
     """Patience ends the training at a checkpoint where no dev loss is due."""
-    config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
-    trainer = build(tmp_path, config, settings())
+    trainer = training(steps=40, patience=1, evaluate_every=3, checkpoint_every=4, lr_scale=5.0)
     assert run(trainer)
     end = trainer.state.step
     assert end < 40 and end % 3 and end % 4 == 0
@@ -312,58 +253,51 @@ def test_the_last_dev_loss_is_of_the_last_weights(tmp_path, settings, training_s
     assert trainer.store.weights()[-1][0] == end
 
 
-def test_a_new_best_at_the_checkpoint_of_patience_goes_on(tmp_path, monkeypatch, settings, training_settings):
-    config = training_settings(steps=40, patience=1, evaluate_every=3, checkpoint_every=4)
-    trainer = build(tmp_path, config, settings())
+def test_a_new_best_at_the_checkpoint_of_patience_goes_on(training, monkeypatch):
+    trainer = training(steps=40, patience=1, evaluate_every=3, checkpoint_every=4)
     losses = {3: 3.0, 6: 4.0, 8: 2.0, 9: 3.5, 12: 3.6}
     monkeypatch.setattr(trainer, "dev_loss", lambda: losses[trainer.state.step])
     assert run(trainer)
     assert dev_steps(trainer) == list(losses)
 
 
-def test_a_loss_that_is_no_number_stops_with_the_last_good_state(tmp_path, settings, training_settings):
-    trainer = build(tmp_path, training_settings(), settings())
-    run(trainer, until=4)
-    good = saved(tmp_path)
-    with torch.no_grad():
-        trainer.state.model.embedding[5] = float("nan")
-    with pytest.raises(UserError, match=r"no longer a number at step 5; .*state\.safetensors\. Try .* lr_scale"):
-        run(trainer)
-    assert saved(tmp_path) == good
-
-
-@pytest.mark.parametrize("spoil", ["weight", "moment"])
-def test_what_the_last_step_spoilt_is_not_saved(tmp_path, settings, training_settings, spoil):
-    """The optimiser makes the NaN in step 8, which is a checkpoint. No loss up to that step shows the NaN."""
-    trainer = build(tmp_path, training_settings(log_every=4), settings())
+@pytest.mark.parametrize(
+    "spoil, said",
+    [
+        ("start", r"no longer a number at step 5; .*state\.safetensors\. Try .* lr_scale"),
+        ("weight", "a weight or a moment of Adam is not finite at step 8"),
+        ("moment", "a weight or a moment of Adam is not finite at step 8"),
+    ],
+)
+def test_what_is_not_finite_is_not_saved(training, tmp_path, spoil, said):
+    """Step 8 is a checkpoint. No loss up to that step shows the NaN that the optimiser makes in it."""
+    trainer = training(log_every=4)
     run(trainer, until=4)
     good, step = saved(tmp_path), trainer.state.optimiser.step
+    weight = trainer.state.model.embedding
 
     def spoilt():
         step()
-        weight = trainer.state.model.embedding
         tensor = weight if spoil == "weight" else trainer.state.optimiser.state[weight]["exp_avg_sq"]
         if trainer.state.step == 8:
             tensor.data[5, 0] = float("nan")
 
-    trainer.state.optimiser.step = spoilt
-    with pytest.raises(UserError, match="a weight or a moment of Adam is not finite at step 8"):
+    if spoil == "start":
+        weight.data[5] = float("nan")
+    else:
+        trainer.state.optimiser.step = spoilt
+    with pytest.raises(UserError, match=said):
         run(trainer)
     assert saved(tmp_path) == good
-    assert [json.loads(line)["step"] for line in trainer.store.records()] == [4, 5, 8]
+    assert [json.loads(line)["step"] for line in trainer.store.records()] == ([4] if spoil == "start" else [4, 5, 8])
 
 
-def test_a_loss_that_explodes_stops_before_a_state_is_saved(tmp_path, settings, training_settings):
-    config = training_settings(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
-    trainer = build(tmp_path, config, settings())
+def test_a_loss_that_explodes_stops_before_a_state_is_saved(training, tmp_path):
+    trainer = training(steps=60, lr_scale=30.0, log_every=10, checkpoint_every=30, evaluate_every=60)
     with pytest.raises(UserError, match=r"exploded: .* per piece \(limit 22\.5\) at step \d0; no state was saved before"):
         run(trainer)
     assert not saved(tmp_path)
-
-
-def test_a_loss_without_warmup_is_not_taken_for_an_explosion(tmp_path, settings, training_settings):
-    config = training_settings(schedule="no_warmup", warmup=40, lr_scale=3.0, log_every=1)
-    assert run(build(tmp_path, config, settings()))
+    assert run(training(schedule="no_warmup", warmup=40, lr_scale=3.0, log_every=1)), "this loss does not explode"
 
 
 @pytest.mark.parametrize("layout", [padded, packed])
@@ -429,17 +363,17 @@ def test_auto_is_bfloat16_where_there_are_units_for_it(monkeypatch, device, foun
 
 
 def test_what_keeps_a_gpu_from_our_kernels_is_said_and_torch_s_operations_are_used(monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (7, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla V100")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    hindrance = fast.hindrance.__wrapped__
-    assert hindrance().startswith("Tesla V100 is too old for the kernels")
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (9, 0))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    assert "no C compiler" in hindrance()
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert hindrance() == "Triton is not installed"
+    for capability, triton, said in [
+        ((7, 0), "found", "Tesla V100 is too old for the kernels"),
+        ((9, 0), "found", "no C compiler"),
+        ((9, 0), None, "Triton is not installed"),
+    ]:
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, found=capability: found)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=triton: found)
+        assert said in fast.hindrance.__wrapped__()
     cuda = torch.device("cuda")
     for found, fastest in (("a reason", False), (None, True)):
         monkeypatch.setattr(fast, "hindrance", lambda found=found: found)
@@ -447,19 +381,19 @@ def test_what_keeps_a_gpu_from_our_kernels_is_said_and_torch_s_operations_are_us
         assert fast.layers(cuda, "off") == REFERENCE and fast.layers(CPU).encoder is EncoderLayer
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(tmp_path, settings, training_settings, training):
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(settings, training, trains):
     """Also in a training in bfloat16 with dropout. The mode of the model is restored."""
-    trainer = build(tmp_path, training_settings(), settings(dropout=0.5), precision="bfloat16")
-    if training:
+    trainer = training(model={"dropout": 0.5}, precision="bfloat16")
+    if trains:
         assert run(trainer)
-    model, dev = trainer.state.model.train(training), trainer.dev
+    model, dev = trainer.state.model.train(trains), trainer.dev
     weights = {name: parameter.double() for name, parameter in model.named_parameters()}
     pieces = sum(len(ids) + 1 for ids in dev.sides[1])
     mean = summed_loss(settings(), weights, dev, (range(len(dev)), []), 0.0).item() / pieces
-    assert mean_loss(model, dev, 50, CPU) == pytest.approx(mean, rel=1e-6) and model.training == training
-    recorded = [json.loads(line) for line in trainer.store.records()][-1:] if training else []
-    assert [record["dev_loss"] for record in recorded] == pytest.approx([mean] * training, abs=2e-6)
+    assert mean_loss(model, dev, 50, CPU) == pytest.approx(mean, rel=1e-6) and model.training == trains
+    recorded = [json.loads(line) for line in trainer.store.records()][-1:] if trains else []
+    assert [record["dev_loss"] for record in recorded] == pytest.approx([mean] * trains, abs=2e-6)
 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):

@@ -117,15 +117,26 @@ def write_runs(**settings: object) -> None:
         file.truncate()
 
 
-@pytest.mark.parametrize("change", [SHORT | {"dropout": 0.3}, {}], ids=["another setting", "another selection"])
-def test_settings_that_change_during_a_training_are_not_recorded_for_it(short, change):
-    with refused("params.yaml: ", "changed while train@run ran; ", "undo the change, and the same command"):
-        short(lambda: write_runs(**change))
-    assert not Path("models").exists() and len(workspace.unfinished("run")) == 1
-    write_runs(**SHORT)
+def finished_without_training(short) -> int:
+    """The exit status of a start that goes on after the last step."""
     (state,) = Path("work/run").glob("*/state.safetensors")
     before = state.read_bytes()
-    assert short(lambda: before == state.read_bytes() or pytest.fail("it was trained again")) == 0
+    return short(lambda: before == state.read_bytes() or pytest.fail("it was trained again"))
+
+
+@pytest.mark.parametrize("change", [SHORT | {"dropout": 0.3}, {}, None], ids=["a setting", "the selection", "the code"])
+def test_what_changes_during_a_training_is_not_recorded_for_it(short, monkeypatch, change):
+    described = code.described
+    if change is None:
+        with refused("its code changed while train@run ran; the finished training is kept: undo"):
+            short(lambda: monkeypatch.setattr(code, "described", lambda script: "other"))
+        monkeypatch.setattr(code, "described", described)
+    else:
+        with refused("params.yaml: ", "changed while train@run ran; ", "undo the change, and the same command"):
+            short(lambda: write_runs(**change))
+        write_runs(**SHORT)
+    assert not Path("models").exists() and len(workspace.unfinished("run")) == 1
+    assert finished_without_training(short) == 0
     assert Path("models/settings.json").exists() and not workspace.unfinished("run")
 
 
@@ -139,21 +150,6 @@ def test_a_state_that_was_copied_to_the_folder_of_other_settings_is_refused(shor
     with refused(f"was made with settings and data '{state.parent.name}', now '{key[:16]}'"):
         short(lambda: None)
     assert not Path("models").exists()
-
-
-def test_code_that_changes_during_a_training_is_not_recorded_for_it(short, monkeypatch):
-    described = code.described
-    with refused("its code changed while train@run ran; the finished training is kept: undo"):
-        short(lambda: monkeypatch.setattr(code, "described", lambda script: "other"))
-    monkeypatch.setattr(code, "described", described)
-    assert short(lambda: None) == 0 and Path("models/settings.json").exists()
-
-
-def test_the_commit_is_that_of_the_start(short, monkeypatch):
-    commits = iter(["first", "second"])
-    monkeypatch.setattr(hardware, "commit", lambda: next(commits))
-    short(lambda: None)
-    assert json.loads(Path("times/training.json").read_text())["commit"] == "first"
 
 
 @pytest.mark.parametrize("folder", ["pipeline", "transformer"])
@@ -179,19 +175,21 @@ def test_a_finished_training_is_kept_until_its_last_output_is_written(short, mon
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
         patch.setattr(train, "write_times", full)
         short(lambda: None)
-    (state,) = Path("work/run").glob("*/state.safetensors")
-    before, summary = state.read_bytes(), Path("scores/training.json").read_bytes()
-    assert short(lambda: before == state.read_bytes() or pytest.fail("it was trained again")) == 0
+    summary = Path("scores/training.json").read_bytes()
+    assert finished_without_training(short) == 0
     assert Path("times/training.json").exists() and not workspace.unfinished("run")
     assert Path("scores/training.json").read_bytes() == summary
 
 
-def test_times_and_counts_are_in_the_units_of_their_names(short, monkeypatch):
+def test_times_and_counts_are_in_the_units_of_their_names_and_the_commit_is_that_of_the_start(short, monkeypatch):
+    commits = iter(["first", "second"])
+    monkeypatch.setattr(hardware, "commit", lambda: next(commits))
     trainings, trainer = [], train.trainer
     monkeypatch.setattr(train, "trainer", lambda *given: trainings.append(trainer(*given)) or trainings[0])
     write_runs(**SHORT, max_length=20)  # the pairs have up to 25 pieces
     short(lambda: None)
     made, took = (json.loads(Path(path).read_text()) for path in ("scores/training.json", "times/training.json"))
+    assert took["commit"] == "first"
     tokens = made["source_tokens"] + made["target_tokens"]
     assert took["tokens_per_second"] * took["seconds"] == pytest.approx(tokens, rel=0.1)
     assert took["steps_per_second"] * took["seconds"] == pytest.approx(SHORT["steps"], rel=0.1)
@@ -206,16 +204,6 @@ def test_only_the_first_worker_reports_that_a_training_diverged(short):
     second = Workers()
     second.rank = 1
     assert train.assist(arguments, machine(load()), second) == workers.LOST
-
-
-def test_the_energy_of_a_training_is_that_of_all_processes(short, tmp_path, monkeypatch):
-    asked, two = [], Workers()
-    two.number = 2
-    monkeypatch.setattr(train.energy, "meter", lambda device, processes: asked.append(processes) or (lambda: None))
-    _, model, config = run_settings(load(), "run")
-    arguments = argparse.Namespace(data=Path("data"), vocabulary=Path("vocabulary.model"))
-    train.trainer(model, config, arguments, tmp_path / "state", machine(load()), two).close()
-    assert asked == [2]
 
 
 @pytest.mark.parametrize("changed", [("cpu", "bfloat16"), ("cpu", "float32", 3)])
