@@ -77,19 +77,6 @@ def test_the_output_is_that_of_the_weights(settings, kind):
     assert weights.triu(1).abs().max() == 0, "a weight on a later position"
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_heads_equal_torch_multi_head_attention(settings, own):
-    module, reference = filled(settings()), torch.nn.MultiheadAttention(32, 4, batch_first=True)
-    names = {"projection": "in_proj_weight", "projection_bias": "in_proj_bias"}
-    names |= {"output.weight": "out_proj.weight", "output.bias": "out_proj.bias"}
-    reference.load_state_dict({names[name]: tensor for name, tensor in module.state_dict().items()})
-    x = torch.randn(2, 7, 32)
-    memory = x if own else torch.randn(2, 7, 32)
-    padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
-    expected = reference(x, memory, memory, key_padding_mask=padding)[0]
-    torch.testing.assert_close(module(x, memory, ~padding[:, None, None, :]), expected, atol=1e-5, rtol=1e-5)
-
-
 def test_masks_of_padded_rows():
     assert position_mask(3, False, 0, CPU).all()
     assert position_mask(3, True, 0, CPU).tolist() == torch.ones(3, 3).tril().bool().tolist()
@@ -100,9 +87,10 @@ def test_masks_of_padded_rows():
     assert masks.encoder.int().tolist() == [[[[1, 1, 0], [1, 1, 0], [0, 1, 0]]]]
 
 
-def test_additive_attention_by_hand(settings):
-    module = filled(settings(attention="additive"))
+def test_other_kinds_of_weights_by_hand(settings):
     q, k, _ = random_heads(2, 3)
-    weights = module.weights(q, k, None)
+    module = filled(settings(attention="additive"))
     scores = torch.stack([(module.v_HE[1] * torch.tanh(q[0, 1, 1] + k[0, 1, key])).sum() for key in range(3)])
-    torch.testing.assert_close(weights[0, 1, 1], scores.softmax(0))
+    torch.testing.assert_close(module.weights(q, k, None)[0, 1, 1], scores.softmax(0))
+    weights = filled(settings(attention="dot_product")).weights(q, k, None)
+    torch.testing.assert_close(weights, (q @ k.transpose(2, 3)).softmax(3))

@@ -1,6 +1,5 @@
 """The loss and the gradients of a batch do not depend on its layout, and sentences in one row are independent."""
 
-import re
 from functools import partial
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 import torch
 from test_model import VARIATIONS, build
 
-from tests.pairs import Pairs
+from tests.pairs import Listed, Pairs
 from transformer import layout
 from transformer.config.vocabulary import BOS, EOS
 from transformer.device import autocast
@@ -25,24 +24,18 @@ def narrow_rows(monkeypatch):
     monkeypatch.setattr(layout, "STEP", 8)
 
 
-def three():
-    pairs = Pairs(3)
-    pairs.sides = [[[5, 6], [7], [20] * 24], [[8], [9, 10, 11], [21] * 20]]
-    return pairs
-
-
 def test_padded():
-    batch = padded(three(), np.array([0, 1]))
+    batch = padded(Listed([[5, 6], [7], [20] * 24], [[8], [9, 10, 11], [21] * 20]), np.array([0, 1]))
     assert batch.source.ids_BS.tolist() == [[5, 6, EOS], [7, EOS, 0]]
     assert batch.target.ids_BS.tolist() == [[BOS, 8, 0, 0], [BOS, 9, 10, 11]]
     assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
     assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
+    assert pad([[5, 6], [], [7]]).tolist() == [[5, 6], [0, 0], [7, 0]]
+    assert pad([]).shape == (0, 0) and pad([]).dtype == torch.int64
 
 
 def test_rounded():
-    pairs = Pairs(17, 5)
-    pairs.sides[0] = ([[5] * 11, [7] * 3] * 17)[:17]
-    pairs.sides[1] = ([[8] * 4, [9] * 8] * 17)[:17]
+    pairs = Listed(([[5] * 11, [7] * 3] * 17)[:17], ([[8] * 4, [9] * 8] * 17)[:17])
     batch, exact = (lay_out(pairs, np.arange(17)) for lay_out in (rounded, padded))
     assert (batch.source.ids_BS.shape, batch.target.ids_BS.shape) == ((18, 16), (18, 16))
     assert torch.equal(batch.source.ids_BS[:17, :12], exact.source.ids_BS) and batch.source.sentence_BS is None
@@ -78,26 +71,6 @@ def test_coarse_sizes():
     assert all(len({size for size in sizes if start < size <= 2 * start}) == 8 for start in (8, 64, 512))
 
 
-def test_the_example_of_the_documentation(monkeypatch):
-    """The docstring of transformer.layout shows the tables of this batch."""
-    monkeypatch.setattr(layout, "WIDTH", 5)
-    monkeypatch.setattr(layout, "STEP", 1)
-    pairs = Pairs(3)
-    pairs.sides = [[[5, 6], [7], [4, 5, 6, 7]], [[8], [9, 10], [8, 9]]]
-    batch = packed(pairs, np.arange(3))
-    sides = [getattr(batch, side) for side in ("source", "target")]
-    tables = [getattr(rows, name).tolist() for name in ("ids_BS", "position_BS", "sentence_BS") for rows in sides]
-    rows = [row for source, target in zip(tables[::2], tables[1::2]) for pair in zip(source, target) for row in pair]
-    shown = re.findall(r"(?<= {2})\d+(?: \d+)+", layout.__doc__)
-    expected = [*rows, batch.real_N.tolist(), batch.labels_N.tolist()]
-    assert [[int(number) for number in row.split()] for row in shown] == expected
-
-
-def test_pad():
-    assert pad([[5, 6], [], [7]]).tolist() == [[5, 6], [0, 0], [7, 0]]
-    assert pad([]).shape == (0, 0) and pad([]).dtype == torch.int64
-
-
 def sentences(rows):
     """Yield the ids of each sentence, row by row."""
     ids, numbers = rows.ids_BS.tolist(), rows.sentence_BS.tolist()
@@ -129,15 +102,6 @@ def test_a_table_has_its_shape_whatever_is_in_it():
         assert len(list(sentences(batch.source))) == len(numbers)
 
 
-def test_few_positions_are_left_empty(monkeypatch):
-    monkeypatch.setattr(layout, "WIDTH", 48)
-    pairs = Pairs(400, 12)
-    batch = packed(pairs, np.arange(400))
-    real = int((batch.source.ids_BS != 0).sum()) + len(batch.real_N)
-    assert real / (batch.source.ids_BS.numel() + batch.target.ids_BS.numel()) > 0.75
-    assert all(rows.ids_BS.shape[1] % 8 == 0 for rows in (batch.source, batch.target))
-
-
 def loss_and_gradients(model, batch, precision):
     model.zero_grad()
     with autocast(CPU, precision):
@@ -146,11 +110,14 @@ def loss_and_gradients(model, batch, precision):
     return loss.item(), torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 
-@pytest.mark.parametrize("precision, loss_error, error", [("float32", 1e-5, 1e-5), ("bfloat16", 1e-3, 5e-2)])
 @pytest.mark.parametrize(
     "layout", [rounded, packed, partial(tabled, rows=24, width=32)], ids=["rounded", "packed", "tabled"]
 )
-@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
+@pytest.mark.parametrize(
+    "variation, precision, loss_error, error",
+    [*((each, "float32", 1e-5, 1e-5) for each in VARIATIONS), ({}, "bfloat16", 1e-3, 5e-2)],
+    ids=str,
+)
 def test_all_layouts_give_the_same_loss_and_gradients(settings, variation, layout, precision, loss_error, error):
     model, pairs, numbers = build(settings(**variation), 90).train(), Pairs(41, 15), np.arange(41)
     loss, gradients = loss_and_gradients(model, padded(pairs, numbers), precision)
@@ -179,9 +146,7 @@ def test_no_sentence_sees_another(settings, variation):
 
 def test_padding_beside_a_full_row_is_a_number(settings):
     """A target's padding attends to the source's padding, and a full row of sources has none."""
-    pairs = Pairs(4)
-    pairs.sides = [[[5] * 23] * 4, [[6] * 2] * 4]
-    model = build(settings(), 90)
+    model, pairs = build(settings(), 90), Listed([[5] * 23] * 4, [[6] * 2] * 4)
     batch = packed(pairs, np.arange(4))
     assert (batch.source.sentence_BS > 0).all() and (batch.target.sentence_BS == 0).any()
     hidden = fused.hidden(model, batch)

@@ -33,6 +33,13 @@ def sources():
     return [random.integers(4, PIECES, length).tolist() for length in random.integers(1, 12, 20)]
 
 
+def log_probs(model, source, ids):
+    """The log-probabilities of all pieces after BOS and each of `ids`. PAD and BOS are impossible."""
+    logits = model(pad([[*source, EOS]]), pad([[BOS, *ids]]))[0].detach()
+    logits[:, [PAD, BOS]] = float("-inf")
+    return logits.log_softmax(-1)
+
+
 def config(decoding_settings, **changes):
     return decoding_settings(extra_length=12, precision="float32", threads=1, batch_tokens=4096, **changes)
 
@@ -67,9 +74,7 @@ def test_the_tree_holds_the_translation_with_the_probabilities_of_the_model(mode
         ids = steps[-1].translation.ids
         whole = (*ids, EOS) if (*ids, EOS) in hypotheses else tuple(ids)
         ended += whole[-1] == EOS
-        logits = model(pad([[*source, EOS]]), pad([[BOS, *whole[:-1]]]))[0].detach()
-        logits[:, [0, BOS]] = float("-inf")
-        expected = logits.log_softmax(-1)[range(len(whole)), list(whole)].sum()
+        expected = log_probs(model, source, whole[:-1])[range(len(whole)), list(whole)].sum()
         assert hypotheses[whole] == pytest.approx(expected.item(), abs=1e-4)
     assert ended > 0
 
@@ -80,9 +85,7 @@ def test_alternatives_are_the_best_tokens_of_each_position(model, sources, decod
     *_, last = trace.steps()
     ids = last.translation.ids
     found = trace.alternatives(ids)
-    logits = model(pad([[*source, EOS]]), pad([[BOS, *ids]]))[0].detach()[: len(found)]
-    logits[:, [0, BOS]] = float("-inf")
-    probabilities, tokens = logits.softmax(-1).topk(8)
+    probabilities, tokens = log_probs(model, source, ids)[: len(found)].exp().topk(8)
     assert len(found) >= len(ids)
     assert [[token for token, _ in position] for position in found] == tokens.tolist()
     given = torch.tensor([[probability for _, probability in position] for position in found])
@@ -107,9 +110,7 @@ def test_a_prefix_that_ends_is_the_translation(model, sources, decoding_settings
     settings = config(decoding_settings)
     *_, last = Trace(model, sources[0], settings, [7, 8, EOS]).steps()
     assert last.translation.ids == [7, 8]
-    logits = model(pad([[*sources[0], EOS]]), pad([[BOS, 7, 8]]))[0].detach()
-    logits[:, [0, BOS]] = float("-inf")
-    total = logits.log_softmax(-1)[range(3), [7, 8, EOS]].sum().item()
+    total = log_probs(model, sources[0], [7, 8])[range(3), [7, 8, EOS]].sum().item()
     assert last.translation.score == pytest.approx(total / ((5 + 3) / 6) ** settings.alpha, abs=1e-5)
     assert [candidate.fate for candidate in last.candidates if candidate.token == EOS] == ["finished"]
 
