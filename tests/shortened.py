@@ -9,7 +9,7 @@ from tests.projects import ROOT, Project
 
 RUN = "demo-tiny"
 TRAIN = f"train@{RUN}"
-# One decoding for each kind of model and of decoder. test_end_to_end.py runs the other decoders without DVC.
+# One decoding for each kind of model
 DECODINGS = {
     "demo-mbr": "decoder: mbr, references: {decoder: sampling, number: 8}, candidates: {decoder: beam, number: 3, beam: 3}",
     "demo-both": "decoder: greedy",

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import pytest
-import torch
 
 from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
@@ -15,8 +14,6 @@ from pipeline.reporting.published import (
 )
 from pipeline.settings.params import section
 from pipeline.settings.selection import run_settings
-from tests.models import lengths_of
-from transformer.attention import position_mask
 from transformer.config.decoding import DecodingConfig
 from transformer.config.model import ModelConfig
 from transformer.config.reading import keys
@@ -26,7 +23,6 @@ from transformer.flops import Lengths, forward_flops, parameters, training_flops
 from transformer.optimisation import learning_rate
 
 PIECES = 37_000  # "about 37000" (5.1)
-CPU = torch.device("cpu")
 
 
 def table3_row(model, training):
@@ -54,41 +50,6 @@ def row_of(name):
     return next(row for row in TABLE3 if row.group == name)
 
 
-# Table 1 (4)
-
-
-def exponent(params, component, of, **differences):
-    """The power of n or d with which the operations of a component grow, found by doubling n or d."""
-    values = {**params["base"]["model"]}
-    small = ModelConfig(**values)
-    large = ModelConfig(**{**values, "d_model": 1024, "d_k": 128, "d_v": 128}) if of == "d" else small
-    counts = [forward_flops(small, PIECES, lengths_of([(64, 64)]))[component]]
-    counts += [forward_flops(large, PIECES, lengths_of([(128, 128) if of == "n" else (64, 64)]))[component]]
-    return torch.tensor(counts[1] / counts[0]).log2().item()
-
-
-def test_self_attention_costs_n_squared_d(params):
-    assert exponent(params, "encoder_self_attention", "n") == 2
-    assert exponent(params, "encoder_self_attention", "d") == 1
-
-
-def layers_from_end_to_end(n, neighbourhood):
-    """The number of self-attention layers after which the last position depends on the first."""
-    mask = position_mask(n, False, neighbourhood, CPU)
-    step = torch.ones(n, n) if mask is None else mask.float()
-    reach, layers = torch.eye(n), 0
-    while not reach[-1, 0]:
-        reach, layers = ((step @ reach) > 0).float(), layers + 1
-    return layers
-
-
-@pytest.mark.parametrize("n, r", [(64, 4), (64, 8), (128, 8), (50, 7)])
-def test_restricted_attention_has_paths_of_n_over_r_and_r_n_scores(n, r):
-    assert layers_from_end_to_end(n, 0) == 1
-    assert layers_from_end_to_end(n, r) == -(-(n - 1) // r)
-    assert r * n < position_mask(n, False, r, CPU).sum() <= (2 * r + 1) * n
-
-
 # Table 2 (6.1)
 
 
@@ -103,17 +64,6 @@ def test_training_cost_is_time_by_gpus_by_sustained_tflops(params, model, exact,
     forward = forward_flops(config, 37_000, Lengths(tokens, tokens, *[26 * tokens] * 3))
     counted = sum(training_flops(forward).values()) * training.steps
     assert f"{counted:.2e}" == f"{training.counted:.2e}" and round(counted / flops, 2) == used
-
-
-def test_the_hardware_of_footnote_5(params):
-    assert SUSTAINED_TFLOPS.items() <= params["hardware"].items()
-
-
-@pytest.mark.parametrize("model", TRAININGS)
-def test_the_steps_are_the_paper_s_and_a_checkpoint_is_ten_minutes(params, model):
-    published, settings = TRAININGS[model], section(params, "models", model, "training", TrainingConfig)
-    assert settings.steps == published.steps
-    assert settings.checkpoint_every * {"base": 0.4, "big": 1.0}[model] == pytest.approx(600)
 
 
 def test_the_study_table2_has_both_models_on_both_corpora(params):
@@ -156,14 +106,6 @@ def test_the_whole_paper_is_22_trainings(params):
     assert len(studies["paper"]) == 22
 
 
-def test_a_setting_that_the_paper_does_not_have_is_no_row_of_table_3(params):
-    model, training = dict(params["base"]["model"]), dict(params["base"]["training"])
-    assert table3_row(model, training) is TABLE3[0]
-    for differs in ({"norm": "pre"}, {"attention": "additive"}, {"neighbourhood": 8}, {"dropout": 0.15}, {"N": 5}):
-        assert table3_row({**model, **differs}, training) is None
-    assert table3_row(model, {**training, "steps": 5000}) is None
-
-
 def test_parameters_at_37000_pieces(params):
     assert round(millions(params, row_of("base"), PIECES), 1) == 63.1
     assert round(millions(params, row_of("big"), PIECES), 1) == 214.2
@@ -197,16 +139,19 @@ def test_rows_without_a_count_have_as_many_parameters_as_base(params):
 # Data, schedule and decoding (5, 6.1)
 
 
-@pytest.mark.parametrize("corpus, pieces", [("wmt14-en-de", 37_000), ("wmt14-en-fr", 32_000)])
-def test_vocabulary_sizes(params, corpus, pieces):
-    assert section(params, "corpora", corpus, "vocabulary", VocabularyConfig).pieces == pieces
-
-
-# d_model^-0.5 * 4000^-0.5 (5.3)
-@pytest.mark.parametrize("model, peak", [("base", 6.99e-4), ("big", 4.94e-4)])
-def test_the_learning_rate_rises_to_its_peak_at_4000_steps_and_falls(params, model, peak):
-    d_model = section(params, "models", model, "model", ModelConfig).d_model
+@pytest.mark.parametrize(
+    "model, steps, a_step, checkpoints, peak",
+    [("base", 100_000, 0.4, 5, 6.99e-4), ("big", 300_000, 1.0, 20, 4.94e-4)],  # the peak is d_model^-0.5 * 4000^-0.5
+)
+def test_settings_of_the_models(params, model, steps, a_step, checkpoints, peak):
+    """A checkpoint is ten minutes of training (6.1)."""
     training = section(params, "models", model, "training", TrainingConfig)
+    assert training.steps == steps == TRAININGS[model].steps
+    assert training.checkpoint_every * a_step == pytest.approx(600)
+    assert section(params, "models", model, "averaging", AveragingConfig).checkpoints == checkpoints <= training.keep
+    decoding = section(params, "models", model, "decoding", DecodingConfig)
+    assert (decoding.beam, decoding.penalty, decoding.alpha, decoding.extra_length) == (4, "gnmt", 0.6, 50)
+    d_model = section(params, "models", model, "model", ModelConfig).d_model
     rates = [learning_rate(step, d_model, training) for step in range(1, 20_001)]
     assert rates.index(max(rates)) + 1 == 4000
     assert max(rates) == pytest.approx(peak, rel=1e-3)
@@ -216,9 +161,7 @@ def test_the_learning_rate_rises_to_its_peak_at_4000_steps_and_falls(params, mod
     assert rates[15_999] == pytest.approx(max(rates) / 2)  # inverse square root of the step
 
 
-@pytest.mark.parametrize("model, checkpoints", [("base", 5), ("big", 20)])
-def test_averaging_and_beam_search(params, model, checkpoints):
-    assert section(params, "models", model, "averaging", AveragingConfig).checkpoints == checkpoints
-    assert section(params, "models", model, "training", TrainingConfig).keep >= checkpoints
-    decoding = section(params, "models", model, "decoding", DecodingConfig)
-    assert (decoding.beam, decoding.penalty, decoding.alpha, decoding.extra_length) == (4, "gnmt", 0.6, 50)
+def test_vocabularies_and_the_hardware_of_footnote_5(params):
+    for corpus, pieces in (("wmt14-en-de", 37_000), ("wmt14-en-fr", 32_000)):
+        assert section(params, "corpora", corpus, "vocabulary", VocabularyConfig).pieces == pieces
+    assert SUSTAINED_TFLOPS.items() <= params["hardware"].items()
