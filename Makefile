@@ -6,6 +6,8 @@ VENV := .venv
 CORES ?= all
 STUDY ?=
 RUN ?=
+KILLS ?= 10
+STAGES ?=
 TEXT ?=
 # Keeps TEXT as the user wrote it. Otherwise make would expand each $ in it.
 override TEXT := $(value TEXT)
@@ -27,7 +29,7 @@ LOCKS := constraints.txt constraints-cuda.txt
 # pip writes the path of the environment into its programs. After a move they would not start, so it is made again.
 MOVED := $(shell test ! -s "$(INSTALLED)" || test "$$(cat $(INSTALLED))" = "$$(realpath $(VENV))" || echo moved)
 
-.PHONY: help moved environment reproduce report status plan page check schema test quick test-more lint format docs bench study translate sbom ui clean
+.PHONY: help moved environment reproduce report status plan page check schema test quick test-more kill lint format docs bench study translate sbom ui clean
 .DEFAULT_GOAL := help
 
 moved:
@@ -93,6 +95,9 @@ quick: $(INSTALLED)  ## run the tests that are not slow, in a minute
 
 test-more: $(INSTALLED)  ## run the tests of kills, a full disk, a browser, servers, clusters and the GPU's harness
 	$(PYTEST) -m more
+
+kill: $(INSTALLED)  ## kill every stage at KILLS random moments and run it again
+	python -m tests.kill_everything --kills $(KILLS) $(if $(STAGES),--stages $(STAGES))
 
 lint: $(INSTALLED)  ## check style, mistakes and types
 	ruff check .
