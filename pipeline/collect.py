@@ -1,12 +1,11 @@
 """Collect the results of decodings, values and searches into one small file each, which git tracks.
 
-    python -m pipeline.collect --scores scores --sets data/sets --times work/times --out results
+    python -m pipeline.collect --scores scores --sets data/sets --out results
 
 Reads the score files of the decodings, values and searches that params.yaml selects, and the evaluation sets.
 
 Writes decodings/NAME.json, values/NAME.json and searches/NAME.json in --out; the files of other entries stay. The file
-of a decoding also holds facts that depend on other decodings of the same set, such as its search errors. Times are in
-times/decodings/NAME.json, as for runs (pipeline/report.py).
+of a decoding also holds facts that depend on other decodings of the same set, such as its search errors.
 """
 
 import argparse
@@ -15,27 +14,24 @@ from pathlib import Path
 from pipeline.reporting import decoder_facts
 from pipeline.settings.params import load
 from pipeline.workflow import stage
-from pipeline.workflow.times import read_times
-from transformer.files import digest, read_json, write_json
+from transformer.files import read_json, write_json
 
 COPIED = {"values": "values", "reverse_values": "values", "searches": "searches"}  # blocks, and their folders
 
 
-def collect_decodings(params: dict, scores: Path, sets: Path, times: Path, out: Path) -> None:
+def collect_decodings(params: dict, scores: Path, sets: Path, out: Path) -> None:
     for name, facts in decoder_facts.facts(params, scores, sets).items():
         folder = scores / "decodings" / name
         made, score = (read_json(folder / f"{part}.json") for part in ("decoding", "score"))
         head = {"name": name, "model": made["model"], "set": made["set"]}
         write_json(out / f"decodings/{name}.json", {**head, "decoding": made, "score": score, "facts": facts})
-        timing = read_times(times / f"decodings/{name}.json", folder / "decoding.json")
-        write_json(out / f"times/decodings/{name}.json", {"decoding_sha256": digest(made), "decoding": timing})
 
 
 def main(arguments: argparse.Namespace) -> None:
     params = load()
     for folder in ("decodings", *COPIED.values()):
         (arguments.out / folder).mkdir(parents=True, exist_ok=True)
-    collect_decodings(params, arguments.scores, arguments.sets, arguments.times, arguments.out)
+    collect_decodings(params, arguments.scores, arguments.sets, arguments.out)
     for block, folder in COPIED.items():
         for name in params[block]:
             path = arguments.scores / folder / f"{name}.json"
@@ -44,4 +40,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    stage.script(main, "collect", __doc__, "scores sets times out")
+    stage.script(main, "collect", __doc__, "scores sets out")

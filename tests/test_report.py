@@ -224,8 +224,7 @@ def invented(params, tmp_path_factory):
     write_decoding(project, "exact", 31.0, worsened(5), -2.0, decoder="exact", max_steps=7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collect, "load", lambda: {**project.params, "values": {}, "searches": {}})
-        times = project.folder / "times"
-        collect.main(argparse.Namespace(scores=project.scores, sets=project.sets, times=times, out=project.results))
+        collect.main(argparse.Namespace(scores=project.scores, sets=project.sets, out=project.results))
     return project, files_of(project.report())
 
 
