@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> None:
     write_json(arguments.out, table)
     losses = write_plots(arguments.plots, read_curve(arguments.training), table)
     write_json(arguments.metrics, metrics(table, arguments.translations) | losses)
-    tracking.mirror_scores(arguments.run, arguments.out.parent)
+    tracking.mirror(arguments.out.parent)
 
 
 if __name__ == "__main__":

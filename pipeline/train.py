@@ -188,8 +188,8 @@ def lead(arguments: argparse.Namespace, options: MachineConfig, group: Workers) 
         place, earlier_code = workspace.claim(run, key, digest(digests))
         training = trainer(model, config, arguments, place, options, group)
         group.wait()
-        description = {"model": params["runs"][run]["model"], "settings": settings, "data_sum": binarised["sum"]}
-        with tracking.following("training", run, training.store.log, description):
+        description = {"settings": settings, "data_sum": binarised["sum"]}
+        with tracking.following(run, training.store.log, description):
             if not follow(training, Interruption(options.time_limit_minutes)):
                 return stage.INTERRUPTED
         unchanged.require_unchanged(before, f"the finished training is kept: {workspace.UNDO}")

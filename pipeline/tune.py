@@ -192,7 +192,7 @@ def main(arguments: argparse.Namespace) -> int:
         stop = train.Interruption(options.time_limit_minutes)
         searcher = Searcher(name, chosen, params, arguments, options, place, trials, stop)
         searcher.write()
-        with tracking.following("search", name, place / RESULT), written(place / "trials.db"):
+        with written(place / "trials.db"):
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")
                 return stage.INTERRUPTED
@@ -201,6 +201,7 @@ def main(arguments: argparse.Namespace) -> int:
             why = trials.records()[-1]["why"]
             raise UserError(f"searches.{name}: none of {chosen.trials} trials completed; the last one: {why}")
         write_json(arguments.out, searcher.content() | {"importance": trials.importance()})
+        tracking.mirror(arguments.out)
         write_times(arguments.times, arguments.out, {**made_on, "commit": commit, "started": started})
     return 0
 

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ from pipeline.tracking.trainings import mirror_live, mirror_run, read_curve
 from pipeline.workflow.times import write_times
 
 SETTINGS = {"model": {"N": 2, "dropout": 0.1}, "training": {"steps": 40, "seed": 1, "lr_scale": 1.0, "patience": 0}}
-DESCRIPTION = {"model": "tiny", "settings": SETTINGS, "data_sum": "0a1b"}
-PARAMS = "runs:\n  tiny: {corpus: demo, model: tiny}\n"
+DESCRIPTION = {"settings": SETTINGS, "data_sum": "0a1b"}
 pytestmark = pytest.mark.slow
 
 
@@ -69,7 +67,7 @@ TWO_AT_ONCE = f"""
 from pathlib import Path
 from pipeline.tracking import client as tracking
 log = Path("training.jsonl")
-with tracking.following("training", "one", log, {DESCRIPTION}), tracking.following("training", "two", log, {DESCRIPTION}):
+with tracking.following("one", log, {DESCRIPTION}), tracking.following("two", log, {DESCRIPTION}):
     pass
 """
 
@@ -91,10 +89,9 @@ def run_python(*arguments: str, **how: Any) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def project(tmp_path: Path, first: tuple, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with params.yaml and dvc.lock for the run `tiny`, which is not in the store yet."""
+    """A folder with a store, which does not have the run `tiny` yet."""
     monkeypatch.chdir(tmp_path)
     use_store(shutil.copy(first[0] / "mlflow.db", tmp_path), monkeypatch)
-    (tmp_path / "params.yaml").write_text(PARAMS)
     return tmp_path
 
 
@@ -139,7 +136,7 @@ def live(log: Path, last: bool = False) -> None:
 
 def mirror(folder: Path) -> None:
     with store.opened():
-        mirror_run("tiny", folder)
+        mirror_run(folder)
 
 
 def test_a_run_shows_its_files(project: Path) -> None:
@@ -148,7 +145,7 @@ def test_a_run_shows_its_files(project: Path) -> None:
     training, decoding = content()
     assert training["name"] == "tiny" and training["status"] == "FINISHED"
     assert training["params"]["model.dropout"] == "0.1" and training["params"]["training.steps"] == "40"
-    expected = {"run": "tiny", "corpus": "demo", "model": "tiny", "data_sum": "0a1b", "settings_sha256": "ffee"}
+    expected = {"run": "tiny", "data_sum": "0a1b", "settings_sha256": "ffee"}
     expected |= {"hardware": "abacus", "commit": "c0ffee", "mlflow.source.git.commit": "c0ffee"}
     assert expected.items() <= training["tags"].items()
     once = {("training/dev_loss", 0, 0.025), ("timing/tokens_per_second", 0, 5000.5), ("flops/estimate", 0, 3.3e18)}
@@ -204,12 +201,12 @@ def test_a_store_rebuilt_from_the_files_equals_the_live_one(
     write_scores(project / "scores/tiny")
     ended = threading.Event()
     ended.set()
-    follower.until(ended, partial(mirror_live, "tiny", DESCRIPTION, project / "scores/tiny/training.jsonl"))
+    follower.follow(ended, "tiny", project / "scores/tiny/training.jsonl", json.dumps(DESCRIPTION))
     mirror(project / "scores/tiny")
     mirrored_live = content()
     use_store(shutil.copy(first[0] / "mlflow.db", project / "rebuilt.db"), monkeypatch)
     answer = run_python("-m", "pipeline.commands.track")
-    assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has the runs (1) and searches (0) of scores/\n"
+    assert answer.stdout == f"sqlite:///{project}/rebuilt.db now has 1 runs and searches\n"
     assert not answer.stderr
     assert content() == mirrored_live
     (project / "scores/tiny/training.json").write_text("{")
@@ -232,7 +229,7 @@ def test_the_follower_of_a_killed_training_ends(project: Path) -> None:
 import os
 from pathlib import Path
 from pipeline.tracking import client as tracking
-with tracking.following("training", "tiny", Path("training.jsonl"), {DESCRIPTION}):
+with tracking.following("tiny", Path("training.jsonl"), {DESCRIPTION}):
     os.kill(os.getpid(), 9)
 """
     # The follower inherits the pipe of standard error, so this call also waits for the follower.
@@ -251,7 +248,7 @@ def test_a_store_that_fails_repeatedly_is_reported_once(
     holder = sqlite3.connect(project / "mlflow.db")
     holder.execute("BEGIN EXCLUSIVE")
     threading.Timer(1, ended.set).start()
-    follower.until(ended, partial(mirror_live, "tiny", DESCRIPTION, log))
+    follower.follow(ended, "tiny", log, json.dumps(DESCRIPTION))
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "database is locked" in said and "python -m pipeline.commands.track" in said
     holder.rollback()
@@ -285,7 +282,7 @@ def test_a_store_that_cannot_be_written_is_named_with_the_reason(
     (project / "file").write_text("no database, but long enough to look like one")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", place.format(folder=project))
     write_scores(project / "scores/tiny")
-    error = store.attempt(mirror_run, "tiny", project / "scores/tiny")
+    error = store.attempt(mirror_run, project / "scores/tiny")
     assert error.startswith(f"MLflow, {place.format(folder=project)}: ") and reason in error and "\n" not in error
 
 
@@ -295,10 +292,10 @@ def test_a_stage_continues_if_the_store_fails_and_its_own_error_passes_through(
     (project / "file").write_text("no database, but long enough to look like one")
     use_store(project / "file", monkeypatch)
     write_scores(project / "scores/tiny")
-    tracking.mirror_scores("tiny", project / "scores/tiny")
+    tracking.mirror(project / "scores/tiny")
     said = capfd.readouterr().err
-    assert said.startswith("tracking: MLflow, sqlite:///") and said.count("\n") == 1
-    with pytest.raises(ZeroDivisionError), tracking.following("training", "tiny", project / "log", DESCRIPTION):
+    assert said.startswith(f"track: {project}/scores/tiny: MLflow, sqlite:///") and "the stage continues" in said
+    with pytest.raises(ZeroDivisionError), tracking.following("tiny", project / "log", DESCRIPTION):
         raise ZeroDivisionError
 
 
@@ -309,7 +306,7 @@ def test_a_server_that_never_answers_is_abandoned(
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://localhost:{server.getsockname()[1]}")
         monkeypatch.setattr(tracking, "PATIENCE", 1)
         write_log(project / "training.jsonl", records(40))
-        with tracking.following("training", "tiny", project / "training.jsonl", DESCRIPTION):
+        with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
             pass
     assert capfd.readouterr().err.startswith("tracking: MLflow took more than 1 seconds; the stage continues")
 
@@ -323,8 +320,8 @@ def test_no_process_is_started_if_tracking_is_off(
     else:
         monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(tracking.subprocess, "Popen", None)
-    with tracking.following("training", "tiny", project / "training.jsonl", DESCRIPTION):
-        tracking.mirror_scores("tiny", project / "scores/tiny")
+    with tracking.following("tiny", project / "training.jsonl", DESCRIPTION):
+        tracking.mirror(project / "scores/tiny")
     assert capfd.readouterr().err == ""
 
 

@@ -1,6 +1,6 @@
-"""Copy the scores of all runs and searches to MLflow, for example to fill a new store.
+"""Copy the scores of runs and searches to MLflow, for example of all to fill a new store.
 
-python -m pipeline.commands.track [--scores scores]
+python -m pipeline.commands.track [PATH...]       folders of runs and files of searches, otherwise all of scores/
 """
 
 import argparse
@@ -13,23 +13,22 @@ from pipeline.tracking.trainings import mirror_run, mirror_search
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
 
+SCORES = Path("scores")
+
 
 def main(arguments: argparse.Namespace) -> None:
     require_store()
     logging.disable()  # MLflow and Alembic log to standard error
     warnings.simplefilter("ignore")
-    folders = sorted(path.parent for path in arguments.scores.glob("*/training.json"))
-    for folder in folders:
-        if error := attempt(mirror_run, folder.name, folder):
-            raise UserError(f"{folder}: {error}")
-    searches = sorted(arguments.scores.glob("searches/*.json"))
-    for path in searches:
-        if error := attempt(mirror_search, path, set(), True):
+    runs = [path.parent for path in SCORES.glob("*/training.json")]
+    paths = arguments.paths or sorted([*runs, *SCORES.glob("searches/*.json")])
+    for path in paths:
+        if error := attempt(mirror_search if path.is_file() else mirror_run, path):
             raise UserError(f"{path}: {error}")
-    print(f"{shown_uri()} now has the runs ({len(folders)}) and searches ({len(searches)}) of {arguments.scores}/")
+    print(f"{shown_uri()} now has {len(paths)} runs and searches")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="track", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--scores", type=Path, default=Path("scores"))
+    parser.add_argument("paths", type=Path, nargs="*", metavar="PATH")
     stage.run(main, parser, checked=False)

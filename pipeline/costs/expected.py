@@ -1,7 +1,7 @@
 """Estimates of the tokens, operations, memory and disk of a training before it runs.
 
-The size of a corpus comes from the report of binarise. If the corpus has not been built, it comes from PAIRS. The size of a
-back-translation is unknown until it is built. Lengths are in pieces, EOS included.
+The lengths of a corpus come from the report of binarise. Until the corpus is built, they are those of WMT14. Lengths are in
+pieces, EOS included.
 """
 
 from collections.abc import Mapping
@@ -11,26 +11,14 @@ from typing import Any
 
 from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import content, within
-from transformer.binarised import segmentations_of
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
 from transformer.flops import Lengths, forward_flops, parameters, training_flops
 
-# Training pairs as published: the paper (5.1), Multi30k (Elliott et al. 2016). For the parts `multi30k-half` and
-# `europarl-en-fr`, `first` of params.yaml. The longest key with which the name of a corpus begins counts.
-PAIRS = {
-    "demo": 40_000,
-    "wmt14-en-de": 4_500_000,
-    "wmt14-en-fr": 36_000_000,
-    "multi30k": 29_000,
-    "multi30k-half": 14_500,
-    "europarl-en-fr": 800_000,
-}
 TYPICAL = (27.0, 29.0)  # pieces of the source and the target of a WMT14 pair (benchmarks/workload.py)
-EVALUATED = 3000  # pairs of a dev or test set, as in newstest2013
+DEV = 3000  # pairs of the dev set, as in newstest2013
 FULL = 0.97  # tokens of the longer side of a batch / batch_tokens: 0.96 to 0.985 in results/, 0.94 with `batching: mixed`
 SPREAD = 1.25  # sum of n^2 / (sum of n * mean n): 1.13 in the demonstration, 1.4 for log-normal lengths
-BYTES_OF_PAIR = 850  # text and ids: the table of WMT14 in docs/results.md
 COPIES = 2  # DVC's cache holds a second copy of the outputs if the file system cannot share blocks
 PROCESS = 330e6  # memory in bytes of a training of a small model, on a CPU
 TRAINED_WEIGHT = 16  # bytes of a weight, its gradient and Adam's two moments
@@ -40,25 +28,19 @@ KEPT = 4.9
 
 @dataclass(frozen=True)
 class Corpus:
-    """`pairs` is None if the size of the corpus is unknown."""
-
-    pairs: int | None
     source: float  # mean number of pieces per sentence
     target: float
     vocabulary: int
-    evaluated: int  # sentences that the stage `decode` translates: dev twice, test once
+    dev: int  # pairs of the dev set
 
 
 def corpus(params: Mapping[str, Any], name: str) -> Corpus:
-    text = text_corpus(params, name)
-    pieces = {**params["base"]["vocabulary"], **params["corpora"][text]["vocabulary"]}["pieces"]
-    if built := within(content(Path("scores/corpora", name, "binarise.json")), "sets"):
-        train = built["train"]
-        source, target = (train[f"{side}_tokens"] / train["pairs"] + 1 for side in ("source", "target"))
-        return Corpus(train["pairs"] // segmentations_of(train), source, target, pieces, 3 * built["dev"]["pairs"])
-    known = [key for key in PAIRS if name.startswith(key)]
-    published = PAIRS[max(known, key=len)] if known and name == text else None
-    return Corpus(published, *TYPICAL, pieces, 3 * EVALUATED)
+    pieces = {**params["base"]["vocabulary"], **params["corpora"][text_corpus(params, name)]["vocabulary"]}["pieces"]
+    built = within(content(Path("scores/corpora", name, "binarise.json")), "sets")
+    if not built:
+        return Corpus(*TYPICAL, pieces, DEV)
+    source, target = (built["train"][f"{side}_tokens"] / built["train"]["pairs"] + 1 for side in ("source", "target"))
+    return Corpus(source, target, pieces, built["dev"]["pairs"])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.reporting.paper_tables import EN_DE, LAST, on, stated
-from pipeline.reporting.published import BASE, SETTINGS, TABLE3, Table3Row
+from pipeline.reporting.published import SETTINGS, TABLE3, Table3Row
 from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike, over_seeds
 from pipeline.reporting.studies import Study
@@ -52,17 +52,6 @@ class Change:
         """The change, for example `h 8 → 1`. In a row of Table 3, the first setting stands for the others."""
         seeds = f", {len(self.runs)} seeds" if len(self.runs) > 1 else ""
         return described(self.new, self.old, first=self.row is not None) + seeds
-
-    @property
-    def same_ratio(self) -> bool:
-        """Whether the setting changes by the ratio of the paper's row, or to the same value if that is no number."""
-        if self.row is None:
-            return False
-        key = differing(self.new, self.old)[0]
-        values = [self.new[key], self.old[key], self.row.settings[key], BASE[key]]
-        if all(isinstance(value, int | float) and value for value in values):
-            return math.isclose(values[0] / values[1], values[2] / values[3])
-        return bool(values[0] == values[2])
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ settings of the model are equal, and if the stages of a run of params.yaml are u
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from string import Template
 from typing import Any
+
+from jinja2 import Environment, StrictUndefined
 
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.params import PARAMS, load
@@ -42,7 +43,7 @@ from transformers import MarianMTModel, MarianTokenizer
 
 tokenizer, model = MarianTokenizer.from_pretrained("."), MarianMTModel.from_pretrained(".")
 batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
-longest = batch["input_ids"].shape[1] + $extra_length
+longest = batch["input_ids"].shape[1] + {{ extra_length }}
 print(tokenizer.batch_decode(model.generate(**batch, max_length=longest), skip_special_tokens=True))""",
     "ctranslate2": """\
 import ctranslate2, sentencepiece
@@ -50,10 +51,80 @@ import ctranslate2, sentencepiece
 model = ctranslate2.Translator(".", compute_type="float32")
 pieces = sentencepiece.SentencePieceProcessor(model_file="vocabulary.model")
 batch = pieces.encode(["A sentence."], out_type=str)
-limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + $extra_length}
-results = model.translate_batch(batch, beam_size=$beam, length_penalty=$alpha, **limits)
+limits = {"max_input_length": 0, "min_decoding_length": 0, "max_decoding_length": max(map(len, batch)) + {{ extra_length }}}
+results = model.translate_batch(batch, beam_size={{ beam }}, length_penalty={{ alpha }}, **limits)
 print([pieces.decode(result.hypotheses[0]) for result in results])""",
 }
+CARD = """\
+---
+{% if languages %}
+language: {{ languages | tojson }}
+{% endif %}
+pipeline_tag: translation
+{% for key, value in index.items() %}
+{{ key }}: {{ value }}
+{% endfor %}
+---
+
+# {{ name }}{% if languages %} ({{ languages | join(" to ") }}){% endif %}
+
+
+A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762) that translates one sentence at a time.
+
+## Use
+
+```python
+{{ code }}
+```
+
+The input {{
+  "was normalised in training" if steps is none else "is normalised as the training text was" if kind == "transformer"
+  else "has to be normalised as the training text was"
+}}{% if steps is not none %}: {% for step in steps %}{{ step }}; {% endfor %}control and invisible characters are removed, \
+every other space becomes one space{% endif %}.
+{% if decoding.penalty != "power" and kind != "transformer" %}
+
+The length penalty of this library is L^alpha. \
+{{ "The scores below are those of the penalty under Settings" if known else "That of this project differs" }}, \
+so some translations can differ.
+{% endif %}
+
+## Data
+
+Training data: {{ what }}. Licence: {{ licence }}.
+
+## Settings
+
+| setting | value |
+|---|---|
+{% for key, value in settings.items() %}
+| `{{ key }}` | {{ value | join(", ") if value is sequence and value is not string else value }} |
+{% endfor %}
+
+## Scores
+
+{% if scores %}
+Test set, {{ "{:,}".format(scores.pairs) }} pairs, from results/{{ name }}.json; intervals are 95% by bootstrap.
+
+| measure | score | interval | signature |
+|---|---:|---|---|
+{% for measure, cell in scores.metrics.items() %}
+{% set interval = "%.2f to %.2f" | format(cell.low, cell.high) if cell.low is not none else "" %}
+| {{ measure }} | {{ "%.2f" | format(cell.score) }} | {{ interval }} | `{{ cell.signature | replace("|", "\\|") }}` |
+{% endfor %}
+{% if perplexity %}
+
+Dev perplexity per piece: {{ "%.2f" | format(perplexity) }}.
+{% endif %}
+{% else %}
+No score of these weights is recorded.
+{% endif %}
+{% for what, commit in commits.items() if commit %}
+
+{{ what }} with the code of commit `{{ commit }}`.
+{% endfor %}
+"""
+JINJA = Environment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
 
 
 def known_of(folder: Path, description: Mapping[str, Any]) -> Known | None:
@@ -90,87 +161,41 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
 
     If the run of the model is `stale`, its score files may be those of other weights, and the card has no scores.
     """
-    known = None if stale else known_of(folder, description)
-    path = folder / TEXT
+    known, path = None if stale else known_of(folder, description), folder / TEXT
     text = read_saved(TextConfig, read_json(path), str(path)) if path.exists() else None
-    parts = [
-        head(text, known),
-        use(kind, text, decoding, known),
-        data(known),
-        settings(folder, known, description),
-        scores(known),
-    ]
-    commits = {"Trained": trained_with(known) if known else None, "Exported": commit()}
-    origin = [f"{what} with the code of commit `{value}`." for what, value in commits.items() if value]
-    return "\n\n".join([*parts, *origin]) + "\n"
+    what, licence = data_of(known["corpus"]) if known else ("unknown", None)
+    return JINJA.from_string(CARD).render(
+        name=known["run"] if known else "A Transformer",
+        languages=text.languages if text else None,
+        index=indexed(known, licence) if known else {},
+        code=JINJA.from_string(USE[kind]).render(vars(decoding)),
+        kind=kind,
+        steps=[STEPS[key] for key in STEPS if getattr(text, key)] if text else None,
+        decoding=decoding,
+        what=what,
+        licence=licence or UNKNOWN,
+        known=known,
+        settings=settings(folder, known, description),
+        scores=within(known, "score", "test", "average"),
+        perplexity=within(known, "translations", "dev", "average", "perplexity"),
+        commits={"Trained": trained_with(known) if known else None, "Exported": commit()},
+    )
 
 
-def head(text: TextConfig | None, known: Known | None) -> str:
-    name, front = known["run"] if known else "A Transformer", ["pipeline_tag: translation"]
-    if known:
-        licence = data_of(known["corpus"])[1]
-        front += [f"license: {licence.lower().replace(' ', '-')}"] if licence else []
-        front += [f"datasets: {json.dumps([known['corpus']])}", f"model-index: {json.dumps([indexed(known)])}"]
-    if text:
-        front.insert(0, f"language: {json.dumps(text.languages)}")
-        name += f" ({text.languages[0]} to {text.languages[1]})"
-    kind = "A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762)"
-    return "\n".join(["---", *front, "---", "", f"# {name}", "", f"{kind} that translates one sentence at a time."])
-
-
-def indexed(known: Known) -> dict[str, Any]:
-    """The scores on the test set, as the Hugging Face Hub reads them from the card's first lines."""
+def indexed(known: Known, licence: str | None) -> dict[str, Any]:
+    """The licence, the data and the scores as the Hugging Face Hub reads them from the card's first lines."""
     found = within(known, "score", "test", "average", "metrics") or {}
     metrics = [{"type": name.partition("-")[0], "name": name, "value": cell["score"]} for name, cell in found.items()]
     of = {"task": {"type": "translation"}, "dataset": {"name": f"{known['corpus']} test", "type": known["corpus"]}}
-    return {"name": known["run"], "results": [{**of, "metrics": metrics}] if metrics else []}
+    model = {"name": known["run"], "results": [{**of, "metrics": metrics}] if metrics else []}
+    front = {"license": licence.lower().replace(" ", "-")} if licence else {}
+    return front | {"datasets": json.dumps([known["corpus"]]), "model-index": json.dumps([model])}
 
 
-def use(kind: str, text: TextConfig | None, decoding: DecodingConfig, known: Known | None) -> str:
-    steps = [STEPS[key] for key in STEPS if text and getattr(text, key)]
-    normalised = "; ".join([*steps, "control and invisible characters are removed, every other space becomes one space"])
-    state = f"has to be normalised as the training text was: {normalised}" if text else "was normalised in training"
-    if kind == "transformer" and text:
-        state = f"is normalised as the training text was: {normalised}"
-    code = Template(USE[kind]).substitute(vars(decoding))
-    lines = ["## Use", "", "```python", code, "```", "", f"The input {state}."]
-    if decoding.penalty != "power" and kind != "transformer":
-        ours = "The scores below are those of the penalty under Settings" if known else "That of this project differs"
-        lines += ["", f"The length penalty of this library is L^alpha. {ours}, so some translations can differ."]
-    return "\n".join(lines)
-
-
-def data(known: Known | None) -> str:
-    what, licence = data_of(known["corpus"]) if known else ("unknown", None)
-    return f"## Data\n\nTraining data: {what}. {f'Licence: {licence}.' if licence else f'Licence: {UNKNOWN}.'}"
-
-
-def settings(folder: Path, known: Known | None, description: Mapping[str, Any]) -> str:
+def settings(folder: Path, known: Known | None, description: Mapping[str, Any]) -> dict[str, Any]:
     model, vocabulary_size, _ = read_settings(folder)
     of = known["training"]["settings"] if known else {"model": vars(model), "training": {}}
     own = {**of["model"], **of["training"], **({"bpe_dropout": known["bpe_dropout"]} if known else {})}
+    decoding = within(known, "translations", "settings", "decoding") or {}
     values = {"vocabulary_size": vocabulary_size, **own, **description}
-    decoding = within(known, "translations", "settings", "decoding")
-    values |= {f"decoding.{key}": value for key, value in (decoding or {}).items()}
-    return "\n".join(["## Settings", "", "| setting | value |", "|---|---|", *table(values)])
-
-
-def table(values: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in values.items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        yield f"| `{key}` | {shown} |"
-
-
-def scores(known: Known | None) -> str:
-    found = within(known, "score", "test", "average")
-    if known is None or found is None:
-        return "## Scores\n\nNo score of these weights is recorded."
-    source = f"from results/{known['run']}.json"
-    lines = ["## Scores", "", f"Test set, {found['pairs']:,} pairs, {source}; intervals are 95% by bootstrap.", ""]
-    lines += ["| measure | score | interval | signature |", "|---|---:|---|---|"]
-    for name, cell in found["metrics"].items():
-        interval = "" if cell["low"] is None else f"{cell['low']:.2f} to {cell['high']:.2f}"
-        signature = cell["signature"].replace("|", r"\|")
-        lines.append(f"| {name} | {cell['score']:.2f} | {interval} | `{signature}` |")
-    perplexity = within(known, "translations", "dev", "average", "perplexity")
-    return "\n".join(lines) + (f"\n\nDev perplexity per piece: {perplexity:.2f}." if perplexity else "")
+    return values | {f"decoding.{key}": value for key, value in decoding.items()}

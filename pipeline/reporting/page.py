@@ -10,22 +10,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.reporting import claims, figures, pairs, paper_tables, run_tables, searches, studies, views
-from pipeline.reporting.figures.searches import figures as search_figures
+from pipeline.reporting import claims, figures, paper_tables, run_tables, searches, studies, views
 from pipeline.reporting.tables import FORMULA
 from pipeline.settings.studies import described
 
 TEMPLATES = Path(__file__).parent / "templates"
-VIEWS = (
-    claims,
-    figures,
-    pairs,
-    paper_tables,
-    run_tables,
-    searches,
-    studies,
-    views,
-)  # for the templates
+MODULES = claims, figures, paper_tables, run_tables, searches, studies, views  # for the templates
 SUBSCRIPTS = {"d_model": "model", "d_ff": "ff", "d_k": "k", "d_v": "v", "P_drop": "drop", "eps_ls": "ls"}
 
 
@@ -38,10 +28,7 @@ def page(template: str, **content: Any) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     jinja.filters |= {"order": order, "prose": prose, "heading": heading}
-    jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in VIEWS} | {
-        "described": described,
-        "search_figures": search_figures,
-    }
+    jinja.globals |= {module.__name__.rpartition(".")[2]: module for module in MODULES} | {"described": described}
     contents: list[tuple[str, str]] = []  # the sections that are not empty
     body = jinja.get_template(template).render(**content, contents=contents)
     style = (TEMPLATES / "page.css").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tables of our own runs: results, all scores, the BLEU matrix, means over seeds, and what trainings cost."""
+"""Tables of our own runs: results, all scores, means over seeds, and what trainings cost."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,6 @@ MEASURES = {
     "bleu-tokenised": "on spaces, lower-cased",
     "chrf": "chrF",
 }
-SHOWN = MEASURES | {TOKENISED: "lower-cased text, on spaces"}  # the measures in tables with a column for each
 RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
     "dev sacreBLEU, last": ("bleu-13a", "dev", "last"),
     "dev sacreBLEU, average": ("bleu-13a", "dev", "average"),
@@ -42,17 +41,6 @@ RESULTS = {  # columns of runs.csv; each has a measure, a set and weights
 COSTS = {"hardware": "hardware", "precision": "trained in", "GPUs": "GPUs"}  # columns of the table of costs
 COSTS |= {"sustained TFLOPS": "cost sustained_tflops", "FLOPs, estimated": "cost flops"}
 SCALED = {"MFU (%)": ("cost mfu", 100), "HFU (%)": ("cost hfu", 100), "energy (kWh)": ("cost energy_joules", 1 / 3.6e6)}
-COMPONENTS = {
-    "encoder_self_attention_projections": "encoder projections",
-    "encoder_self_attention": "encoder attention",
-    "encoder_feed_forward": "encoder feed-forward",
-    "decoder_self_attention_projections": "decoder projections",
-    "decoder_self_attention": "decoder attention",
-    "cross_attention_projections": "cross projections",
-    "cross_attention": "cross attention",
-    "decoder_feed_forward": "decoder feed-forward",
-    "softmax_projection": "softmax projection",
-}
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -93,36 +81,25 @@ def all_scores(results: Results) -> Table:
     return table("scores", "All scores", named(frame), grouped=True)
 
 
-def bleu_matrix(results: Results) -> Table:
-    """Every measure of each run on the test set, and on the filtered part of the test set if there is one."""
-    parts = []
-    for label in ("test", "test, filtered"):
-        part = results.columns({name: (measure, *TRANSLATIONS[label]) for measure, name in SHOWN.items()})
-        parts.append(part.assign(set=label) if label == "test" else part.assign(set=label).dropna(thresh=2))
-    frame = pd.concat(parts).loc[results.runs.index].dropna(axis=1, how="all")
-    frame = frame if frame["set"].nunique() > 1 else frame.drop(columns="set")
-    note = "The same translations, scored by each measure; 95% intervals by bootstrap."
-    return table("bleu-matrix", "BLEU matrix", named(frame), [note])
-
-
 def means(results: Results) -> Table:
     """Means over runs of `alike`."""
-    rows = []
+    rows, measures = [], {**MEASURES, TOKENISED: "lower-cased text, on spaces"}
     for same in alike(results.runs, results.scored):
         if len(same) > 1:
-            found = {label: over_seeds(results, same, name, *TEST) for name, label in SHOWN.items() if name != "chrf"}
-            head = {key: results.runs.at[same[0], key] for key in ("corpus", "model")}
-            head |= {"runs": ", ".join(same), "seeds": len(same)}
+            head = results.runs.loc[same[0], ["corpus", "model"]].to_dict() | {"runs": ", ".join(same), "seeds": len(same)}
+            found = {label: over_seeds(results, same, name, *TEST) for name, label in measures.items()}
             rows.append(head | {label: mean and mean.score for label, mean in found.items()})
-    note = "Means of BLEU on the test set over runs that differ only in the seed, or in the seed and the precision."
+    note = "Means on the test set over runs that differ only in the seed, or in the seed and the precision."
     return table("seeds", "Means over seeds", pd.DataFrame(rows, dtype=object).dropna(axis=1, how="all"), [note])
 
 
 def operations(results: Results) -> Table:
     """The counted operations of each training, in total and by component."""
     frame = results.runs[["FLOPs, counted", "causal half"]].rename(columns={"FLOPs, counted": "total"})
-    for key, label in COMPONENTS.items():
-        frame[label] = [counted.get(key) if counted else None for counted in results.runs["components"]]
+    components = [counted or {} for counted in results.runs["components"]]
+    frame = frame.join(
+        pd.DataFrame(components, frame.index, dtype=object).rename(columns=lambda key: key.replace("_", " "))
+    )
     note = (
         "The counts are of the whole training: all matrix products on tokens without padding, forward and backward, as "
         "torch.utils.flop_counter counts them. The total includes the masked half of the decoder's self-attention; the "
@@ -163,5 +140,5 @@ def costs(results: Results) -> Table:
 
 
 def measures_and_costs(results: Results) -> list[Table]:
-    tables = [means(results), bleu_matrix(results), costs(results), operations(results)]
+    tables = [means(results), costs(results), operations(results)]
     return [each for each in tables if len(each.frame)]

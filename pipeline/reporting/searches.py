@@ -1,11 +1,15 @@
-"""Searches for settings and values of prefixes: tables of their files in results/."""
+"""Searches for settings and values of prefixes: tables of their files in results/, and a picture of the trials."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from matplotlib.figure import Figure as Canvas
+
+from pipeline.reporting.figures.style import COLOURS, Figure, drawn
 from pipeline.reporting.tables import Table, table
 from pipeline.settings.searches import line
 
+LOGARITHMIC = 20.0  # an axis is logarithmic if the ratio of its largest to its smallest number is above this
 METRICS = {"dev_loss": "dev loss", "dev_bleu": "dev BLEU"}
 OF_VALUES = (
     "A value is one line of `values` or `reverse_values` in params.yaml: a head on the decoder's output that predicts the "
@@ -46,6 +50,31 @@ def search_table(search: Mapping[str, Any]) -> Table:
     ]
     places = {"dev loss": 4, metric: 4}
     return table(f"search-{name}", f"Search {name}", rows, notes, places=places, given=varied(search))
+
+
+def figures(search: Mapping[str, Any]) -> list[Figure]:
+    """A panel for each setting: the value of each completed trial against it. The best trial has another colour.
+
+    Empty if fewer than two trials have a value, and if no setting varies.
+    """
+    trials, names, metric = completed(search), varied(search), METRICS[search["search"]["metric"]]
+    if len(trials) < 2 or not names:
+        return []
+    canvas = Canvas(figsize=(max(5.2, 2.0 * len(names)), 3.0), layout="constrained")
+    for plot, name in zip(canvas.subplots(1, len(names), sharey=True, squeeze=False)[0], names):
+        values = [trial["settings"].get(name) for trial in trials]
+        if not all(isinstance(value, int | float) for value in values):
+            values = list(map(str, values))
+        elif min(values) > 0 and max(values) / min(values) > LOGARITHMIC:
+            plot.set_xscale("log")
+        colours = [COLOURS[1], *[COLOURS[0]] * (len(trials) - 1)]
+        plot.scatter(values, [trial["value"] for trial in trials], c=colours, s=14)
+        plot.set_xlabel(name)
+        plot.tick_params(axis="x", labelrotation=45)
+    canvas.supylabel(metric)
+    caption = f"{search['name']}: {metric} of the completed trials against each setting; the best one is orange."
+    alt = f"{len(trials)} points against {', '.join(names)}."
+    return [drawn(f"search-{search['name']}-settings", canvas, caption, alt)]
 
 
 def value_table(values: Mapping[str, Mapping]) -> Table:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from pipeline.reporting.paper_tables import as_published
+from pipeline.reporting.paper_tables import LAST, as_published
 from pipeline.reporting.published import BASE, LOWER_CASED, SETTINGS, TOKENISED, TOOLKITS
 from pipeline.reporting.results import Results
 from pipeline.reporting.run_tables import TEST, named
-from pipeline.reporting.seeds import alike, over_seeds, shared
+from pipeline.reporting.seeds import Mean, alike, over_seeds, shared
 from pipeline.reporting.tables import Table, interval, table
 from pipeline.scoring.bleu import HEADLINE
+from pipeline.scoring.intervals import Score
 from pipeline.settings.addresses import DEMONSTRATION
 from pipeline.settings.studies import described
 from pipeline.workflow.times import duration
@@ -93,17 +94,12 @@ def studies(params: Mapping[str, Any], results: Results) -> list[Study]:
 
 def study_table(study: Study) -> Table:
     """The runs of a study, best first, with the settings in which they differ, and their times."""
-    runs, varied, labels = study.results.runs, study.varied(), {key: label for label, key in SETTINGS.items()}
-    measures = {name: label for name, label in FIRST.items() if len(study.results.at(name, *TEST))}
-    measures = measures or {HEADLINE: FIRST[HEADLINE]}
-    frame = study.results.columns({f"test {label}": (name, *TEST) for name, label in measures.items()})
-    for key in varied:
-        first = runs[key].iloc[0]
-        values = ["" if place and value == first else str(value) for place, value in enumerate(runs[key])]
-        frame[labels.get(key, key)] = values
-    frame = frame.join(
-        study.results.columns({f"dev {label}, last": (name, "dev", "last") for name, label in measures.items()})
-    )
+    results, runs = study.results, study.results.runs
+    measures = {name: label for name, label in FIRST.items() if len(results.at(name, *TEST))} or {HEADLINE: FIRST[HEADLINE]}
+    settings = runs[study.varied()].rename(columns={key: label for label, key in SETTINGS.items()}).astype(str)
+    settings[1:] = settings[1:].mask(settings[1:] == settings.iloc[0], "")
+    frame = results.columns({f"test {label}": (name, *TEST) for name, label in measures.items()}).join(settings)
+    frame = frame.join(results.columns({f"dev {label}, last": (name, *LAST) for name, label in measures.items()}))
     measured = [label for label in ("accuracy", "calibration error") if runs[label].notna().any()]
     frame = frame.join(runs[["dev PPL, last", *measured, "corpus", "model", "parameters"]])
     frame["training"] = [duration(seconds) if seconds else None for seconds in runs["seconds"]]
@@ -111,18 +107,14 @@ def study_table(study: Study) -> Table:
     same = [label for label in ("corpus", "model", "parameters", "hardware") if frame[label].nunique(dropna=False) == 1]
     shown = {label: f"{value:,}" if isinstance(value := frame[label].iloc[0], int) else value for label in same}
     about = "; ".join(f"{label} {value}" for label, value in shown.items() if value)
-    base = f"An empty setting is that of {study.runs[0]}." if varied else ""
+    base = f" An empty setting is that of {study.runs[0]}." if len(settings.columns) else ""
     note = (
         f"All have {about}. Test set: averaged checkpoint. Dev set: last checkpoint, as in Table 3. 95% "
-        f"intervals by bootstrap; perplexity per word-piece. {base}"
+        f"intervals by bootstrap; perplexity per word-piece.{base}"
     )
-    notes = [line.strip() for line in (note, study.caveat()) if line]
-    look: dict[str, Any] = {
-        "places": {"accuracy": 3, "calibration error": 3},
-        "given": [labels.get(key, key) for key in varied],
-    }
-    frame = named(frame.loc[study.best_first()].drop(columns=same))
-    return table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, **look)
+    frame, places = named(frame.loc[study.best_first()].drop(columns=same)), {"accuracy": 3, "calibration error": 3}
+    notes = [note, *filter(None, [study.caveat()])]
+    return table(f"study-{study.name}", f"Runs of {study.name}", frame, notes, places=places, given=list(settings))
 
 
 @dataclass(frozen=True)
@@ -140,22 +132,19 @@ class Headline:
 def headline(params: Mapping[str, Any], study: Study) -> Headline:
     """The headline of a study: dev perplexities for a claim about them, else BLEU of its best run, with several seeds."""
     results, scored = study.results, [run for run in study.best_first() if run in study.results.scored]
-    figure, says, note = best(study, scored)
-    languages = results.runs["languages"].map(repr)
     alone = "One seed per run. " if all(len(same) == 1 for same in alike(results.runs, scored)) else ""
     if study.about_perplexity:
         known = results.runs["dev PPL, last"].dropna().astype(float).sort_values()
         figure = f"{known.iloc[0]:,.1f} to {known.iloc[-1]:,.1f}"
         says = f"dev perplexity of the last checkpoint: {', '.join(f'{run} {value:,.1f}' for run, value in known.items())}"
         note = alone + (f"Published: {described(params, study.name)}." if study.name in params["studies"] else "")
-    elif (
-        results.runs["corpus"].nunique() > 1
-    ):  # training texts, as for back-translation, with the test set of the first run
-        known = results.at(study.measure, *TEST)["score"]
+    elif results.runs["corpus"].nunique() > 1:  # training texts, as for back-translation, with one test set
+        known, languages = results.at(study.measure, *TEST)["score"], results.runs["languages"].map(repr)
         compared = [run for run in scored if languages[run] == languages.iloc[0] and run in known.index]
-        low, high = known[compared[-1]], known[compared[0]]
-        figure, note = f"{low:.1f} to {high:.1f}", alone.strip()
+        figure, note = f"{known[compared[-1]]:.1f} to {known[compared[0]]:.1f}", alone.strip()
         says = f"BLEU on the same test set, from {compared[-1]} to {compared[0]}"
+    else:
+        figure, says, note = best(study, scored)
     if DEMONSTRATION in repr(params["corpora"].get(results.runs["corpus"].iloc[0])):
         says += ", whose sentences a grammar made"
     return Headline(study.name, len(scored), len(study.planned), figure, says, note)
@@ -174,14 +163,11 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
     if not groups:
         return "–", says, note
     seeds = max(groups, key=lambda runs: fmean(scores["score"][runs]))
-    highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
-    if mean := over_seeds(results, seeds, metric, *TEST):
-        of = f"{highest}{shared(seeds)}, {mean}" if highest else str(mean).capitalize()
-        return f"{mean.score:.1f}", says, f"{of}.{note}"
-    found = scores.loc[seeds[0]]
-    between = interval(found["low"], found["high"], 1)
-    bounds = f", 95% interval {between}" if between else ""
-    return f"{found['score']:.1f}", says, f"{highest}{seeds[0]}, one seed{bounds}.{note}"
+    found = over_seeds(results, seeds, metric, *TEST) or Score(*scores.loc[seeds[0], ["score", "low", "high"]])
+    bounds = "" if found.low is None else f", 95% interval {interval(found.low, found.high, 1)}"
+    of = str(found) if isinstance(found, Mean) else f"one seed{bounds}"
+    of = f"Highest of {len(groups)}: {shared(seeds)}, {of}" if len(groups) > 1 else of.capitalize()
+    return f"{found.score:.1f}", says, f"{of}.{note}"
 
 
 def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:

@@ -7,6 +7,7 @@ CSV holds the frame itself. The other renderings round numbers, show a score wit
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -42,21 +43,26 @@ class Table:
     ours: str = ""
     grouped: bool = False
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The shown columns: all but the ends of intervals."""
         return [label for label in self.frame if not ENDS.search(label)]
 
-    def is_number(self, label: str) -> bool:
-        """Whether the column holds numbers; so does an empty column, unless it is one of names of runs."""
-        numbers = all(isinstance(value, int | float) for value in self.frame[label].dropna())
-        return label in self.given or (numbers and not label.endswith("run"))
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The columns of numbers; an empty column is one, unless it is one of names of runs."""
+        known = {label: self.frame[label].dropna() for label in self.labels if not label.endswith("run")}
+        return [label for label in known if known[label].map(is_number).all() or label in self.given]
+
+    @cached_property
+    def cells(self) -> list[dict[str, tuple[str, str]]]:
+        """The rows by label: each cell as text, and its interval or an empty text."""
+        return [{label: self.shown(row, label) for label in self.labels} for row in self.rows()]
 
     def shown(self, row: Mapping[str, Any], label: str) -> tuple[str, str]:
-        """A cell as text, and its interval or an empty text."""
         if pd.isna(value := row[label]):
             return DASH, ""
-        text = self.number(value, label) if isinstance(value, int | float) else str(value)
+        text = self.number(value, label) if is_number(value) else str(value)
         return text, interval(row.get(f"{label} low"), row.get(f"{label} high"), self.places.get(label, 2))
 
     def number(self, value: float, label: str) -> str:
@@ -67,7 +73,7 @@ class Table:
         return f"{value:,}" if isinstance(value, int) else f"{value:,.{self.places.get(label, 2)}f}"
 
     def rows(self) -> list[dict[str, Any]]:
-        return [dict(zip(self.frame.columns, row)) for row in self.frame.itertuples(index=False, name=None)]
+        return self.frame.to_dict("records")
 
     def starts_group(self, place: int) -> bool:
         """Whether there is a rule above row `place`."""
@@ -89,6 +95,10 @@ def table(
     return Table(name, title, frame, notes, **look)
 
 
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
 def with_ends(label: str, score: Score | None) -> dict[str, Any]:
     """The cells of a score and of the ends of its interval."""
     return dict(zip((label, f"{label} low", f"{label} high"), score or (None, None, None)))
@@ -103,14 +113,13 @@ def interval(low: float | None, high: float | None, places: int = 2) -> str:
 
 def texts(table: Table) -> list[list[str]]:
     """The cells of the table as text."""
-    cells = [[table.shown(row, label) for label in table.labels] for row in table.rows()]
-    return [[f"{text} ({between})" if between else text for text, between in row] for row in cells]
+    return [[f"{text} ({between})" if between else text for text, between in row.values()] for row in table.cells]
 
 
 def markdown(table: Table) -> str:
     """The table under a heading, readable on GitHub and as text."""
     lines = [[escaped(label) for label in table.labels]]
-    lines.append(["---:" if table.is_number(label) else "---" for label in table.labels])
+    lines.append(["---:" if label in table.numbers else "---" for label in table.labels])
     lines += [[escaped(cell) for cell in row] for row in texts(table)]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return "\n".join([f"## {table.title}", "", body, *(f"\n{escaped(note)}" for note in table.notes)]) + "\n"
@@ -126,7 +135,7 @@ def latex(table: Table) -> str:
     cells = [list(map(latex_cell, row)) for row in texts(table)]
     for place, row in enumerate(cells):
         row[0] = rf"\midrule{chr(10)}{row[0]}" if table.starts_group(place) else row[0]
-    form = "".join("r" if table.is_number(label) else "l" for label in table.labels)
+    form = "".join("r" if label in table.numbers else "l" for label in table.labels)
     body = pd.DataFrame(cells, columns=head).to_latex(index=False, escape=False, column_format=form)
     return "".join(f"% {line}\n" for line in (table.title, *table.notes)) + body
 

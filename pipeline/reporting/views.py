@@ -1,7 +1,5 @@
 """What the templates of the report's pages show: all that is known of the runs of params.yaml, and of all runs by study."""
 
-import json
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,12 +13,10 @@ from pipeline.reporting.figures import attention, curves, reliability, trees
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.figures.positions import positional_encoding
 from pipeline.reporting.figures.style import Figure
-from pipeline.reporting.results import Results, named_measures
+from pipeline.reporting.results import Results
 from pipeline.reporting.studies import Headline, Study
 from pipeline.reporting.tables import Table
-from pipeline.scoring.bleu import HEADLINE
 from pipeline.settings.params import text_corpus
-from pipeline.settings.score_files import within
 from pipeline.settings.scoring import scoring
 from pipeline.workflow.times import duration
 from transformer.files import read_json
@@ -29,6 +25,7 @@ KINDS = {"decodings": ("decodings",), "values": ("values", "reverse_values"), "s
 
 ORIGIN = ["corpus", "model", "trained", "tokens/s", "hardware", "commit", "FLOPs, counted"]  # the facts about a run
 ORIGIN += ["FLOPs, by the paper's estimate", "data", "settings"]
+Line = tuple[str, str, str]  # a label, a language and a text in it
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,10 @@ class Report:
 
     @cached_property
     def selection(self) -> list[Study]:
-        """The runs of params.yaml: one study if studies.yaml has one with all of them, else one for each text."""
-        runs = self.results.selected
-        for name, entry in self.params["studies"].items():
-            if set(runs) <= set(entry.get("runs", ())):
-                return [Study(name, self.results.of(runs), runs, {}, {})]
-        texts: dict[str, list[str]] = {}
-        for run in runs:
-            texts.setdefault(text_corpus(self.params, self.results.runs.at[run, "corpus"]), []).append(run)
-        return [Study(text, self.results.of(names), names, {}, {}) for text, names in texts.items()]
+        """The runs of params.yaml as studies, one for each text."""
+        texts = self.own.runs["corpus"].map(lambda corpus: text_corpus(self.params, corpus))
+        groups = self.own.runs.groupby(texts, sort=False).groups.items()
+        return [Study(text, self.results.of(names), list(names), {}, {}) for text, names in groups]
 
     @cached_property
     def headlines(self) -> list[Headline]:
@@ -75,8 +67,7 @@ class Report:
         return found + studies.not_done(self.params, self.results)
 
     def own_headlines(self) -> list[Headline]:
-        found = [studies.headline(self.params, study) for study in self.selection if study.results.scored]
-        return found + [each for each in self.headlines if not each.trained and each.study in ("paper", "europarl")]
+        return [studies.headline(self.params, study) for study in self.selection if study.results.scored]
 
     @cached_property
     def paper(self) -> list[Table]:
@@ -87,24 +78,14 @@ class Report:
         """The pictures of README.md."""
         examples = (attention.example(run, self.files / run / "translations") for run in self.results.selected)
         found = [next(filter(None, examples), None), changes_plot.figure(self.compared) if self.compared else None]
-        return [*filter(None, found), positional_encoding()]
+        return [*filter(None, found), self.positions]
 
-    def of_study(self, study: Study) -> Table:
-        """The runs of a study, with a note on those whose first score differs from that in the last commit."""
-        table, changed = studies.study_table(study), []
-        for run in study.results.scored:
-            shown = subprocess.run(["git", "show", f"HEAD:./{self.folder / run}.json"], capture_output=True, check=False)
-            before = within(json.loads(shown.stdout or "{}"), "score", "test", "average", "metrics")
-            now = study.results.score(run, study.measure, *run_tables.TEST)
-            was = within(named_measures(before, study.measure != HEADLINE), study.measure, "score") if before else None
-            if was and now and f"{was:.2f}" != f"{now.score:.2f}":
-                changed.append(f"{run} {was:.2f}")
-        label = studies.FIRST[study.measure]
-        note = [f"{label} in the last commit: {', '.join(changed)}."] if changed else []
-        return replace(table, notes=[*table.notes, *note])
+    @cached_property
+    def positions(self) -> Figure:
+        return positional_encoding()
 
-    def against_first(self, study: Study) -> list[pairs.Pair]:
-        return pairs.pairs(study, self.files, self.sets, scoring(self.params))
+    def against_first(self, study: Study) -> Table | None:
+        return pairs.pairs_table(study, self.files, self.sets, scoring(self.params))
 
     def of_kind(self, kind: str, selected: bool) -> dict[str, Any]:
         """The decodings, values or searches of params.yaml, or the others."""
@@ -127,9 +108,9 @@ class Report:
         together = [curves.dev_losses(study) for study in self.selection if len(known & set(study.runs)) > 1]
         return [*together, *curves.losses(self.own)]
 
-    def samples(self) -> dict[str, list[list[pairs.Line]]]:
+    def samples(self) -> dict[str, list[list[Line]]]:
         """The first sentences of each test set by corpus, with the translations by the runs on it."""
-        found: dict[str, dict[tuple[str, str], list[pairs.Line]]] = {}
+        found: dict[str, dict[tuple[str, str], list[Line]]] = {}
         for run, row in self.own.runs.iterrows():
             path = self.files / str(run) / "translations/samples.json"
             for each in read_json(path) if path.exists() and row["languages"] else []:

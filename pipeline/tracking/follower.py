@@ -1,6 +1,6 @@
-"""The process that mirrors score files in MLflow while a stage runs. `following` in client.py starts it.
+"""The process that mirrors a training in MLflow while it runs. `following` in client.py starts it.
 
-python -m pipeline.tracking.follower training|search|run NAME PATH DESCRIPTION      until standard input ends
+python -m pipeline.tracking.follower RUN LOG DESCRIPTION      until standard input ends
 """
 
 import json
@@ -8,51 +8,36 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from pipeline.tracking.client import PATIENCE, warn
 from pipeline.tracking.store import attempt
-from pipeline.tracking.trainings import mirror_live, mirror_run, mirror_search
+from pipeline.tracking.trainings import mirror_live
 
-INTERVAL = 15  # seconds between two reads of a log or of search.json
+INTERVAL = 15  # seconds between two reads of the log
 
 
-def until(ended: threading.Event, mirror: Callable[[bool], None]) -> None:
-    """Call `mirror(last)` every INTERVAL seconds. `last` is True in the last call, once `ended` is set.
-
-    An error ends only the call in which it occurs. Only the first error is printed.
-    """
-    errors, last = 0, ended.is_set()
-    while True:
-        if error := attempt(mirror, last):
-            errors += 1
-            warn(error) if errors == 1 else None
-        if last:
-            return
+def follow(ended: threading.Event, run: str, log: Path, description: str) -> None:
+    """Mirror the log every INTERVAL seconds, and once more when `ended` is set. Only the first error is printed."""
+    warned = last = False
+    while not last:
         last = ended.wait(INTERVAL)
+        if (error := attempt(mirror_live, run, json.loads(description), log, last)) and not warned:
+            warn(error)
+            warned = True
 
 
-def main(kind: str, name: str, place: str, description: str) -> None:
+def main(run: str, log: str, description: str) -> None:
     logging.disable()  # MLflow and Alembic log to standard error
-    ended, path = threading.Event(), Path(place)
+    ended = threading.Event()
 
     def wait_for_end() -> None:  # then SIGALRM ends the process, should the store hang
         sys.stdin.read()
         signal.alarm(PATIENCE + 1)
         ended.set()
 
-    if kind == "run":
-        wait_for_end()
-    else:
-        threading.Thread(target=wait_for_end, daemon=True).start()
-    mirrors: dict[str, Callable[[bool], None]] = {
-        "training": partial(mirror_live, name, json.loads(description), path),
-        "search": partial(mirror_search, path, set()),
-        "run": lambda last: mirror_run(name, path),
-    }
-    until(ended, mirrors[kind])
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    follow(ended, run, Path(log), description)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 The name of the run, the settings and the data identify a training, so mirroring twice changes nothing.
 """
 
-import contextlib
 import json
 import math
 import re
@@ -11,25 +10,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings.params import load
-from pipeline.settings.score_files import content
+from pipeline.settings.score_files import content, within
 from pipeline.tracking.store import Curve, record
 from pipeline.workflow.times import read_times
-from transformer.config.reading import UserError
 from transformer.files import digest, read_json
 
 TRANSLATIONS = Path("translations/translations.json")
 TIMES = Path("work/times")
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow nests runs
-ENDED = ("complete", "pruned")  # states of a trial
-
-
-def names(run: str) -> dict[str, str]:
-    """The corpus and the model of a run that params.yaml selects. {} for any other run."""
-    with contextlib.suppress(UserError):  # there is no params.yaml here
-        line = load()["runs"].get(run, {})
-        return {key: line[key] for key in ("corpus", "model") if key in line}
-    return {}
 
 
 def mirror_live(run: str, training: Mapping[str, Any], log: Path, last: bool) -> None:
@@ -46,12 +34,13 @@ def mirror_training(run: str, training: Mapping, curve: Curve, tags: dict, metri
     settings = training["settings"]
     known = {key: value for key, value in training.items() if key != "settings"}
     identity = {"run": run, "key": digest([settings, training["data_sum"]])}
-    tags, metrics = {**names(run), **texts(known), **tags}, {**numbers("training", known), **metrics}
+    tags, metrics = {**texts(known), **tags}, {**numbers("training", known), **metrics}
     return record(run, identity, status, dict(leaves(settings)), tags, metrics, curve)
 
 
-def mirror_run(run: str, folder: Path) -> None:
-    """Mirror the score files of a trained run, and those of its decoding if they exist."""
+def mirror_run(folder: Path) -> None:
+    """Mirror the score files of a trained run, scores/RUN, and those of its decoding if they exist."""
+    run = folder.name
     timing = read_times(TIMES / run / "training.json", folder / "training.json") or {}
     tags = texts(timing) | ({"mlflow.source.git.commit": timing["commit"]} if timing.get("commit") else {})
     metrics = numbers("timing", timing) | numbers("flops", content(folder / "flops.json") or {})
@@ -68,7 +57,7 @@ def mirror_run(run: str, folder: Path) -> None:
         for checkpoint, scored in checkpoints.items()
         for measure, cell in scored["metrics"].items()
     }
-    tags = names(run) | texts(timing) | {key: cell["signature"] for key, cell in cells.items()}
+    tags = texts(timing) | {key: cell["signature"] for key, cell in cells.items()}
     metrics = numbers("decoding", decoding) | numbers("timing", timing)
     metrics |= {key: cell["score"] for key, cell in cells.items()}
     beam, alpha = (settings.get("decoding", {}).get(key) for key in ("beam", "alpha"))
@@ -76,32 +65,22 @@ def mirror_run(run: str, folder: Path) -> None:
     record(title, identity, "FINISHED", dict(leaves(settings)), tags, metrics, {})
 
 
-def mirror_search(path: Path, written: set[int], last: bool) -> None:
-    """Mirror the search.json at `path`: a run, and one nested in it for each trial that has ended.
-
-    Before a trial has ended, no run is created. Trials whose numbers are in `written` are skipped; those that are mirrored
-    are added to it. `last` means that no further call follows. An unfinished search is then KILLED.
-    """
-    found = read_json(path) if path.exists() else {"trials": []}
-    ended = [trial for trial in found["trials"] if trial["state"] in ENDED]
-    if not ended:
-        return
-    name, chosen = found["name"], found["best"] or {}
-    best = [trial["value"] for trial in ended if trial["trial"] == chosen.get("trial")]
+def mirror_search(path: Path) -> None:
+    """Mirror the file of a search: a run, and one nested in it for each trial."""
+    found = read_json(path)
+    name, trials = found["name"], found["trials"]
     settings = {key: value for key, value in found["search"].items() if key != "trials"}
-    metrics = {"search/trials": float(len(ended)), **({"search/best": best[0]} if best else {})}
-    status = "FINISHED" if len(ended) >= found["search"]["trials"] else "KILLED" if last else "RUNNING"
+    best = [trial["value"] for trial in trials if trial["trial"] == within(found, "best", "trial")]
+    metrics = {"search/trials": float(len(trials)), **({"search/best": best[0]} if best else {})}
     # By the settings alone, a search after a change of the code would be the run of the search before it.
-    identity = {"run": name, "key": digest([settings, found["data_sum"], ended[0]])}
-    parent = record(name, identity, status, dict(leaves(settings)), {}, metrics, {})
-    for trial in ended:
-        if trial["trial"] not in written:
-            tags = {key: trial[key] for key in ("state", "why") if trial[key]}
-            curve = {("dev_loss", int(step)): loss for step, loss in trial["dev_losses"]}
-            value = {} if trial["value"] is None else {"trial/value": trial["value"]}
-            identity = {PARENT: parent, "run": name, "trial": str(trial["trial"]), "key": digest(trial)}
-            record(f"{name}: trial {trial['trial']}", identity, "FINISHED", trial["settings"], tags, value, curve)
-            written.add(trial["trial"])
+    identity = {"run": name, "key": digest([settings, found["data_sum"], trials[0]])}
+    parent = record(name, identity, "FINISHED", dict(leaves(settings)), {}, metrics, {})
+    for trial in trials:
+        tags = {key: trial[key] for key in ("state", "why") if trial[key]}
+        curve = {("dev_loss", int(step)): loss for step, loss in trial["dev_losses"]}
+        value = {} if trial["value"] is None else {"trial/value": trial["value"]}
+        identity = {PARENT: parent, "run": name, "trial": str(trial["trial"]), "key": digest(trial)}
+        record(f"{name}: trial {trial['trial']}", identity, "FINISHED", trial["settings"], tags, value, curve)
 
 
 def read_curve(log: Path) -> Curve:

@@ -21,10 +21,8 @@ from typing import Any, TextIO
 from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from pipeline.settings.score_files import content
 from pipeline.workflow.progress import place_of
-from pipeline.workflow.times import DURATIONS, duration
-from transformer.files import write_json
+from pipeline.workflow.times import duration
 
 LOGS = Path("work/logs")
 LAST = 15  # lines of a log that are shown when its stage fails
@@ -113,8 +111,6 @@ class Screen(logging.Handler):
             ran = "Running stage" in text_of(job.stage)
             note = "" if ran else " (not run: DVC has its result)"
             self.say(f"[{self.done:>{len(str(self.total))}}/{self.total}] {job.stage}  {duration(job.seconds)}{note}")
-            if ran:
-                note_duration(job.stage, job.seconds)
             if self.done == self.total:
                 self.say(f"Done in {duration(time.monotonic() - self.started)}.")
 
@@ -182,12 +178,6 @@ def text_of(stage: str) -> str:
         return (LOGS / f"{stage}.log").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def note_duration(stage: str, seconds: float) -> None:
-    """Record the duration of the stage for `make plan`."""
-    with contextlib.suppress(OSError, ValueError):  # no result depends on it
-        write_json(DURATIONS, {**(content(DURATIONS) or {}), stage: round(seconds, 1)})
 
 
 def take_over(logger: logging.Logger, results: Callable[[], None], stale: Callable[[], Collection[str]]) -> None:

@@ -13,8 +13,6 @@ from typing import Any
 from transformer.config.reading import UserError, convert
 from transformer.files import read_json, sha256, write_json
 
-DURATIONS = Path("work/times/stages.json")  # seconds that each stage took the last time that Snakemake ran it
-
 
 def write_times(path: Path, output: Path, times: Mapping[str, Any]) -> None:
     """Write the times of the stage that made the file `output`. Those of other outputs are kept under `earlier`."""

@@ -25,7 +25,6 @@ from ruamel.yaml import YAML
 from pipeline.commands import best, plan
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.reporting import searches as reporting
-from pipeline.reporting.figures.searches import figures
 from pipeline.reporting.tables import markdown
 from pipeline.settings.check import check
 from pipeline.settings.params import load, parse
@@ -486,24 +485,21 @@ def test_the_report_shows_a_search(tmp_path):
     assert list(table.frame["trial"]) == [1, 3, 0, 2], "the best first, without a value last"
     assert "small-best: {corpus: demo, model: tiny, lr_scale: 0.4, dropout: 0.2, norm: pre, N: 2}" in table.notes[1]
     assert table.csv and markdown(table)
-    drawn = {figure.name: figure for figure in figures(result())}
-    assert set(drawn) == {f"search-small-{kind}" for kind in ("history", "settings", "importance")}
-    assert figures(result(trials=result()["trials"][:1])) == []
+    drawn = {figure.name: figure for figure in reporting.figures(result())}
+    assert set(drawn) == {"search-small-settings"}
+    assert reporting.figures(result(trials=result()["trials"][:1])) == []
 
 
 def test_the_plan_has_a_search_and_the_time_that_it_takes_at_most(params):
     assert "tune@small" in plan.selected(params)
-    planner = plan.Planner(params, {"tune@small"}, {"tune@small": 7.0}, rate=1e10)
     steps = params["searches"]["small"]["steps"]
     params["runs"] = {
         "as-a-trial": {"corpus": "demo", "model": "tiny", "steps": steps, "checkpoint_every": steps, "keep": 1}
     }
-    one = planner.seconds("train@as-a-trial")
-    assert planner.seconds("tune@small") == pytest.approx(3 * one, abs=3 * plan.START) and one > 6
-    job = planner.jobs()["tune@small"]
-    assert job["time here"] == planner.seconds("tune@small"), "an earlier search may have had other trials and steps"
+    one, three = plan.jobs(params, ["train@as-a-trial", "tune@small"], rate=1e10).values()
+    assert three["time here"] == pytest.approx(3 * one["time here"])
     params["searches"]["small"] |= {"steps": None, "minutes": 5.0}
-    assert planner.seconds("tune@small") == pytest.approx(3 * 5 * 60, abs=60)
+    assert plan.jobs(params, ["tune@small"], rate=1e10) == {"tune@small": {"time here": 3 * 5 * 60}}
 
 
 @pytest.mark.slow
@@ -548,12 +544,12 @@ class Mirror:
 
         self.folder, self.client = folder, MlflowClient(f"sqlite:///{folder}/mlflow.db")
 
-    def add(self, result: dict[str, Any], written: set[int], last: bool) -> None:
+    def add(self, result: dict[str, Any]) -> None:
         from pipeline.tracking import store
 
         (self.folder / "small.json").write_text(json.dumps(result))
         with store.opened():
-            mirror_search(self.folder / "small.json", written, last)
+            mirror_search(self.folder / "small.json")
 
     def runs(self) -> list:
         (experiment,) = [one for one in self.client.search_experiments() if one.name != "Default"]
@@ -568,12 +564,8 @@ def mirror(tmp_path, monkeypatch) -> Mirror:
 
 @pytest.mark.slow
 def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(mirror):
-    running, written = result(), set[int]()
-    running["trials"][-1] |= {"state": "running", "value": None}
-    mirror.add(running, written, False)
-    assert written == {0, 1, 2}
-    mirror.add(result(), written, True)
-    mirror.add(result(), set(), True)  # again, as `pipeline.commands.track` does
+    for _ in range(2):  # again, as `pipeline.commands.track` does
+        mirror.add(result())
     parent, *trials = mirror.runs()
     assert [run.info.run_name for run in trials] == [f"small: trial {number}" for number in range(4)]
     assert parent.info.run_name == "small" and parent.data.metrics == {"search/trials": 4.0, "search/best": 2.5}
@@ -582,10 +574,6 @@ def test_each_trial_is_a_run_of_mlflow_nested_in_that_of_its_search(mirror):
     assert trials[2].data.tags["state"] == "pruned" and trials[2].data.params["dropout"] == "0.3"
     history = mirror.client.get_metric_history(trials[1].info.run_id, "dev_loss")
     assert [(point.step, point.value) for point in history] == [(5, 4.0), (20, 2.5)]
-    running["trials"][0] |= {"state": "running", "value": None, "dev_losses": []}
-    mirror.add(running | {"trials": running["trials"][:1], "best": None}, set(), False)  # begun again, with other code
-    first = mirror.client.get_run(trials[0].info.run_id)
-    assert first.data.tags["state"] == "complete", "a trial of the earlier search is left as it is"
 
 
 @pytest.mark.slow
@@ -596,7 +584,7 @@ def test_a_search_of_other_settings_or_code_is_another_run_of_mlflow_and_one_wit
     other = result(trials=[{**trial, **failed} for trial in result()["trials"]], best=None)
     longer = result(search={**SEARCH, "trials": 4, "steps": 30})
     for found in (result(), other, longer, partly, other, result()):  # `other` and `partly` are by other code
-        mirror.add(found, set(), True)
+        mirror.add(found)
     runs = mirror.runs()
     parents = {run.info.run_id: run for run in runs if run.info.run_name == "small"}
     states = {run_id: [] for run_id in parents}
@@ -604,11 +592,5 @@ def test_a_search_of_other_settings_or_code_is_another_run_of_mlflow_and_one_wit
         if run.info.run_id not in parents:
             states[run.data.tags["mlflow.parentRunId"]].append(run.data.tags["state"])
     ended = ["complete", "complete", "pruned", "complete"]
-    continued = next(run_id for run_id in parents if len(states[run_id]) == 5)
     assert sorted(map(sorted, states.values())) == sorted(map(sorted, [[*ended, "pruned"], ended, ["pruned"] * 4]))
     assert {run.data.metrics.get("search/best") for run in parents.values()} == {2.5, None}
-    more = result(search={**SEARCH, "trials": 6})
-    for last, status in ((False, "RUNNING"), (True, "KILLED")):
-        mirror.add(more, set(), last)
-        assert mirror.client.get_run(continued).info.status == status
-    assert len(mirror.runs()) == len(runs)

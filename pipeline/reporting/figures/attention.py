@@ -1,11 +1,13 @@
 """Attention maps of a few sentences of a run, as in the paper's appendix: every layer, head and weight."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn, opacity
@@ -24,8 +26,13 @@ KINDS = {
 
 
 def maps(folder: Path) -> Iterator[tuple[Mapping[str, Any], dict[str, np.ndarray]]]:
-    """Yield the sentences in attention.json, each with its weights by kind: one layer, head, query and key an axis."""
+    """Yield the sentences in attention.json, each with its weights by kind: one layer, head, query and key an axis.
+
+    Without weights, there is none.
+    """
     path, description = folder / "attention.npz", folder / "attention.json"
+    if not path.exists():
+        return
     try:
         with np.load(path) as arrays:  # refuses pickled objects
             for number, sentence in enumerate(read_json(description)["sentences"]):
@@ -47,9 +54,9 @@ def mosaic(weights_LHQK: np.ndarray) -> np.ndarray:
     return joined[:-GAP, :-GAP]
 
 
-def attention_map(name: str, run: str, sentence: Mapping[str, Any], kind: str, weights_LHQK: np.ndarray) -> Figure:
+def attention_map(sentence: Mapping[str, Any], kind: str, weights_LHQK: np.ndarray) -> Canvas:
     """The maps of every layer and head, with the keys above them and the queries to their left."""
-    what, rows, columns = KINDS[kind]
+    _, rows, columns = KINDS[kind]
     queries, keys = sentence[rows], sentence[columns]
     layers, heads = weights_LHQK.shape[:2]
     pixels = opacity(mosaic(weights_LHQK), COLOURS[0])
@@ -62,16 +69,14 @@ def attention_map(name: str, run: str, sentence: Mapping[str, Any], kind: str, w
     plot.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=7, length=0, pad=2)
     plot.grid(False)
     plot.spines[:].set_visible(False)
-    for head, x in enumerate(across, 1):
+    for x, y in product(across, down):
+        plot.add_patch(Rectangle((x - 0.5, y - 0.5), len(keys), len(queries), fill=False, edgecolor="#8a919c", lw=0.5))
+    for head, x in enumerate(across if layers * heads > 1 else (), 1):
         plot.text(x + len(keys) / 2 - 0.5, high + 0.6, f"head {head}", ha="center", va="top", fontsize=8, weight="bold")
-    for layer, y in enumerate(down, 1):
+    for layer, y in enumerate(down if layers * heads > 1 else (), 1):
         place = wide + 0.2, y + len(queries) / 2 - 0.5
         plot.text(*place, f"layer {layer}", va="center", rotation=270, fontsize=8, weight="bold")
-        for x in across:
-            plot.add_patch(Rectangle((x - 0.5, y - 0.5), len(keys), len(queries), fill=False, edgecolor="#8a919c", lw=0.5))
-    caption = f"{what.capitalize()}: a row is a piece of the {rows}, a column the piece of the {columns} it attends to."
-    alt = f"{what.capitalize()} of {run} in {layers} layers of {heads} heads, for “{plain(sentence['source'])}”."
-    return drawn(name, canvas, caption, alt)
+    return canvas
 
 
 def shown(pieces: Sequence[str]) -> list[str]:
@@ -86,29 +91,27 @@ def plain(pieces: Sequence[str]) -> str:
 
 def of_run(run: str, folder: Path) -> dict[str, list[Figure]]:
     """The attention maps of a run by sentence, one of each kind. Empty without weights."""
-    if not (folder / "attention.npz").exists():
-        return {}
-    return {
-        plain(sentence["source"]): [
-            attention_map(f"attention-{run}-{number}-{kind}", run, sentence, kind, weights[kind]) for kind in KINDS
-        ]
-        for number, (sentence, weights) in enumerate(maps(folder), 1)
-    }
+    found: dict[str, list[Figure]] = {}
+    for number, (sentence, weights) in enumerate(maps(folder), 1):
+        text = plain(sentence["source"])
+        for kind, (what, rows, columns) in KINDS.items():
+            layers, heads = weights[kind].shape[:2]
+            caption = (
+                f"{what.capitalize()}: a row is a piece of the {rows}, a column the piece of the {columns} it attends to."
+            )
+            alt = f"{what.capitalize()} of {run} in {layers} layers of {heads} heads, for “{text}”."
+            canvas = attention_map(sentence, kind, weights[kind])
+            found.setdefault(text, []).append(drawn(f"attention-{run}-{number}-{kind}", canvas, caption, alt))
+    return found
 
 
 def example(run: str, folder: Path) -> Figure | None:
     """One map for the repository's README: encoder-decoder attention of the last layer, the mean of its heads."""
-    if not (folder / "attention.npz").exists():
-        return None
     fitting = sorted(maps(folder), key=lambda each: abs(len(each[0]["source"]) - WORDY))
+    if not fitting:
+        return None
     sentence, weights = fitting[0]
-    keys, queries = (shown(sentence[side]) for side in ("source", "translation"))
-    canvas, plot = axes(1.4 + 0.21 * len(keys), 1.2 + 0.21 * len(queries))
-    plot.imshow(opacity(weights["cross"][-1].astype(float).mean(axis=0), COLOURS[0]), aspect="equal", interpolation="none")
-    plot.set_xticks(range(len(keys)), keys, rotation=90)
-    plot.set_yticks(range(len(queries)), queries)
-    plot.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=9, length=0)
-    plot.grid(False)
+    canvas = attention_map(sentence, "cross", weights["cross"][-1:].astype(float).mean(axis=1, keepdims=True))
     text = f"Attention of the decoder to the source in {run}, for “{plain(sentence['source'])}”"
     caption = f"{text}: the last layer, mean of its heads. A row is a piece of the translation, a column one of the source."
     return drawn("attention", canvas, caption, f"{text}: dark cells near the diagonal and where the word order differs.")
