@@ -5,8 +5,8 @@
 
 Reads params.yaml (base.decoding and base.decoders, changed by decodings.NAME; base.scoring), the model folder and the
 evaluation set. Writes translation.txt with one segment per line; sentences.json with the log-probability of each
-segment; search.json with the search tree of one sentence, or {} if there is no tree; decoding.json with the settings;
-score.json; and metrics.json with the scores that `dvc metrics show` prints. A new or changed decoding requires no training.
+segment; decoding.json with the settings; score.json; and metrics.json with the scores that `dvc metrics show` prints. A
+new or changed decoding requires no training.
 """
 
 import argparse
@@ -22,7 +22,6 @@ import torch
 
 from pipeline.corpora.evaluation import EvaluationSet
 from pipeline.scoring.of_sets import filtered_scores, of_test_set, set_scores
-from pipeline.scoring.trees import search_tree
 from pipeline.scoring.utilities import Texts, sentence_score, utility
 from pipeline.settings.decodings import DecodingRun, decoding_run
 from pipeline.settings.machine import machine
@@ -95,7 +94,6 @@ def work(translator: Translator, chosen: EvaluationSet, decoding: DecodingRun, u
         "settings": {"averaging": translator.description, "decoding": settings},
     }
     write_json(out / "decoding.json", description)
-    write_json(out / "search.json", search_tree(translator, used.decoder, lines, decoding.choice.config))
     return {"seconds": round(seconds, 3), "pieces_per_second": round(pieces / seconds, 1)}
 
 

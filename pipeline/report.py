@@ -4,7 +4,7 @@
         --studies studies.yaml --out reports
 
 Reads the result files of all runs, decodings, values and searches in results/. Of those that params.yaml selects, it also
-reads translations, attention weights and search trees in scores/, and the test sets. Missing values become dashes.
+reads translations and attention weights in scores/, and the test sets. Missing values become dashes.
 
 Writes into reports/: README.md with three pictures; Tables 1 to 3, runs, scores, decodings, claims and other
 implementations as .csv, Tables 1 to 3 as .tex as well; index.html with the runs of params.yaml, and recorded.html with the

@@ -63,14 +63,14 @@ class Results:
         scores = self.scores[self.scores["run"].isin(names)]
         return dataclasses.replace(self, runs=self.runs.loc[list(names)], scores=scores)
 
-    @property
+    @cached_property
     def selected(self) -> list[str]:
         return list(self.runs.index[self.runs["selected"].astype(bool)])
 
-    @property
+    @cached_property
     def scored(self) -> list[str]:
         """The runs with scores."""
-        return [run for run in self.runs.index if run in set(self.scores["run"])]
+        return list(self.runs.index[self.runs.index.isin(self.scores["run"])])
 
     def at(self, measure: str, chosen: str, weights: str) -> pd.DataFrame:
         """The scores of all runs by one measure on one set with these weights, by run."""

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.reporting import changes, claims, decodings, pairs, paper_tables, run_tables, studies
-from pipeline.reporting.figures import attention, curves, reliability, trees
+from pipeline.reporting.figures import attention, curves, reliability
 from pipeline.reporting.figures import changes as changes_plot
 from pipeline.reporting.figures.positions import positional_encoding
 from pipeline.reporting.figures.style import Figure
@@ -94,14 +94,6 @@ class Report:
 
     def decodings(self, selected: bool) -> Iterator[Table]:
         return decodings.decodings_tables(self.params, self.of_kind("decodings", selected))
-
-    def values_and_trees(self, selected: bool) -> list[Figure]:
-        drawn = [reliability.value(name, content) for name, content in self.of_kind("values", selected).items()]
-        names = self.of_kind("decodings", selected) if selected else ()
-        paths = {name: self.files / "decodings" / name / "search.json" for name in names}
-        return drawn + [
-            trees.figure(name, found) for name, path in paths.items() if path.exists() and (found := read_json(path))
-        ]
 
     def curves(self) -> list[Figure]:
         known = self.own.curves.keys()

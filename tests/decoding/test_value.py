@@ -1,7 +1,6 @@
 """The value, which predicts the final score: its training, calibration, file, settings and figures."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -9,10 +8,9 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline.reporting import searches
-from pipeline.reporting.figures import reliability, trees
+from pipeline.reporting.figures import reliability
 from pipeline.reporting.figures.style import style
 from pipeline.scoring.calibration import calibration
-from pipeline.scoring.trees import beam_of, search_tree, tree_of
 from pipeline.scoring.utilities import sentence_score
 from pipeline.scoring.values import evenly, states, whole
 from pipeline.settings.check import check
@@ -20,13 +18,9 @@ from pipeline.settings.values import value_run
 from tests.decoding.prefixes import CPU, SOURCES, Ids, sharpened
 from tests.refusals import refused
 from transformer import value
-from transformer.config.decoders import MctsConfig
 from transformer.config.value import ValueConfig
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoders.beam import Beam
-from transformer.decoders.mcts import Mcts, Search, tree_search
 from transformer.decoders.steps import Batch
-from transformer.decoding import translate
 from transformer.translator import Translator
 
 CONFIG = ValueConfig("chrf", sentences=10, bins=11, hidden=32, steps=300, batch=64, learning_rate=0.01, seed=1)
@@ -171,73 +165,15 @@ def test_a_decoding_uses_the_model_of_a_value_and_one_that_needs_a_value_has_it(
             check({**params, "decodings": {"d": {"model": wrong, **line}}})
 
 
-# The trees
-
-
-def test_the_pictures_are_of_the_searches_that_translate(settings, decoding_settings):
-    model, config = sharpened(settings()), decoding_settings(beam=3, extra_length=4)
-    own = MctsConfig("log_probability", simulations=12, c=1.25, children=5, temperature=1.0)
-    for source in SOURCES:
-        batch = Batch([model], [source], [0], 4)
-        with torch.inference_mode():
-            (alone,) = tree_search(batch.tree(8), [Search(batch.limits[0], config, own)], own, None, CPU)
-            tree = tree_of(batch, Search(batch.limits[0], config, own, keep=True), None)
-            beam = beam_of(batch, config)
-        for branches, ids in ((tree, alone.ids), (beam, translate(model, [source], config)[0].ids)):
-            chosen = [branch.token for branch in branches if branch.chosen]
-            assert [token for token in chosen if token != EOS] == [BOS, *ids][: len(chosen)]
-            assert all(branch.parent < place for place, branch in enumerate(branches))
-        children = {}
-        for branch in tree:
-            children[branch.parent] = children.get(branch.parent, 0) + branch.visits
-        for place, branch in enumerate(tree):
-            if place in children:  # chosen nodes became roots later and were visited more often
-                assert children[place] == (12 if branch.chosen else branch.visits - 1)
-        depth = {}
-        for place, branch in enumerate(beam):
-            depth[place] = depth.get(branch.parent, -1) + 1
-        at = [list(depth.values()).count(level) for level in range(max(depth.values()))]
-        assert at[0] == 1 and max(at) > 1
-
-
-class Pieces(Ids):
-    def pieces(self, ids):
-        return [f"▁w{token}$" for token in ids]
-
-
-def test_a_score_file_of_trees_has_the_shortest_sentence_that_says_something(settings, decoding_settings):
-    config = decoding_settings(extra_length=4, precision="float32")
-    translator = Translator(sharpened(settings()), Pieces(), config, {})
-    own = MctsConfig("log_probability", simulations=12, c=1.25, children=5, temperature=1.0)
-    lines = ["", "5 6", "4 5 6 7 8 9", "7 8 9 7 8", "9 8 7 9 8"]
-    content = search_tree(translator, Mcts(config, own, None, None), lines, config)
-    assert (content["line"], content["source"], content["tree"][0]["piece"]) == (4, "7 8 9 7 8", "<s>")
-    assert json.loads(json.dumps(content)) == content
-    assert search_tree(translator, Beam(config), lines, config) == {}
-    assert search_tree(translator, Mcts(config, own, None, None), ["5", ""], config) == {}
-
-
 # The report
 
 
-def test_the_report_has_a_table_of_values_and_pictures_of_values_and_trees(settings, decoding_settings):
+def test_the_report_has_a_table_of_values_and_pictures():
     generator = np.random.default_rng(5)
     score = generator.random(3000)
     measured = calibration((score + generator.random(3000)) / 2, score, generator.integers(0, 12, 3000))
-    value = {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}
-    (row,) = searches.value_table({"v": value}).rows()
+    content = {"v": {"model": "demo-tiny/average", "settings": {"score": "chrf"}, "dev": measured}}
+    (row,) = searches.value_table(content).rows()
     assert (row["value"], row["final score"], row["prefixes"]) == ("v", "chrf", 3000)
-    config = decoding_settings(beam=6, extra_length=4, precision="float32")
-    translator = Translator(sharpened(settings()), Pieces(), config, {})
-    own = MctsConfig("log_probability", simulations=64, c=2.0, children=16, temperature=2.0)
-    tree = search_tree(translator, Mcts(config, own, None, None), ["7 8 9 10 11"], config)
     with style():
-        assert "v" in reliability.value("v", value).name and "·" in trees.figure("d", tree).svg
-
-
-def test_a_chosen_path_that_is_longer_than_the_picture_is_cut_at_its_end():
-    path = [
-        dict(parent=place - 1, piece="a", log_probability=-1.0, chosen=True, visits=place, value=0.5) for place in range(50)
-    ]
-    drawn = trees.most_visited(path)
-    assert drawn == path[: trees.MOST]
+        assert [figure.name for figure in reliability.values(content)] == ["value-v"]

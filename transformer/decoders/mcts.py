@@ -144,7 +144,7 @@ class Search:
         keep: bool = False,
     ) -> None:
         self.limit, self.config, self.own, self.metric = limit, config, own, metric
-        self.keep = keep  # keep the whole tree, for a picture
+        self.keep = keep  # keep the whole tree, to look at it
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # slots allocated, including the free ones
         self.low, self.high = math.inf, -math.inf  # the lowest and the highest value in this tree

@@ -45,12 +45,15 @@ def tokens(results: Results, of: str = "") -> list[Figure]:
     return [drawn(name, canvas, caption, f"Reliability curves of {len(shown)} trainings beside the diagonal.")]
 
 
-def value(name: str, content: Mapping[str, Any]) -> Figure:
-    """The reliability curve of a value."""
-    (canvas, plot), metric = axes(5.2, 4.2), content["settings"]["score"]
-    diagonal(plot)
-    bins = [(each["value"], each["score"], each["prefixes"]) for each in content["dev"]["reliability"]]
-    curve(plot, bins, COLOURS[0], "")
-    plot.set(xlabel="value", ylabel=f"mean final {metric}", xlim=(0, 1), ylim=(0, 1))
-    caption = f"The value {name} on dev: the mean final {metric} of the prefixes of each interval of the value."
-    return drawn(f"value-{name}", canvas, caption, f"Reliability curve of the value {name} beside the diagonal.")
+def values(contents: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
+    """The reliability curve of each value."""
+    found = []
+    for name, content in contents.items():
+        (canvas, plot), metric = axes(5.2, 4.2), content["settings"]["score"]
+        diagonal(plot)
+        bins = [(each["value"], each["score"], each["prefixes"]) for each in content["dev"]["reliability"]]
+        curve(plot, bins, COLOURS[0], "")
+        plot.set(xlabel="value", ylabel=f"mean final {metric}", xlim=(0, 1), ylim=(0, 1))
+        caption = f"The value {name} on dev: the mean final {metric} of the prefixes of each interval of the value."
+        found.append(drawn(f"value-{name}", canvas, caption, f"Reliability curve of the value {name} beside the diagonal."))
+    return found
