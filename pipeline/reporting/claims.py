@@ -165,13 +165,15 @@ def of_smoothing(compared: Comparison) -> Table | None:
     """What label smoothing does to the loss, the accuracy and BLEU on dev (5.4), by the rules for all claims."""
     if (sides := smoothing(compared)) is None:
         return None
-    runs, found = compared.study.results.runs, dict[str, tuple[Score | None, int]]()
+    runs = compared.study.results.runs
     losses = np.log(runs["dev PPL, last"].astype(float))
-    for claim, values in {"raises the loss (nats)": losses, "raises the accuracy": runs["accuracy"].astype(float)}.items():
-        known = {str(run): np.array([value, value]) for run, value in values.dropna().items()}  # without sentences
-        seeds = Seeds(known, compared.sides())
-        found[claim] = seeds.difference(*sides), min(len(seeds.of(side)) for side in sides)
-    found["raises BLEU"] = compared.seeds.difference(*sides), min(map(len, sides))
+    measured = {"raises the loss (nats)": losses, "raises the accuracy": runs["accuracy"]}
+    seeds = {
+        claim: Seeds({str(run): np.full(2, value, float) for run, value in values.dropna().items()}, compared.sides())
+        for claim, values in measured.items()  # without sentences
+    }
+    seeds["raises BLEU"] = compared.seeds
+    found = {claim: (of.difference(*sides), min(len(of.of(side)) for side in sides)) for claim, of in seeds.items()}
     corrected, rows = holm([score and score.p for score, _ in found.values()]), []
     for (claim, (score, number)), p in zip(found.items(), corrected):
         said = verdict(score, p, 1, number) if score else "not measured"
@@ -180,11 +182,8 @@ def of_smoothing(compared: Comparison) -> Table | None:
         "The differences that label smoothing makes on dev, last checkpoint. Those of loss and accuracy have intervals "
         "over the seeds. p is two-sided and corrected by Holm's method over the three."
     )
-    title, places = (
-        "Label smoothing hurts perplexity, but improves accuracy and BLEU (5.4)",
-        {"difference": 3, "p, Holm": 4},
-    )
-    return table("smoothing", title, rows, [note], places=places)
+    title = "Label smoothing hurts perplexity, but improves accuracy and BLEU (5.4)"
+    return table("smoothing", title, rows, [note], places={"difference": 3, "p, Holm": 4})
 
 
 def headline(compared: Comparison, of: Headline) -> Headline:

@@ -55,11 +55,19 @@ def table1(layers: Path) -> Table:
     rows, notes = [], list(OF_TABLE1)
     for row in TABLE1:
         cost = found["layers"].get(row.layer, {})
-        cells = {"layer": row.layer, "complexity per layer": row.complexity, "time grows as": law(cost.get("time"))}
-        cells |= {"memory expected": law(cost.get("expected_memory")), "memory grows as": law(cost.get("memory"))}
-        cells |= {"sequential operations": row.sequential}
-        cells |= {"sequential operations, counted": cost.get("sequential_operations"), "path length": row.path}
-        rows.append(cells | {"path length, computed": cost.get("path_length")})
+        rows.append(
+            {
+                "layer": row.layer,
+                "complexity per layer": row.complexity,
+                "time grows as": law(cost.get("time")),
+                "memory expected": law(cost.get("expected_memory")),
+                "memory grows as": law(cost.get("memory")),
+                "sequential operations": row.sequential,
+                "sequential operations, counted": cost.get("sequential_operations"),
+                "path length": row.path,
+                "path length, computed": cost.get("path_length"),
+            }
+        )
     if found["layers"]:
         text = (
             "One layer, forward and backward, batch 1, k {k}, r {r}, on {hardware}; powers fitted by least squares on the "
@@ -105,18 +113,17 @@ def table2(results: Results) -> Table:
     for row in TABLE2:
         pairs = list(zip_longest(*(of_table2(results.runs, corpus, row) for corpus in (EN_DE, EN_FR))))
         rows += [table2_row(results, row, *pair) for pair in pairs or [(None, None)]]
+    counted = " and ".join(
+        f"{training.counted:.1e} FLOPs ({name}: {utilisation(training):.0%} of its estimate)"
+        for name, training in TRAININGS.items()
+    )
     notes = [
         "newstest2014 as test-full has it (3,003 lines), from the averaged checkpoints. The EN-DE set that was scored in "
         f"2014 has 2,737 of these lines. {OF_BLEU}",
         f"EN-FR of the big model: Table 2 and the abstract say 41.8, the text of 6.1 says {BIG_EN_FR_IN_THE_TEXT}.",
         "The paper's FLOPs are an estimate: training time x GPUs x sustained TFLOPS. The paper states one cost for both "
         "language pairs. The counted FLOPs are those of our training. They do not depend on its time.",
-        "Counted in the same way, the paper's trainings have "
-        + " and ".join(
-            f"{training.counted:.1e} FLOPs ({name}: {utilisation(training):.0%} of its estimate)"
-            for name, training in TRAININGS.items()
-        )
-        + ", which is the utilisation of its GPUs.",
+        f"Counted in the same way, the paper's trainings have {counted}, which is the utilisation of its GPUs.",
     ]
     given = ["EN-DE BLEU, paper", "EN-FR BLEU, paper"]
     title = "Table 2: BLEU on newstest2014, and the cost of training"
@@ -129,9 +136,9 @@ def table2_row(results: Results, row: Table2Row, en_de: str | None, en_fr: str |
     for pair, run, bleu, _ in pairs:
         cells[f"{pair} BLEU, paper"] = bleu
         for label, measure in ((f"{pair} BLEU, ours", PUBLISHED), (f"{pair} sacreBLEU, ours", HEADLINE)):
-            cells |= with_ends(label, results.score(run, measure, *TEST) if run else None)
+            cells |= with_ends(label, results.score(run, measure, *TEST))
         if pair == "EN-DE":
-            filtered = results.score(run, PUBLISHED, "test_filtered", "average") if run else None
+            filtered = results.score(run, PUBLISHED, "test_filtered", "average")
             cells |= with_ends("EN-DE BLEU, ours, of 2,737 lines", filtered)
     for pair, run, _, flops in pairs:
         cells[f"{pair} FLOPs, paper"] = flops
@@ -156,8 +163,8 @@ def table3(results: Results) -> Table:
                     "PPL, paper": row.perplexity,
                     "PPL, ours": found.get("dev PPL, last"),
                     "BLEU, paper": row.bleu,
-                    **with_ends("BLEU, ours", results.score(run, PUBLISHED, *LAST) if run else None),
-                    **with_ends("sacreBLEU, ours", results.score(run, HEADLINE, *LAST) if run else None),
+                    **with_ends("BLEU, ours", results.score(run, PUBLISHED, *LAST)),
+                    **with_ends("sacreBLEU, ours", results.score(run, HEADLINE, *LAST)),
                     "params, paper (1e6)": row.parameters,
                     "params, ours (1e6)": found["parameters"] / 1e6 if run and found["parameters"] else None,
                     "run": run,
@@ -188,24 +195,21 @@ def merged(table: Table) -> Table:
 
 def toolkits(results: Results) -> Table:
     """The results of other implementations. Our runs follow the last of the results with the same model and measure."""
-    rows: list[dict[str, Any]] = []
-    for (model, metric), published in groupby(TOOLKITS, key=lambda each: (each.like, each.metric)):
-
-        def add(name: str, score: Score | None, source: str, each: Toolkit, lower: bool = metric == TOKENISED) -> None:
-            scores = with_ends("BLEU", None if lower else score) | with_ends(
-                "BLEU of lower-cased text", score if lower else None
-            )
-            about = {"measure": each.measure, "model": each.model or each.like, "test set": each.test_set}
-            rows.append({"implementation": name, **scores, **about, "source": source})
-
-        for each in published:
-            add(each.name, Score(each.bleu), each.source, each)
-        ours = [run for run in as_published(results, model, each.corpus) if results.score(run, metric, *TEST)]
-        for run in ours:
-            add(f"ours, {run}", results.score(run, metric, *TEST), "one seed", each)
-        for same in alike(results.runs, ours):
-            if mean := over_seeds(results, same, metric, *TEST):
-                add("ours", Score(mean.score), str(mean), each)
+    rows = []
+    for (model, metric), group in groupby(TOOLKITS, key=lambda each: (each.like, each.metric)):
+        published, lower = list(group), metric == TOKENISED
+        last = published[-1]
+        ours = [run for run in as_published(results, model, last.corpus) if results.score(run, metric, *TEST)]
+        means = [mean for same in alike(results.runs, ours) if (mean := over_seeds(results, same, metric, *TEST))]
+        found: list[tuple[str, Score | None, str, Toolkit]]
+        found = [(each.name, Score(each.bleu), each.source, each) for each in published]
+        found += [(f"ours, {run}", results.score(run, metric, *TEST), "one seed", last) for run in ours]
+        found += [("ours", Score(mean.score), str(mean), last) for mean in means]
+        for name, score, source, of in found:
+            cells = with_ends("BLEU", None if lower else score)
+            cells |= with_ends("BLEU of lower-cased text", score if lower else None)
+            about = {"measure": of.measure, "model": of.model or of.like, "test set": of.test_set, "source": source}
+            rows.append({"implementation": name, **cells, **about})
     note = "Two measures of the same translations differ by up to 2 BLEU: compare numbers of the same measure."
     return table("toolkits", "Other implementations", rows, [note])
 

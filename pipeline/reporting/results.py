@@ -80,8 +80,8 @@ class Results:
     def by_place(self) -> dict[Any, pd.DataFrame]:
         return {place: here.set_index("run") for place, here in self.scores.groupby(["measure", "set", "weights"])}
 
-    def score(self, run: str, *place: str) -> Score | None:
-        """The score of a run. `place` has the arguments of `at`."""
+    def score(self, run: str | None, *place: str) -> Score | None:
+        """The score of a run. `place` has the arguments of `at`. None without a run or a score."""
         found = self.at(*place)
         return Score(*found.loc[run, ["score", "low", "high"]]) if run in found.index else None
 
@@ -97,7 +97,7 @@ class Results:
         return pd.DataFrame(found, dtype=object).reindex(self.runs.index)
 
 
-SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature", "pairs")
+SCORES = ("run", "set", "weights", "measure", "score", "low", "high", "signature")
 SAME = ["corpus", *keys(ModelConfig), *keys(TrainingConfig)]  # what is equal in two results of one run
 HEAD = ["run", "selected", "model", "differences", "languages"]
 COLUMNS = [*HEAD, *SAME, "bpe_dropout", *FACTS, *TIMES, *(f"cost {key}" for key in keys(Cost))]
@@ -112,18 +112,16 @@ def load_results(params: Mapping, results: Path) -> Results:
         if name in files:
             with naming(files[name]):
                 known = read_json(files[name])
-                found = row_of(params, name, known, results)
-                if all(found[key] == row[key] for key in SAME if row):
-                    row = found | {"selected": name in params["runs"]}
+                made = row_of(params, name, known, results)
+                if all(made[key] == row[key] for key in SAME if row):
+                    row = made | {"selected": name in params["runs"]}
                     scores += score_rows(name, known["score"], known["corpus"] == LOWER_CASED)
                     curves[name] = pd.DataFrame(known["curve"])
                     statistics[name] = {measure: counts(of) for measure, of in known.get("statistics", {}).items()}
         rows.append({"run": name, **row})
-    others = ({path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in OTHERS)
-    return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), curves, statistics, *others)
-
-
-OTHERS = ("decodings", "values", "searches")
+    others = ("decodings", "values", "searches")
+    found = ({path.stem: read_json(path) for path in sorted((results / of).glob("*.json"))} for of in others)
+    return Results(frame(rows, COLUMNS).set_index("run"), frame(scores, SCORES), curves, statistics, *found)
 
 
 def frame(rows: Sequence[Mapping], columns: Sequence[str]) -> pd.DataFrame:
@@ -183,7 +181,7 @@ def selected_row(params: Mapping, name: str) -> dict[str, Any]:
 def score_rows(run: str, score: Mapping, lower_cased: bool) -> list[dict[str, Any]]:
     """The rows of a run in `scores`."""
     return [
-        {"run": run, "set": chosen, "weights": weights, "measure": measure, "pairs": found["pairs"], **value}
+        {"run": run, "set": chosen, "weights": weights, "measure": measure, **value}
         for chosen, by_weights in score.items()
         for weights, found in by_weights.items()
         for measure, value in named_measures(found["metrics"], lower_cased).items()

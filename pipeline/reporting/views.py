@@ -126,15 +126,17 @@ class Report:
         return table, reliability.tokens(compared.study.results.of([run for side in sides for run in side]), "smoothing")
 
 
-def origin(results: Results, name: str) -> tuple[str, dict[str, Any], Table | None]:
-    """The origin of a run's numbers: a line, the facts by label, and all of its scores with their signatures."""
-    run, scores, trained = results.runs.loc[name], None, "not trained"
-    if steps := run["trained steps"]:
-        trained = f"{steps:,} steps" + (f" in {duration(run['seconds'])}" if run["seconds"] else "")
-        table = run_tables.all_scores(results.of([name]))
-        scores = replace(table, name=f"scores-{name}", title=f"Scores of {name}", frame=table.frame.drop(columns="run"))
-    own = {"model": ", ".join(filter(None, (run["model"], run_tables.described(run["differences"])))), "trained": trained}
-    own["FLOPs, by the paper's estimate"] = run["cost flops"] or run["cost reason"]
-    line = " · ".join(filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10])))
-    facts = {label: own.get(label, run.get(label)) for label in ORIGIN}
-    return line, {label: "–" if pd.isna(value) else value for label, value in facts.items()}, scores
+def origins(results: Results) -> Iterator[tuple[str, str, dict[str, Any], Table | None]]:
+    """The origin of the numbers of each run: its name, a line, the facts by label, and its scores with their signatures."""
+    every = run_tables.all_scores(results)
+    scores = {run: frame.drop(columns="run") for run, frame in every.frame.groupby("run")}
+    for name, run in results.runs.iterrows():
+        trained, own = "not trained", None
+        if steps := run["trained steps"]:
+            trained = f"{steps:,} steps" + (f" in {duration(run['seconds'])}" if run["seconds"] else "")
+            own = replace(every, name=f"scores-{name}", title=f"Scores of {name}", frame=scores[name])
+        model = ", ".join(filter(None, (run["model"], run_tables.described(run["differences"]))))
+        flops = run["cost flops"] or run["cost reason"]
+        known = {**run, "model": model, "trained": trained, "FLOPs, by the paper's estimate": flops}
+        line = " · ".join(filter(None, (run["corpus"], trained, run["hardware"], (run["commit"] or "")[:10])))
+        yield name, line, {key: "–" if pd.isna(known[key]) else known[key] for key in ORIGIN}, own

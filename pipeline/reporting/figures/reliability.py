@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 
 from pipeline.reporting.figures.style import COLOURS, INK, Figure, axes, drawn
 from pipeline.reporting.results import Results
 from pipeline.reporting.seeds import alike
 
 
-def diagonal(plot: Axes) -> None:
+def square(xlabel: str, ylabel: str) -> tuple[Canvas, Axes]:
+    """Axes of two shares, with their diagonal."""
+    canvas, plot = axes(5.2, 4.2)
     plot.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+    plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, 1), ylim=(0, 1))
+    return canvas, plot
 
 
 def curve(plot: Axes, points: Sequence[tuple[float, float, int]], colour: str, label: str) -> None:
@@ -27,15 +32,13 @@ def tokens(results: Results, of: str = "") -> list[Figure]:
     known = [name for name in results.runs.index if results.runs.at[name, "reliability"]]
     if not known:
         return []
-    canvas, plot = axes(5.2, 4.2)
-    diagonal(plot)
+    canvas, plot = square("probability of the most probable token", "share in which it is right")
     shown = []
     for number, (name, *_) in enumerate(alike(results.runs, known)):
         run = results.runs.loc[name]
         bins = [(each["probability"], each["accuracy"], each["tokens"]) for each in run["reliability"]]
         curve(plot, bins, COLOURS[number % len(COLOURS)], name)
         shown.append(f"{name} {run['calibration error']:.3f}")
-    plot.set(xlabel="probability of the most probable token", ylabel="share in which it is right", xlim=(0, 1), ylim=(0, 1))
     canvas.legend(loc="outside lower center", ncols=2)
     caption = (
         "Token probabilities on dev, last checkpoint: below the dotted line the model is over-confident, which label "
@@ -49,11 +52,10 @@ def values(contents: Mapping[str, Mapping[str, Any]]) -> list[Figure]:
     """The reliability curve of each value."""
     found = []
     for name, content in contents.items():
-        (canvas, plot), metric = axes(5.2, 4.2), content["settings"]["score"]
-        diagonal(plot)
+        metric = content["settings"]["score"]
+        canvas, plot = square("value", f"mean final {metric}")
         bins = [(each["value"], each["score"], each["prefixes"]) for each in content["dev"]["reliability"]]
         curve(plot, bins, COLOURS[0], "")
-        plot.set(xlabel="value", ylabel=f"mean final {metric}", xlim=(0, 1), ylim=(0, 1))
         caption = f"The value {name} on dev: the mean final {metric} of the prefixes of each interval of the value."
         found.append(drawn(f"value-{name}", canvas, caption, f"Reliability curve of the value {name} beside the diagonal."))
     return found

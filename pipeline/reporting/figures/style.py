@@ -22,27 +22,22 @@ COLOURS = ("#3f7fd0", "#d97b29", "#2f9e6e", "#c9536b", "#8c6fd1", "#2b9fb3", "#a
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "report",
     "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 10,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
     "axes.grid": True,
     "grid.color": "#8a919c",
     "grid.alpha": 0.28,
-    "grid.linewidth": 0.6,
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "lines.linewidth": 1.6,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
-WIDE = 500  # points
+WIDE = 7.0  # inches; a wider picture takes both columns of the page
 SCHEME = (  # cells of a matrix keep their edges; ink is light on dark pages
     f"<style>image{{image-rendering:pixelated}}"
     f'@media (prefers-color-scheme:dark){{[style*="fill: {INK}"]{{fill:{INK_ON_DARK}!important}}'
@@ -58,12 +53,7 @@ class Figure:
     svg: str
     caption: str
     alt: str
-
-    @property
-    def wide(self) -> bool:
-        """Whether the picture is too wide for one of two columns of the page."""
-        width = re.search(r'<svg [^>]*\bwidth="([\d.]+)pt"', self.svg)
-        return width is not None and float(width[1]) > WIDE
+    wide: bool
 
     @property
     def base64(self) -> str:
@@ -84,7 +74,8 @@ def drawn(name: str, canvas: Canvas, caption: str, alt: str) -> Figure:
     """The picture of a canvas. Its text has CSS rules for dark pages and states no date."""
     text = io.StringIO()
     FigureCanvasSVG(canvas).print_svg(text, metadata={"Date": None, "Creator": None})
-    return Figure(name, re.sub(r"(<svg [^>]*>)", rf"\1{SCHEME}", text.getvalue(), count=1), caption, alt)
+    svg = re.sub(r"(<svg [^>]*>)", rf"\1{SCHEME}", text.getvalue(), count=1)
+    return Figure(name, svg, caption, alt, canvas.get_figwidth() >= WIDE)
 
 
 def opacity(weights: np.ndarray, colour: str) -> np.ndarray:
