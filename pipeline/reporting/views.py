@@ -77,8 +77,11 @@ class Report:
     def pictures(self) -> list[Figure]:
         """The pictures of README.md."""
         examples = (attention.example(run, self.files / run / "translations") for run in self.results.selected)
-        found = [next(filter(None, examples), None), changes_plot.figure(self.compared) if self.compared else None]
-        return [*filter(None, found), self.positions]
+        return [*filter(None, [next(filter(None, examples), None), self.changes]), self.positions]
+
+    @cached_property
+    def changes(self) -> Figure | None:
+        return changes_plot.figure(self.compared) if self.compared else None
 
     @cached_property
     def positions(self) -> Figure:
