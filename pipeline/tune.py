@@ -39,8 +39,6 @@ from transformer.store import step_files
 from transformer.training import Trainer
 from transformer.translator import Translator
 
-RESULT = "search.json"
-
 
 @dataclass(frozen=True)
 class Searcher:
@@ -64,7 +62,6 @@ class Searcher:
                 folder = self.place / f"trial-{trial.number}"
                 done = self.attempt(trial, folder)
                 gc.collect()  # reference cycles would keep the training in memory during the next trial
-                self.write()
                 if not done:
                     return False
                 shutil.rmtree(folder, ignore_errors=True)
@@ -105,14 +102,12 @@ class Searcher:
         def tick(record: dict | None) -> None:
             if record and "dev_loss" in record:
                 trial.report(record["step"], record["dev_loss"], used())
-                self.write()
 
         def over() -> bool:
             return bool(self.stop()) or used() >= 1 or trial.hopeless
 
         if not trial.hopeless:
             trial.go_back(state.step)
-        self.write()
         if not over():
             training.run(tick, over)
         if trial.hopeless:
@@ -137,10 +132,6 @@ class Searcher:
         hypotheses = translator.text(translator.translate(dev.lines("normalised")[0], "dev"))
         measure = measures(dev.languages[1])[headline(dev.languages[1])]
         return round(measure.score(measure.statistics(hypotheses, dev.lines("raw")[1]).sum(axis=0)), 4)
-
-    def write(self) -> None:
-        """Write search.json, from which the follower copies the trials to MLflow."""
-        write_json(self.place / RESULT, self.content())
 
     def content(self) -> dict[str, Any]:
         best = self.trials.best()
@@ -191,7 +182,6 @@ def main(arguments: argparse.Namespace) -> int:
         trials = Trials(place / "trials.db", chosen)
         stop = train.Interruption(options.time_limit_minutes)
         searcher = Searcher(name, chosen, params, arguments, options, place, trials, stop)
-        searcher.write()
         with written(place / "trials.db"):
             if not searcher.run():
                 train.tell(f"stopped by {stop.reason}; the same command resumes the search")

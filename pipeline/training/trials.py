@@ -68,7 +68,7 @@ class Trials:
         return [trial for trial in self.counted() if trial.state is TrialState.COMPLETE]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the trials as search.json holds them."""
+        """Return the trials as the file of the search holds them."""
         return [record(trial) for trial in self.counted()]
 
     def best(self) -> FrozenTrial | None:
@@ -151,7 +151,7 @@ def sample(trial: optuna.trial.Trial, dimension: Dimension) -> Any:
 
 
 def record(trial: FrozenTrial) -> dict[str, Any]:
-    """Return a trial as search.json holds it: its state in Optuna's words, and its value only if it completed."""
+    """Return a trial as the file of a search holds it: its state in Optuna's words, and its value only if completed."""
     curve = trial.user_attrs.get("curve", [])
     return {
         "trial": trial.number,

@@ -228,7 +228,6 @@ def test_a_trial_whose_repeated_part_is_shorter_has_no_dev_loss_of_the_first_att
 
     training.run = run
     training.evaluate = lambda: {"step": 120, "dev_loss": 2.7}
-    monkeypatch.setattr(Searcher, "write", Mock())
     searcher = Searcher("small", chosen, params, Mock(), Mock(), tmp_path, trials, lambda: False)
     assert searcher.follow(next(trials.remaining()), training, tmp_path)
     (found,) = trials.records()
