@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator
 
 from pipeline.reporting.figures.style import COLOURS, Figure, axes, drawn
 from pipeline.reporting.results import Results
@@ -30,6 +31,7 @@ def finish(canvas: Canvas, plot: Axes, label: str) -> None:
     if low > 0 and high / low > LOGARITHMIC:
         plot.set_yscale("log")
         plot.yaxis.set_major_formatter("{x:g}")
+        plot.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
         plot.yaxis.set_minor_formatter("{x:g}")
     plot.set(xlabel="step", ylabel=label)
     canvas.legend(loc="outside right upper")
