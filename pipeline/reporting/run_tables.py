@@ -96,7 +96,7 @@ def means(results: Results) -> Table:
 def operations(results: Results) -> Table:
     """The counted operations of each training, in total and by component."""
     frame = results.runs[["FLOPs, counted", "causal half"]].rename(columns={"FLOPs, counted": "total"})
-    components = [counted or {} for counted in results.runs["components"]]
+    components = [{key: flops for key, flops in (of or {}).items() if flops} for of in results.runs["components"]]
     frame = frame.join(
         pd.DataFrame(components, frame.index, dtype=object).rename(columns=lambda key: key.replace("_", " "))
     )

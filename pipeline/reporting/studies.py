@@ -166,8 +166,8 @@ def best(study: Study, scored: Sequence[str]) -> tuple[str, str, str]:
     found = over_seeds(results, seeds, metric, *TEST) or Score(*scores.loc[seeds[0], ["score", "low", "high"]])
     bounds = "" if found.low is None else f", 95% interval {interval(found.low, found.high, 1)}"
     of = str(found) if isinstance(found, Mean) else f"one seed{bounds}"
-    of = f"Highest of {len(groups)}: {shared(seeds)}, {of}" if len(groups) > 1 else of.capitalize()
-    return f"{found.score:.1f}", says, f"{of}.{note}"
+    highest = f"Highest of {len(groups)}: " if len(groups) > 1 else ""
+    return f"{found.score:.1f}", says, f"{highest}{shared(seeds)}, {of}.{note}"
 
 
 def not_done(params: Mapping[str, Any], results: Results) -> list[Headline]:
