@@ -78,7 +78,8 @@ def test_mlflow_serves_a_registered_model(params, tmp_path: Path, monkeypatch) -
             os.killpg(process.pid, signal.SIGTERM)
 
 
-def test_no_store_is_one_line(tmp_path: Path) -> None:
+def test_no_store_is_one_line(params: dict, tmp_path: Path) -> None:
+    folder = random_model(params, tmp_path)
     with in_process.inside(tmp_path):
-        status, _, said = in_process.started(["pipeline.commands.register", "x"])
+        status, _, said = in_process.started(["pipeline.commands.register", str(folder)])
     assert status == 1 and said.startswith("register: MLFLOW_TRACKING_URI is off;") and said.count("\n") == 1

@@ -17,10 +17,9 @@ from typing import Any
 
 from pipeline.serving.viewing import examples
 from pipeline.tracking.client import ROOT
-from pipeline.tracking.store import opened, reason, require_store, shown_uri
+from pipeline.tracking.store import opened, shown_uri
 from pipeline.workflow import stage
 from pipeline.workflow.models import NAMED, folder_of, label_of, settings_of
-from transformer.config.reading import UserError
 
 EXAMPLE = "A sentence."
 # The packages that MLflow needs to load the model or that transformer/ imports; sacremoses is for
@@ -31,7 +30,7 @@ REQUIREMENTS = ("mlflow", "torch", "numpy", "pandas", "sentencepiece", "safetens
 def register(name: str, folder: Path, settings: dict[str, Any], example: str) -> str:
     """Log the model in `folder` and register it as `name`. Returns its MLflow address, models:/NAME/VERSION.
 
-    `settings` are those of `Translator.load`, `example` is a source sentence. Raises any error of MLflow.
+    `settings` are those of `Translator.load`, `example` is a source sentence.
     """
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     import mlflow
@@ -59,16 +58,12 @@ def register(name: str, folder: Path, settings: dict[str, Any], example: str) ->
 
 
 def main(arguments: argparse.Namespace) -> None:
-    require_store()
     folder = folder_of(arguments.run)
     label = label_of(arguments.run)
     name, example = arguments.name or label, next(iter(examples(label)), EXAMPLE)
     # The model may be loaded on another machine, so its device is chosen when it is loaded.
     settings = {key: value for key, value in settings_of(arguments.run).items() if key != "device"}
-    try:
-        address = register(name, folder, settings, example)
-    except Exception as error:  # stores and their drivers raise errors of many libraries
-        raise UserError(f"MLflow, {shown_uri()}: {reason(error)}") from None
+    address = register(name, folder, settings, example)
     print(f"{folder} is registered as {address} in {shown_uri()}")
 
 

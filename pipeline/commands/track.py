@@ -8,7 +8,7 @@ import logging
 import warnings
 from pathlib import Path
 
-from pipeline.tracking.store import attempt, require_store, shown_uri
+from pipeline.tracking.store import attempt, shown_uri
 from pipeline.tracking.trainings import mirror_run, mirror_search
 from pipeline.workflow import stage
 from transformer.config.reading import UserError
@@ -17,7 +17,6 @@ SCORES = Path("scores")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    require_store()
     logging.disable()  # MLflow and Alembic log to standard error
     warnings.simplefilter("ignore")
     runs = [path.parent for path in SCORES.glob("*/training.json")]

@@ -34,18 +34,26 @@ Curve = Mapping[tuple[str, int], float]  # the value of a metric (name) at a ste
 def opened() -> Iterator[None]:
     """Select the store that MLFLOW_TRACKING_URI names, and its experiment. Creates what is missing.
 
-    One process at a time has it open. Raises any error of MLflow, SQLite or the system.
+    One process at a time has it open. Raises UserError if MLflow is turned off, and with one line for any error of MLflow,
+    SQLite or the system.
     """
+    if uri() == "off":
+        raise UserError("MLFLOW_TRACKING_URI is off; the address of a store is expected, or none for mlflow.db")
     match = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", uri())
     path = Path(match[1]) if match and match[1] != ":memory:" else None
     lock = path.with_name(f"{path.name}.lock") if path else Path("work/mlflow.lock")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    lock.touch()  # raises where filelock would wait for ever
-    with FileLock(lock):
-        if path:
-            prepare(path)
-        select()
-        yield
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()  # raises where filelock would wait for ever
+        with FileLock(lock):
+            if path:
+                prepare(path)
+            select()
+            yield
+    except UserError:  # the fault of a file that is mirrored
+        raise
+    except Exception as error:  # stores and their drivers raise errors of many libraries
+        raise UserError(f"MLflow, {shown_uri()}: {reason(error)}") from None
 
 
 def select() -> Any:
@@ -61,10 +69,8 @@ def attempt(action: Callable[..., None], *arguments: Any) -> str | None:
     try:
         with opened():
             action(*arguments)
-    except UserError as error:  # the fault of a file that is mirrored
+    except UserError as error:
         return str(error)
-    except Exception as error:  # stores and their drivers raise errors of many libraries
-        return f"MLflow, {shown_uri()}: {reason(error)}"
     return None
 
 
@@ -79,12 +85,6 @@ def reason(error: BaseException) -> str:
 
 def uri() -> str:
     return os.environ.get("MLFLOW_TRACKING_URI") or "sqlite:///mlflow.db"
-
-
-def require_store() -> None:
-    """Raise UserError if MLflow is turned off."""
-    if uri() == "off":
-        raise UserError("MLFLOW_TRACKING_URI is off; the address of a store is expected, or none for mlflow.db")
 
 
 def shown_uri() -> str:
