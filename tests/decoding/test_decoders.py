@@ -292,16 +292,6 @@ def test_an_ensemble_has_the_mean_of_the_probabilities():
     assert mean_of([one]) is one
 
 
-@torch.inference_mode()
-def test_an_ensemble_of_equal_models_is_the_model_and_of_others_is_not(settings, decoder):
-    model, other = sharpened(settings()), sharpened(settings(h=2))
-    job, chosen = Job(SOURCES, range(len(SOURCES))), decoder("beam")
-    alone, twice, both = (search(models, job, chosen, 8, 1) for models in ([model], [model, model], [model, other]))
-    assert [t.ids for t in best_of(alone.translations)] == [t.ids for t in best_of(twice.translations)]
-    assert alone.calls == twice.calls
-    assert [t.ids for t in best_of(both.translations)] != [t.ids for t in best_of(alone.translations)]
-
-
 close = partial(torch.testing.assert_close, atol=1e-4, rtol=1e-4)
 
 

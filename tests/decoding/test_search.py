@@ -29,7 +29,6 @@ from tests.decoding.prefixes import (
 from tests.refusals import refused
 from transformer.config.decoders import Choice, MctsConfig, ValueBeamConfig
 from transformer.config.vocabulary import BOS, EOS
-from transformer.decoders.beam import Beam
 from transformer.decoders.mcts import Mcts, Search, most_visited, tree_search
 from transformer.decoders.registry import decoder_of
 from transformer.decoders.steps import Batch, Counted, TreeStep
@@ -269,18 +268,6 @@ def test_a_value_beam_ranks_by_log_likelihood_and_value(decoding_settings):
         assert result.ids == plain(best)
         expected = score(table, best, config) + weight / (1 - weight) * math.log(values[best])
         assert result.score == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("beam, n_best", [(1, 1), (4, 1), (4, 3)])
-def test_a_value_beam_of_weight_0_is_beam_search(settings, decoding_settings, beam, n_best):
-    model, config = sharpened(settings()), decoding_settings(beam=beam, extra_length=6)
-    decoder = ValueBeam(config, ValueBeamConfig(0.0), lambda hidden: hidden[..., 0].float().sigmoid())
-    job = Job(SOURCES, range(len(SOURCES)))
-    guided, plain_beam = (search([model], job, each, 6, n_best).translations for each in (decoder, Beam(config)))
-    for one, other in zip(guided, plain_beam):
-        assert_same(one, other)
-    weighted = ValueBeam(config, ValueBeamConfig(0.9), decoder.values)
-    assert search([model], job, weighted, 6, n_best).translations != guided
 
 
 def test_a_decoder_says_what_it_needs(decoding_settings):

@@ -126,24 +126,6 @@ def test_all_layouts_give_the_same_loss_and_gradients(settings, variation, layou
     assert (other_gradients - gradients).norm() < error * gradients.norm()
 
 
-@pytest.mark.parametrize("variation", VARIATIONS, ids=str)
-def test_no_sentence_sees_another(settings, variation):
-    """A change of one pair changes the output of no other pair."""
-    model, pairs = build(settings(**variation), 90), Pairs(12, 12)
-    before = packed(pairs, np.arange(12))
-    row, number = 0, 2
-    for side in pairs.sides:
-        side[number - 1] = 93 - side[number - 1]
-    after = packed(pairs, np.arange(12))
-    with torch.no_grad():
-        outputs = [fused.hidden(model, batch) for batch in (before, after)]
-    changed = torch.zeros_like(before.target.sentence_BS, dtype=torch.bool)
-    changed[row] = before.target.sentence_BS[row] == number
-    others = (before.target.sentence_BS > 0) & ~changed
-    torch.testing.assert_close(outputs[0][others], outputs[1][others], atol=1e-6, rtol=1e-6)
-    assert not torch.allclose(outputs[0][changed], outputs[1][changed])
-
-
 def test_padding_beside_a_full_row_is_a_number(settings):
     """A target's padding attends to the source's padding, and a full row of sources has none."""
     model, pairs = build(settings(), 90), Listed([[5] * 23] * 4, [[6] * 2] * 4)

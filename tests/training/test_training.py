@@ -15,7 +15,7 @@ from tests.pairs import Pairs
 from tests.refusals import refused
 from tests.torch_twin import summed_loss
 from tests.trainers import CPU, files, run
-from transformer import fast, perplexity, store
+from transformer import fast, perplexity
 from transformer import step as one_step
 from transformer.checkpoint import average, read_tensors, write_tensors
 from transformer.config.reading import UserError
@@ -35,30 +35,6 @@ from transformer.store import Store
 def saved(folder):
     """The state and the weights in a folder, without the log."""
     return {path: content for path, content in files(folder).items() if path.suffix == ".safetensors"}
-
-
-@pytest.mark.parametrize(
-    "patience, states, expected",
-    [
-        (0, [], ["16", "18", "20", "state"]),
-        (0, [5, 16], ["state", "16", "state", "18", "20", "state"]),
-        (9, [5], ["02", "04", "state", *(f"{step:02}" for step in range(6, 21, 2)), "state"]),
-    ],
-)
-def test_the_clock_saves_states_and_only_what_averaging_may_take_is_written(
-    training, monkeypatch, patience, states, expected
-):
-    written = []
-
-    def write(path, *content):
-        written.append(path.stem.removeprefix("step-000000"))
-        write_tensors(path, *content)
-
-    monkeypatch.setattr(store, "write_tensors", write)
-    trainer = training(steps=20, checkpoint_every=2, keep=3, patience=patience)
-    run(trainer, states=states)
-    assert written == expected
-    assert [step for step, _ in trainer.store.weights()] == [16, 18, 20]
 
 
 @pytest.mark.parametrize("key, value", [("threads", 2), ("precision", "bfloat16"), ("device", "cuda")])
