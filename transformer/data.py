@@ -106,11 +106,6 @@ class Batches:
         starts = split(self.source[numbers], self.target[numbers], tokens)
         return (numbers[start:stop] for start, stop in pairwise(starts))
 
-    def halved(self, numbers: np.ndarray, tokens: int) -> int | None:
-        """The limit for parts half as large as the part `numbers`, which was made for `tokens`. None for a single pair."""
-        longer = max(self.source[numbers].sum(), self.target[numbers].sum())
-        return int(longer) // 2 if len(numbers) > 1 else None
-
     def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
         """The tensors of a part that `micro_batches` made for the same number of `tokens`."""
         return layout(self.pairs, numbers)
@@ -176,11 +171,6 @@ class MixedBatches(Batches):
         rows, width = self.shape(numbers, tokens)
         starts = split(self.source[numbers], self.target[numbers], min(width, tokens))
         return (numbers[start:stop] for start, stop in pairwise([*starts[:-1:rows], len(numbers)]))
-
-    def halved(self, numbers: np.ndarray, tokens: int) -> int | None:
-        """As in `Batches`, for tables with half as many rows. None for tables of one row. Empty rows also take memory."""
-        rows, width = self.shape(numbers, tokens)
-        return rows // 2 * width if rows > 1 else None
 
     def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
         """As in `Batches`, but always in tables. `layout` is not used."""

@@ -19,15 +19,17 @@ EOS is 3. Positions without a sentence are 0 in every table.
 Shapes: P pairs, B rows, S positions in a row, N positions of all sentences, M ids of all sentences without BOS and EOS.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from transformer.batch import Batch, Pairs, Rows
-from transformer.config.vocabulary import BOS, EOS
+from transformer.config.vocabulary import BOS, EOS, PAD
 
 WIDTH = 128  # of packed rows, or as wide as the longest sentence needs; wider rows cost more attention
 SIZES = 32  # the width of a joined row is rounded up to one of 32 sizes between two powers of two
@@ -41,8 +43,7 @@ Size = Callable[[int, int], tuple[int, int]]
 
 def padded(pairs: Pairs, numbers: np.ndarray, size: Size = lambda rows, width: (rows, width)) -> Batch:
     """The pairs `numbers` in their order, one in each row. The last rows are empty if `size` gives more."""
-    source, target = sentences(pairs, numbers)
-    return batch_of(source, target, np.arange(len(numbers)), size, numbered=False)
+    return batch_of(pairs, numbers, None, size)
 
 
 def rounded(pairs: Pairs, numbers: np.ndarray) -> Batch:
@@ -59,16 +60,16 @@ def packed(pairs: Pairs, numbers: np.ndarray) -> Batch:
 
     The last rows may be empty: fewer shapes need fewer CUDA graphs (graphs.py).
     """
-    source, target = sentences(pairs, numbers)
-    width = max(WIDTH, rounded_up(1 + max(side.length_P.max() for side in (source, target)), STEP))
-    row_P = rows_of(split(source.length_P + 1, target.length_P + 1, width))
-    return batch_of(source, target, row_P, lambda rows, own: (coarse(rows, 16), rounded_up(own, STEP)))
+
+    def width(longest: int) -> int:
+        return max(WIDTH, rounded_up(longest, STEP))
+
+    return batch_of(pairs, numbers, width, lambda rows, own: (coarse(rows, 16), rounded_up(own, STEP)))
 
 
 def joined(pairs: Pairs, numbers: np.ndarray) -> Batch:
     """The pairs `numbers` in their order, all in one row. Fewer widths need fewer CUDA graphs (graphs.py)."""
-    source, target = sentences(pairs, numbers)
-    return batch_of(source, target, np.zeros(len(numbers), np.int64), lambda rows, width: (rows, coarse(width, SIZES)))
+    return batch_of(pairs, numbers, lambda longest: sys.maxsize, lambda rows, width: (rows, coarse(width, SIZES)))
 
 
 def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
@@ -76,43 +77,27 @@ def tabled(pairs: Pairs, numbers: np.ndarray, rows: int, width: int) -> Batch:
 
     The last rows may be empty. A table is larger only where the pairs do not fit.
     """
-    source, target = sentences(pairs, numbers)
-    row_P = rows_of(split(source.length_P + 1, target.length_P + 1, width))
-    return batch_of(source, target, row_P, lambda *least: (max(rows, least[0]), max(width, least[1])))
+    return batch_of(pairs, numbers, lambda longest: width, lambda *least: (max(rows, least[0]), max(width, least[1])))
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """One side of the pairs: the ids of all sentences one after the other, and the length of each."""
+def batch_of(pairs: Pairs, numbers: np.ndarray, width: Callable[[int], int] | None, size: Size) -> Batch:
+    """The pairs `numbers` in their order, as many in each row as fit into `width(positions of the longest sentence)`.
 
-    ids_M: np.ndarray
-    length_P: np.ndarray
-
-    @classmethod
-    def of(cls, pairs: Pairs, side: str, numbers: np.ndarray) -> "Sentences":
-        ids_M, length_P = pairs.sentences(side, numbers)
-        return cls(ids_M.astype(np.int64), length_P)
-
-    def with_bos(self) -> np.ndarray:
-        return np.insert(self.ids_M, np.cumsum(self.length_P) - self.length_P, BOS)
-
-    def with_eos(self) -> np.ndarray:
-        return np.insert(self.ids_M, np.cumsum(self.length_P), EOS)
-
-
-def sentences(pairs: Pairs, numbers: np.ndarray) -> tuple[Sentences, Sentences]:
-    """Source and target of the pairs `numbers`."""
-    return Sentences.of(pairs, "source", numbers), Sentences.of(pairs, "target", numbers)
-
-
-def batch_of(source: Sentences, target: Sentences, row_P: np.ndarray, size: Size, numbered: bool = True) -> Batch:
-    """The batch with pair p in row `row_P[p]`. `numbered` rows have positions and sentence numbers."""
-    source_places, target_places = (Places.of(row_P, side.length_P + 1, size) for side in (source, target))
+    Without `width`, each row is one pair, and the batch has no positions and sentence numbers.
+    """
+    (source_M, source_P), (target_M, target_P) = (pairs.sentences(side, numbers) for side in ("source", "target"))
+    source_M, target_M = source_M.astype(np.int64), target_M.astype(np.int64)
+    source_end_P, target_end_P = np.cumsum(source_P), np.cumsum(target_P)
+    row_P = np.arange(len(numbers))
+    if width:
+        starts = split(source_P + 1, target_P + 1, width(1 + max(source_P.max(), target_P.max())))
+        row_P = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    source, target = (Places.of(row_P, length_P + 1, size) for length_P in (source_P, target_P))
     return Batch(
-        source_places.rows(source.with_eos(), numbered),
-        target_places.rows(target.with_bos(), numbered),
-        torch.from_numpy(target_places.cell_N),
-        torch.from_numpy(target.with_eos()),
+        source.rows(np.insert(source_M, source_end_P, EOS), numbered=width is not None),
+        target.rows(np.insert(target_M, target_end_P - target_P, BOS), numbered=width is not None),
+        torch.from_numpy(target.cell_N),
+        torch.from_numpy(np.insert(target_M, target_end_P, EOS)),
     )
 
 
@@ -167,11 +152,6 @@ def split(source: np.ndarray, target: np.ndarray, tokens: int) -> np.ndarray:
     return np.array(starts)
 
 
-def rows_of(starts: np.ndarray) -> np.ndarray:
-    """The row of each pair. `starts` has the first pair of each row, followed by the number of pairs."""
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-
-
 def rounded_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
@@ -185,8 +165,5 @@ def coarse(number: int, sizes: int = 8) -> int:
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    """[B, longest]: the ids of each row, followed by PAD; [0, 0] for no rows."""
-    table_BS = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)
-    for row_S, ids in zip(table_BS, rows):
-        row_S[: len(ids)] = ids
-    return torch.from_numpy(table_BS)
+    """[B, longest]: the ids of each row, followed by PAD."""
+    return pad_sequence([torch.tensor(ids, dtype=torch.int64) for ids in rows], batch_first=True, padding_value=PAD)

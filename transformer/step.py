@@ -21,7 +21,7 @@ from transformer.device import at_once, autocast
 from transformer.fast.dropout import drawing_from
 from transformer.fast.fused import is_fast, layout_on
 from transformer.fast.graphs import CudaCapture, Graphs
-from transformer.memory import enough_memory, out_of_memory, release_cached
+from transformer.memory import out_of_memory, release_cached
 from transformer.perplexity import batch_loss
 from transformer.store import TrainingState
 
@@ -30,14 +30,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Parts:
-    """The pairs `numbers` of a batch, divided by `Batches.micro_batches` with this `limit`.
-
-    `parts` has the pair numbers and the tensors of each part.
-    """
+    """The pairs `numbers` of a batch, divided by `Batches.micro_batches` with this `limit` into the tensors `parts`."""
 
     numbers: np.ndarray
     limit: int
-    parts: list[tuple[np.ndarray, Batch]]
+    parts: list[Batch]
 
 
 class Step:
@@ -64,8 +61,6 @@ class Step:
         self.generators = [torch.Generator() for _ in range(number)]
         self.pool = ThreadPoolExecutor(number, "share", torch.set_num_threads, (config.threads // number,))
 
-    part: np.ndarray  # the pairs whose gradients are computed
-
     @property
     def limit(self) -> int:
         return self.state.micro_batch_tokens
@@ -74,76 +69,53 @@ class Step:
         """The pairs `numbers` in parts, whose tensors for a GPU are in pinned memory."""
         limit = self.limit  # read once: the prefetch thread calls this while a step may lower the limit
         layout = layout_on(self.device, self.precision, self.model)
-        with enough_memory("for the next batches", "lower training.batch_tokens"):
-            parts = [
-                (part, batches.lay_out(part, limit, layout).pinned_for(self.device))
-                for part in batches.micro_batches(numbers, limit)
-            ]
-        return Parts(numbers, limit, parts)
+        parts = batches.micro_batches(numbers, limit)
+        return Parts(numbers, limit, [batches.lay_out(part, limit, layout).pinned_for(self.device) for part in parts])
 
     def gradients(self, batches: Batches, given: Parts, target_tokens: int, place: tuple[int, int]) -> Tensor:
         """The summed loss of a batch, in float64. The parameters then have the gradients of loss / `target_tokens`.
 
-        If memory runs out, this is repeated with smaller parts. `place` has the number of the step and of this worker, on
-        which random numbers depend. Raises UserError if memory does not suffice for the smallest part, which is one pair
-        or one row of packed pairs.
+        `place` has the number of the step and of this worker, on which random numbers depend. Raises UserError as
+        `repeated` does.
         """
         parts = given
 
-        def work() -> Tensor:
+        def work(limit: int) -> Tensor:
             nonlocal parts
-            if parts.limit != self.limit:
+            if parts.limit != limit:
                 parts = self.divide(batches, given.numbers)
             self.seed(*place)
             self.state.optimiser.zero_grad()
             total = torch.zeros((), dtype=torch.float64, device=self.device)
-            for self.part, batch in parts.parts:
+            for batch in parts.parts:
                 total += self.add(batch, target_tokens)
             return total
 
-        return self.repeated(work, lambda: self.lowered(batches, self.part))
+        return self.repeated(work)
 
-    def repeated(self, work: Callable[[], Result], lower: Callable[[], int]) -> Result:
-        """`work()`, repeated if memory runs out: first without CUDA graphs, then with the limit that `lower` returns."""
+    def repeated(self, work: Callable[[int], Result]) -> Result:
+        """`work(limit)`, repeated if memory runs out: first without CUDA graphs, then with half the limit.
+
+        Raises UserError if memory runs out at a limit of 1, where a part is one pair or one row of packed pairs.
+        """
         before = self.limit
         while True:
             try:
-                result = work()
+                result = work(self.limit)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
             # Outside of the `except` block, whose traceback keeps tensors. Cached blocks would fragment the memory.
-            if not self.release():
-                release_cached()
-                self.state.micro_batch_tokens = lower()
+            if self.release():
+                continue
+            if self.limit == 1:
+                raise UserError("out of memory on a single pair: lower training.max_length, or take a smaller model")
+            release_cached()
+            self.state.micro_batch_tokens //= 2
         if self.limit < before:
             self.warn(f"out of memory: micro-batches now have at most {self.limit:,} tokens")
         return result
-
-    def without_gradients(self, work: Callable[[int], Result]) -> Result:
-        """`work(limit)`. Memory rarely runs out here, because a training step needs more than `work`.
-
-        Raises UserError if memory runs out at a limit of 1.
-        """
-        return self.repeated(lambda: work(self.limit), self.halved)
-
-    def halved(self) -> int:
-        if self.limit == 1:
-            raise UserError("out of memory in the dev loss, one pair at a time: take a smaller model")
-        return self.limit // 2
-
-    def lowered(self, batches: Batches, failed: np.ndarray) -> int:
-        """Half the size of the failed part. Raises UserError if the failed part cannot be divided."""
-        limit = batches.halved(failed, self.limit)
-        if limit is None:
-            source, target = (int(side[failed].sum()) for side in (batches.source, batches.target))
-            what = "one pair" if len(failed) == 1 else f"one row of {len(failed)} pairs"
-            raise UserError(
-                f"out of memory on {what} of {source} source and {target} target pieces: "
-                "lower training.max_length, or take a smaller model"
-            )
-        return limit
 
     def release(self) -> bool:
         """Train without CUDA graphs from now on, whose memory other work needs. Returns whether there were any."""

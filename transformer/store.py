@@ -5,6 +5,7 @@ for averaging). The state is saved at intervals of time, when the training is st
 resumes at its last saved state. Records and weights of later steps are removed, and the repeated steps write them again.
 """
 
+import itertools
 import json
 import os
 import re
@@ -119,7 +120,7 @@ class Store:
         `files` has the number of records and the steps of the checkpoints from the time of the save. Raises UserError if
         one of these records or checkpoints is missing.
         """
-        kept = [line for step, line in self.whole_records() if step <= state.step]
+        kept = [line for line in self.records() if json.loads(line)["step"] <= state.step]
         weights = dict(self.weights())
         remedy = f"restore what was removed, or remove {self.state.parent} to train again"
         if len(kept) < files["records"]:
@@ -133,19 +134,11 @@ class Store:
             if step > state.step:
                 path.unlink()
 
-    def whole_records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the step and the line of each record up to the first damaged line, such as a power failure leaves."""
-        for line in self.records():
-            try:
-                yield int(json.loads(line)["step"]), line
-            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-                return
-
     def records(self) -> Iterator[bytes]:
-        """Yield the complete lines of the log. A killed process may have left an incomplete one."""
+        """Yield the lines of the log up to the first one that a kill or a power failure has cut off or damaged."""
         if self.log.exists():
             with open(self.log, "rb") as file:
-                yield from (line for line in file if line.endswith(b"\n"))
+                yield from itertools.takewhile(is_whole, file)
 
     def record(self, entry: dict[str, Any]) -> None:
         with naming(self.log), open(self.log, "ab") as file:
@@ -180,6 +173,14 @@ class Reader(Store):
     def cut_back(self, state: TrainingState, files: dict[str, Any]) -> None: ...
     def record(self, entry: dict[str, Any]) -> None: ...
     def save_weights(self, state: TrainingState) -> None: ...
+
+
+def is_whole(line: bytes) -> bool:
+    """Whether a line of the log is complete and has the step of its record."""
+    try:
+        return line.endswith(b"\n") and int(json.loads(line)["step"]) >= 0
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return False
 
 
 def step_files(folder: Path) -> list[tuple[int, Path]]:

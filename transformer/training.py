@@ -153,8 +153,8 @@ class Trainer:
         """
         with enough_memory("for the next batches", "lower training.batch_tokens"):
             numbers = self.batches.batch(step)
-        own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
-        return self.batches.sums(numbers), self.step.divide(self.batches, own)
+            own = self.workers.share(numbers, self.batches.source[numbers] + self.batches.target[numbers])
+            return self.batches.sums(numbers), self.step.divide(self.batches, own)
 
     def gradients(self, parts: Parts, target_tokens: int) -> Tensor:
         """The summed loss of this worker's share of a batch; the parameters then have the gradients of the whole batch.
@@ -171,7 +171,7 @@ class Trainer:
         state = self.state
         self.workers.collect(state.loss_sum)
         loss = state.loss_sum.item() / state.loss_tokens
-        check_loss(loss, state, self.store)
+        self.check_loss(loss)
         record = {
             "step": state.step,
             "loss": round(loss, 6),
@@ -187,7 +187,7 @@ class Trainer:
         """Record the dev loss and perplexity, without smoothing."""
         state = self.state
         loss = self.dev_loss()
-        check_loss(loss, state, self.store)
+        self.check_loss(loss)
         better = loss < state.best_dev_loss
         state.best_dev_loss = min(loss, state.best_dev_loss)
         state.evaluations_since_best = 0 if better else state.evaluations_since_best + 1
@@ -200,13 +200,13 @@ class Trainer:
             batches = in_order(self.dev, limit, self.workers.share)
             return summed_loss(self.state.model, self.dev, batches, self.device)
 
-        total, tokens = self.workers.total(*self.step.without_gradients(own))
+        total, tokens = self.workers.total(*self.step.repeated(own))
         return total / tokens
 
     def save(self, due: bool) -> None:
         """Save the weights if averaging may take them, and the state if `due`."""
         self.workers.collect(self.state.loss_sum)
-        check_state(self.state, self.store)
+        self.check_state()
         if self.averaged():
             self.store.save_weights(self.state)
         if not due:
@@ -215,28 +215,26 @@ class Trainer:
         self.state.joules = None if joules is None or before is None else before + joules
         self.store.save(self.state)
 
+    def check_loss(self, mean: float) -> None:
+        """Raise Diverged if the mean loss of a piece is not finite, or over EXPLODED times that of a uniform guess."""
+        limit = EXPLODED * math.log(len(self.state.model.embedding))
+        if not math.isfinite(mean):
+            raise self.diverged("the loss is no longer a number")
+        if mean > limit:
+            raise self.diverged(f"the loss has exploded: {mean:.1f} nats per piece (limit {limit:.1f})")
 
-def check_loss(mean: float, state: TrainingState, store: Store) -> None:
-    """Raise Diverged if the mean loss of a piece is not finite, or over EXPLODED times that of a uniform guess."""
-    limit = EXPLODED * math.log(len(state.model.embedding))
-    if not math.isfinite(mean):
-        raise diverged("the loss is no longer a number", state, store)
-    if mean > limit:
-        raise diverged(f"the loss has exploded: {mean:.1f} nats per piece (limit {limit:.1f})", state, store)
+    def check_state(self) -> None:
+        """Raise Diverged for a state that must not be saved.
 
+        The weights and Adam's moments are checked besides the loss, because no loss was computed after their last update.
+        """
+        if self.state.loss_tokens:
+            self.check_loss(self.state.loss_sum.item() / self.state.loss_tokens)
+        if not self.state.finite():
+            raise self.diverged("a weight or a moment of Adam is not finite")
 
-def check_state(state: TrainingState, store: Store) -> None:
-    """Raise Diverged for a state that must not be saved.
-
-    The weights and Adam's moments are checked besides the loss, because no loss was computed after their last update.
-    """
-    if state.loss_tokens:
-        check_loss(state.loss_sum.item() / state.loss_tokens, state, store)
-    if not state.finite():
-        raise diverged("a weight or a moment of Adam is not finite", state, store)
-
-
-def diverged(what: str, state: TrainingState, store: Store) -> Diverged:
-    good = f"the last good state is {store.state}" if store.state.exists() else "no state was saved before"
-    advice = "Try a larger warmup, a smaller lr_scale, `schedule: warmup` or `precision: float32`"
-    return Diverged(f"{what} at step {state.step}; {good}. {advice}")
+    def diverged(self, what: str) -> Diverged:
+        saved = self.store.state
+        good = f"the last good state is {saved}" if saved.exists() else "no state was saved before"
+        advice = "Try a larger warmup, a smaller lr_scale, `schedule: warmup` or `precision: float32`"
+        return Diverged(f"{what} at step {self.state.step}; {good}. {advice}")

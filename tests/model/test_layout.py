@@ -31,7 +31,7 @@ def test_padded():
     assert batch.real_N.tolist() == [0, 1, 4, 5, 6, 7]
     assert batch.labels_N.tolist() == [8, EOS, 9, 10, 11, EOS]
     assert pad([[5, 6], [], [7]]).tolist() == [[5, 6], [0, 0], [7, 0]]
-    assert pad([]).shape == (0, 0) and pad([]).dtype == torch.int64
+    assert pad([[]]).shape == (1, 0) and pad([[]]).dtype == torch.int64
 
 
 def test_rounded():

@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from tests.pairs import Listed, Pairs
+from tests.pairs import Pairs
 from tests.projects import ROOT
 from transformer.data import Batches, MixedBatches, Prefetch, in_order
 from transformer.layout import padded
@@ -109,21 +109,6 @@ def test_mixed_batches_have_one_shape_and_a_wider_one_for_the_few_longest_pairs(
         assert np.concatenate(parts).tolist() == batches.batch(step).tolist()
     usual, wide = {400: [(12, 32), (5, 80)], 100: [(3, 32), (1, 80)], 20: [(1, 32), (1, 80)]}[tokens]
     assert shapes == {(usual, usual): len(batches) - 1, (wide, wide): 1}
-
-
-def test_half_a_table_has_half_its_rows_however_empty_it_is():
-    batches = MixedBatches(Pairs(5000), 1, 400, 100)
-    full, one = batches.batch(0), batches.batch(0)[:1]
-    assert batches.lay_out(one, 400, padded).source.ids_BS.shape == (12, 32)
-    for numbers in (full, one):
-        limit, shapes = 400, []
-        while (limit := batches.halved(numbers, limit)) is not None:
-            shapes.append(batches.lay_out(numbers[:1], limit, padded).source.ids_BS.shape)
-        assert shapes == [(6, 32), (3, 32), (1, 32)]
-    single = Batches(Pairs(), 1, 400, 100)
-    assert single.halved(np.array([3]), 400) is None and single.halved(np.arange(9), 400) < 200
-    unequal = Batches(Listed([[5]] * 2, [[5] * 19] * 2), 1, 400, 100)
-    assert unequal.halved(np.arange(2), 400) == 20, "half of the longer side, with EOS"
 
 
 @pytest.mark.parametrize("kind", [Batches, MixedBatches])

@@ -148,8 +148,8 @@ def no_memory(*_, **__):
 @pytest.mark.parametrize(
     "place, name, said",
     [
-        (perplexity, "batch_loss", ["in the dev loss, one pair at a time"]),
-        (one_step, "batch_loss", ["one pair of ", " source and ", " target pieces: lower training.max_length"]),
+        (perplexity, "batch_loss", ["on a single pair: lower training.max_length"]),
+        (one_step, "batch_loss", ["on a single pair: lower training.max_length"]),
         (torch.optim.AdamW, "step", ["for Adam's moments: lower training"]),
         (Batches, "lay_out", ["for the next batches: lower training"]),
     ],
@@ -374,8 +374,8 @@ def test_a_dev_loss_is_the_mean_of_torch_s_over_all_pieces_in_float32(settings, 
 
 def test_a_dev_loss_computes_no_gradients(monkeypatch, settings):
     """Gradients would triple the time. Even in inference mode, torch reports that they are needed."""
-    asked, whole = [], loss.negative_loss_and_gradient
-    monkeypatch.setattr(loss, "negative_loss_and_gradient", lambda *given: asked.append(given[-1]) or whole(*given))
+    asked, whole = [], loss.loss_and_gradient
+    monkeypatch.setattr(loss, "loss_and_gradient", lambda *given: asked.append(given[-1]) or whole(*given))
     model = Transformer(settings(), 100)
     mean_loss(model, Pairs(4), 100, CPU)
     perplexity.batch_loss(model, padded(Pairs(4), np.arange(4)), 0.1)

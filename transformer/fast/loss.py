@@ -65,13 +65,13 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         wide = torch.float32 if hidden.is_cuda else dtype
         gradients = (torch.empty_like(hidden), torch.zeros_like(embedding, dtype=wide)) if needed else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        rows = ROWS.get(device, ROWS["cpu"])
-        function = in_blocks if blocks else by_kernel if fast and not r_drop else negative_loss_and_gradient
+        rows = ROWS[device]
+        function = in_blocks if blocks else by_kernel if fast and not r_drop else loss_and_gradient
         for start in range(0, len(hidden), rows):
             part = slice(start, start + rows)
             logits = hidden[part] @ embedding.T
-            likelihood, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
-            loss -= likelihood
+            loss_of_part, logits_gradient = function(logits, labels_N[part], smoothing, r_drop, needed)
+            loss += loss_of_part
             if gradients and logits_gradient is not None:
                 torch.mm(logits_gradient, embedding, out=gradients[0][part])
                 if wide == dtype:
@@ -98,31 +98,30 @@ def scaled(saved: Tensor, dtype: torch.dtype, factor: Tensor) -> Tensor:
 def by_kernel(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """`negative_loss_and_gradient` in one kernel. If `needed`, the gradient overwrites the logits."""
-    from transformer.fast.kernels import loss_and_gradient  # needs Triton
+    """`loss_and_gradient` in one kernel. If `needed`, the gradient overwrites the logits."""
+    from transformer.fast import kernels  # needs Triton
 
-    loss, gradient_NV = loss_and_gradient(logits_NV, labels_N, smoothing, needed)
-    return -loss, gradient_NV
+    return kernels.loss_and_gradient(logits_NV, labels_N, smoothing, needed)
 
 
-def negative_loss_and_gradient(
+def loss_and_gradient(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The negative loss, [], and the gradient of the loss with respect to the logits, [N, V] (None if not `needed`).
-
-    Without `r_drop`, the negative loss is the smoothed log-likelihood.
-    """
-    log_probs_NV = logits_NV.float().log_softmax(-1)
-    likelihood = smoothed_log_likelihood(log_probs_NV, labels_N, smoothing)
+    """The summed loss, [], and its gradient with respect to the logits, [N, V] (None if not `needed`)."""
+    log_probs_NV, vocabulary = logits_NV.float().log_softmax(-1), logits_NV.shape[1]
+    likelihood = log_probs_NV.gather(1, labels_N[:, None]).sum()
+    loss = -((1 - smoothing) * likelihood + smoothing / vocabulary * log_probs_NV.sum())
     if r_drop:
         divergence, divergence_gradient_NV = divergence_and_gradient(log_probs_NV)
-        likelihood = (likelihood - r_drop / 2 * divergence) / 2
+        loss = (loss + r_drop / 2 * divergence) / 2
     if not needed:
-        return likelihood, None
-    gradient_NV = softmax_minus_target(log_probs_NV, labels_N, smoothing)
+        return loss, None
+    gradient_NV = log_probs_NV.exp_().sub_(smoothing / vocabulary)
+    target_N = torch.full_like(labels_N, smoothing - 1, dtype=gradient_NV.dtype)
+    gradient_NV.scatter_add_(1, labels_N[:, None], target_N[:, None])
     if r_drop:
         gradient_NV = gradient_NV.add_(divergence_gradient_NV, alpha=r_drop / 2).div_(2)
-    return likelihood, gradient_NV.to(logits_NV.dtype)
+    return loss, gradient_NV.to(logits_NV.dtype)
 
 
 def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,32 +137,15 @@ def divergence_and_gradient(log_probs_NV: Tensor) -> tuple[Tensor, Tensor]:
 def in_blocks(
     logits_NV: Tensor, labels_N: Tensor, smoothing: float, r_drop: float, needed: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """`negative_loss_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
+    """`loss_and_gradient`, a few rows at a time. If `needed`, the gradient overwrites the logits.
 
     The float32 copies of a few rows stay in the cache of a CPU. This halves the time. Rows without a label are ignored;
     their logits are zero, and so is their gradient.
     """
-    likelihood = torch.zeros((), device=logits_NV.device)
+    loss = torch.zeros((), device=logits_NV.device)
     for block_NV, block_labels_N in zip(logits_NV[: len(labels_N)].split(BLOCK), labels_N.split(BLOCK)):
-        part, gradient_NV = negative_loss_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
-        likelihood += part
+        part, gradient_NV = loss_and_gradient(block_NV, block_labels_N, smoothing, r_drop, needed)
+        loss += part
         if needed:
             block_NV.copy_(gradient_NV)
-    return likelihood, logits_NV if needed else None
-
-
-def smoothed_log_likelihood(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
-    """The log-likelihood of the smoothed targets, summed over the tokens, []."""
-    likelihood = log_probs_NV.gather(1, labels_N[:, None]).sum()
-    if not smoothing:
-        return likelihood
-    return (1 - smoothing) * likelihood + smoothing / log_probs_NV.shape[1] * log_probs_NV.sum()
-
-
-def softmax_minus_target(log_probs_NV: Tensor, labels_N: Tensor, smoothing: float) -> Tensor:
-    """The gradient of the cross-entropy with respect to the logits, [N, V]; overwrites `log_probs_NV`."""
-    gradient_NV = log_probs_NV.exp_()
-    if smoothing:
-        gradient_NV.sub_(smoothing / gradient_NV.shape[1])
-    target = torch.full_like(labels_N, smoothing - 1, dtype=gradient_NV.dtype)
-    return gradient_NV.scatter_add_(1, labels_N[:, None], target[:, None])
+    return loss, logits_NV if needed else None
