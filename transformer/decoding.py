@@ -3,9 +3,10 @@
 import copy
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -16,9 +17,6 @@ from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Batch, Decoder, Translation
 from transformer.device import at_once, precision_of
 from transformer.model import Transformer
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 SHORTEST = 8  # tokens
 SMALL = 1024  # tokens; batches are not made smaller than this to occupy more threads
@@ -36,6 +34,9 @@ PAPER = DecodingConfig(
     threads=2,
     attention_sentences=3,
 )
+
+
+COPIES: WeakKeyDictionary[Transformer, Transformer] = WeakKeyDictionary()  # of models, in bfloat16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,12 +92,16 @@ def on_gpu(device: torch.device) -> int:
 
 
 def model_in(precision: str, model: Transformer) -> Transformer:
-    """`model` for float32, and for bfloat16 a copy with all its weights in bfloat16.
+    """`model` for float32, and for bfloat16 a copy with all its weights in bfloat16, which is made once.
 
     Autocast would cast every weight at every step. The kernels of layer norm and softmax compute in float32, and the
     search computes log-probabilities in float32.
     """
-    return copy.deepcopy(model).bfloat16() if precision == "bfloat16" else model
+    if precision != "bfloat16":
+        return model
+    if model not in COPIES:  # another thread may store its own copy meanwhile
+        COPIES[model] = copy.deepcopy(model).bfloat16()
+    return COPIES[model]
 
 
 @torch.inference_mode()
@@ -124,64 +129,24 @@ def search_batches(
 ) -> Iterator[Searched]:
     """The results of the jobs, in their order.
 
-    On a CPU several batches are decoded concurrently and share the `threads`.
+    On a CPU several batches are decoded concurrently and share the `threads`. At the end, also after an exception or
+    Ctrl-C, the searches of other threads stop, and jobs not yet begun are left undone.
     """
     number, stop = at_once(models[0].embedding.device, config.threads), threading.Event()
-
-    def work(job: Job) -> Searched:
-        return search(models, job, decoder, config.extra_length, n_best, stop)
-
-    return by_threads(work, jobs, number, config.threads // number, stop.set)
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(number, "decode", torch.set_num_threads, (config.threads // number,))
+    try:
+        yield from pool.map(lambda job: search(models, job, decoder, config.extra_length, n_best, stop), jobs)
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(before)  # new threads inherit the number that was set last
 
 
 def translate(model: Transformer, sources: Sequence[Sequence[int]], config: DecodingConfig) -> list[Translation]:
     """The paper's translations of one batch, in this thread."""
     found = search([model], Job(sources, range(len(sources))), Beam(config), config.extra_length, 1)
     return [translations[0] for translations in found.translations]
-
-
-def by_threads(
-    work: Callable[[Item], Result],
-    items: Sequence[Item],
-    at_once: int,
-    threads: int,
-    stop: Callable[[], object] = lambda: None,
-) -> Iterator[Result]:
-    """The results of `work` in the order of the items, `at_once` of them concurrently, each with `threads` torch threads.
-
-    An exception in `work` is raised here. At the end, also after an exception or Ctrl-C, `stop` is called to end the work
-    that other threads are doing, and items not yet begun are left undone.
-    """
-    with THREADS:
-        pool = ThreadPoolExecutor(at_once, "decode", torch.set_num_threads, (threads,))
-        try:
-            yield from pool.map(work, items)
-        finally:
-            stop()
-            pool.shutdown(cancel_futures=True)
-
-
-class Restored:
-    """A context after which torch has the number of threads that it had before, which new threads inherit.
-
-    Several threads can be in the context at the same time. The last one to leave restores the number.
-    """
-
-    lock, inside, before = threading.Lock(), 0, 0
-
-    def __enter__(self) -> None:
-        with self.lock:
-            self.before = self.before if self.inside else torch.get_num_threads()
-            self.inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                torch.set_num_threads(self.before)
-
-
-THREADS = Restored()
 
 
 def batches_by_length(lengths: Sequence[int], tokens: int, threads: int = 1) -> list[list[int]]:

@@ -1,7 +1,7 @@
 """The loss of a model on batches of pairs. Without smoothing, exp of its mean is the perplexity of Table 3."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from transformer.fast import fused
 from transformer.fast.loss import cross_entropy
 from transformer.model import Transformer
 
-Result = TypeVar("Result")
 Hidden = Callable[[Batch], Tensor]
 ROWS = 512  # target tokens whose probabilities are in memory at once
 
@@ -32,20 +31,19 @@ def batch_loss(
     return cross_entropy(hidden_ND, model.embedding, batch.labels_N, smoothing, r_drop, fused.is_fast(model))
 
 
-def evaluated(
-    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device, work: Callable[[Batch], Result]
-) -> Iterator[Result]:
-    """The results of `work` for each of the batches, with the model in evaluation mode.
+@contextmanager
+def evaluating(
+    model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device
+) -> Iterator[Iterator[Batch]]:
+    """The batches on the device, with the model in evaluation mode and without gradients.
 
-    It is computed in the precision of the weights, float32, whatever the precision of training and decoding.
+    The computation is in the precision of the weights, float32, whatever the precision of training and decoding.
     """
     was_training, layout = model.training, fused.layout_on(device, "float32", model)
     model.eval()
     try:
-        for numbers in batches:
-            with torch.inference_mode():
-                result = work(layout(pairs, numbers).to(device))
-            yield result
+        with torch.inference_mode():
+            yield (layout(pairs, numbers).to(device) for numbers in batches)
     finally:
         model.train(was_training)
 
@@ -53,12 +51,9 @@ def evaluated(
 def summed_loss(model: Transformer, pairs: Pairs, batches: Iterable[np.ndarray], device: torch.device) -> tuple[float, int]:
     """The unsmoothed loss in nats, summed over all target tokens (EOS included), and their number."""
     total, tokens = 0.0, 0
-
-    def counted(batch: Batch) -> tuple[float, int]:
-        return batch_loss(model, batch, 0.0).item(), len(batch.labels_N)
-
-    for loss, count in evaluated(model, pairs, batches, device, counted):
-        total, tokens = total + loss, tokens + count
+    with evaluating(model, pairs, batches, device) as given:
+        for batch in given:
+            total, tokens = total + batch_loss(model, batch, 0.0).item(), tokens + len(batch.labels_N)
     return total, tokens
 
 
@@ -73,14 +68,12 @@ def confidences(model: Transformer, pairs: Pairs, batch_tokens: int, device: tor
 
     The model sees the reference's tokens before this one, as for the perplexity.
     """
-
-    def found(batch: Batch) -> Tensor:
-        hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
-        parts = []
-        for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
-            most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
-            parts.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
-        return torch.cat(parts, 1)
-
-    confidence_N, right_N = torch.cat([*evaluated(model, pairs, in_order(pairs, batch_tokens), device, found)], 1).numpy()
+    parts = []
+    with evaluating(model, pairs, in_order(pairs, batch_tokens), device) as given:
+        for batch in given:
+            hidden_ND = fused.hidden(model, batch).flatten(0, 1).index_select(0, batch.real_N)
+            for hidden, labels in zip(hidden_ND.split(ROWS), batch.labels_N.split(ROWS)):
+                most_N, token_N = (hidden @ model.embedding.T).softmax(-1).max(-1)
+                parts.append(torch.stack([most_N, (token_N == labels).to(most_N.dtype)]).cpu())
+    confidence_N, right_N = torch.cat(parts, 1).numpy()
     return confidence_N, right_N

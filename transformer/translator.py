@@ -8,12 +8,11 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -28,7 +27,7 @@ from transformer.config.text import TEXT, TextConfig
 from transformer.config.vocabulary import BOS, EOS
 from transformer.decoders.beam import Beam
 from transformer.decoders.steps import Decoder, Translation
-from transformer.decoding import PAPER, Hypothesis, Job, Searched, jobs_of, model_in, search_batches, settings_on
+from transformer.decoding import PAPER, Hypothesis, jobs_of, model_in, search_batches, settings_on
 from transformer.device import AT_ONCE, at_once, device_of
 from transformer.files import read_json
 from transformer.layout import pad
@@ -51,14 +50,13 @@ class Translator:
     description: dict[str, Any]  # from the file of the weights, for example the averaged steps
     others: Sequence[Transformer] = ()  # the other models of an ensemble, in float32
     text_config: TextConfig | None = None
-    copies: WeakKeyDictionary[Transformer, Transformer] = field(default_factory=WeakKeyDictionary)  # in bfloat16
     decoders: list[Transformer] = field(init=False)  # `model` and `others`, or their copies in bfloat16
     calls: int = field(init=False, default=0)  # the prefixes that the latest call of `n_best` scored
 
     def __post_init__(self) -> None:
         self.config = settings_on(self.device, self.config, self.model.config.d_model)
         self.clean = source_cleaner(self.text_config)
-        self.decoders = [self.copy_of(model) for model in (self.model, *self.others)]
+        self.decoders = [model_in(self.config.precision, model) for model in (self.model, *self.others)]
 
     @classmethod
     def load(
@@ -149,21 +147,12 @@ class Translator:
             given = iter(translator([sentence for sentences in parts for sentence in sentences]))
             joined = [" ".join(filter(None, islice(given, len(sentences)))) for sentences in parts]
             return joined[0] if isinstance(text, str) else joined
-        results: list[Any] = [*translator.hypotheses(translator.normalise(lines), "the text", number, attention, alignment)]
+        results: list[Any] = translator.hypotheses(translator.normalise(lines), "the text", number, attention, alignment)
         if n_best is None:
             results = [first for first, *_ in results]
             if not (scores or attention or alignment):
                 results = [hypothesis.text for hypothesis in results]
         return results[0] if isinstance(text, str) else results
-
-    def copy_of(self, model: Transformer) -> Transformer:
-        """`model` in the precision of decoding. Translators that `dataclasses.replace` makes share the copies."""
-        if self.config.precision == "float32":
-            return model
-        if model not in self.copies:
-            # Another thread may store its own copy meanwhile.
-            self.copies[model] = model_in(self.config.precision, model)
-        return self.copies[model]
 
     @property
     def device(self) -> torch.device:
@@ -210,28 +199,12 @@ class Translator:
     ) -> list[list[Translation]]:
         """At most `count` translations of each normalised line, best first. An empty line has one empty translation.
 
-        `tick` is called with the number of sentences of each finished batch. Sets `calls` to the number of scored
-        prefixes. Raises UserError as `finished` does.
-        """
-        self.calls = 0
-        results = [[Translation([], 0.0)]] * len(lines)
-        for job, searched in self.finished(self.encode(lines), name, count, decoder):
-            for number, translations in zip(job.numbers, searched.translations):
-                results[number] = translations
-            self.calls += searched.calls
-            tick(len(job.numbers))
-        return results
-
-    def finished(
-        self, sources: list[list[int]], name: str, count: int, decoder: Decoder | None = None
-    ) -> Iterator[tuple[Job, Searched]]:
-        """Yield the batches, longest sentences first, with at most `count` translations of each sentence.
-
-        Without a `decoder`, beam search (6.1) translates. A source without pieces is in no batch. In errors, `name`
-        names the lines. Raises UserError for a line of more than batch_tokens / width pieces, and if memory runs out.
+        Without a `decoder`, beam search (6.1) translates. `tick` is called with the number of sentences of each finished
+        batch. Sets `calls` to the number of scored prefixes. In errors, `name` names the lines. Raises UserError for a
+        line of more than batch_tokens / width pieces, and if memory runs out.
         """
         decoder = decoder or Beam(self.config)
-        width = decoder.width(count)
+        width, sources = decoder.width(count), self.encode(lines)
         longest = max(1, self.config.batch_tokens // width)
         for number, source in enumerate(sources):
             if len(source) > longest:  # a longer line would take hours, and memory grows with the square of the length
@@ -240,34 +213,37 @@ class Translator:
                     f"{self.config.batch_tokens} and {width} hypotheses in memory, at most {longest:,} are possible; "
                     "split the line"
                 )
+        self.calls, results = 0, [[Translation([], 0.0)]] * len(lines)
         jobs = jobs_of(sources, longest, at_once(self.device, self.config.threads))
         with enough_memory("in decoding", "lower decoding.batch_tokens"):
-            yield from zip(jobs, search_batches(self.decoders, jobs, decoder, self.config, count))
+            for job, searched in zip(jobs, search_batches(self.decoders, jobs, decoder, self.config, count)):
+                for number, translations in zip(job.numbers, searched.translations):
+                    results[number] = translations
+                self.calls += searched.calls
+                tick(len(job.numbers))
+        return results
 
     def hypotheses(
         self, lines: list[str], name: str, n_best: int = 1, attention: bool = False, alignment: bool = False
-    ) -> Iterator[list[Hypothesis]]:
-        """At most `n_best` hypotheses of each normalised line, in order, as soon as all earlier lines are translated.
+    ) -> list[list[Hypothesis]]:
+        """At most `n_best` hypotheses of each normalised line.
 
-        Raises UserError as `finished` does, and if `n_best` is not a whole number from 1 to MOST.
+        Raises UserError as `n_best` does, and if `n_best` is not a whole number from 1 to MOST.
         """
         valid = isinstance(n_best, int) and 0 < n_best <= MOST
         require(valid, "n_best", n_best, f"a whole number from 1 to {MOST:,} is expected")
-        sources = self.encode(lines)
-        nothing = Hypothesis("", 0.0, [], [], alignment=[] if alignment else None)
-        found = {number: [nothing] for number, source in enumerate(sources) if not source}
-        given, weights_of = 0, attention_weights_of(self.model) if attention or alignment else None
-        for job, searched in chain([(Job([], []), Searched([], 0))], self.finished(sources, name, n_best)):
-            for number, translations in zip(job.numbers, searched.translations):
-                source = sources[number]
-                found[number] = [self.hypothesis(source, each, weights_of, attention, alignment) for each in translations]
-            while given in found:
-                yield found.pop(given)
-                given += 1
+        found = zip(self.encode(lines), self.n_best(lines, name, n_best))
+        weights_of = attention_weights_of(self.model) if attention or alignment else None
+        return [
+            [self.hypothesis(source, translation, weights_of, attention, alignment) for translation in translations]
+            for source, translations in found
+        ]
 
     def hypothesis(
         self, source: list[int], one: Translation, weights_of: WeightsOf | None, attention: bool, alignment: bool
     ) -> Hypothesis:
+        if not source:
+            return Hypothesis("", one.score, [], [], alignment=[] if alignment else None)
         pieces, (text,) = self.vocabulary.pieces, self.text([one])
         cross = self.attention(source, one.ids, weights_of)["cross"] if weights_of else None
         aligned = None

@@ -10,7 +10,7 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -139,13 +139,15 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
     SentencePiece receives each distinct word with its count. From these it learns the same pieces as from the lines, in
     a fraction of the memory. Raises UserError if no vocabulary of this size can be learnt from the text.
     """
-    counts = count_words(text)
+    counts: Counter[bytes] = Counter()
+    for block in text:
+        counts.update(block.split())  # at ASCII whitespace
     if not counts:
         raise UserError("there is no word to learn a vocabulary from")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.Train(
-            sentence_iterator=table(counts),
+            sentence_iterator=(b"%s\t%d" % (word, n) for word, n in counts.items() if len(word) <= LONGEST_WORD),
             input_format="tsv",
             model_writer=model,
             model_type="bpe",
@@ -164,19 +166,6 @@ def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:
     except (RuntimeError, ValueError) as error:
         raise UserError(f"pieces: {config.pieces} is not possible with this text; {reason(str(error))}") from None
     return model.getvalue()
-
-
-def count_words(text: Iterable[bytes]) -> Counter[bytes]:
-    """The count of each word. Words are separated by ASCII whitespace."""
-    counts: Counter[bytes] = Counter()
-    for block in text:
-        counts.update(block.split())
-    return counts
-
-
-def table(counts: Counter[bytes]) -> Iterator[bytes]:
-    """The lines of SentencePiece's input format "tsv": word, tab, count."""
-    return (b"%s\t%d" % item for item in counts.items() if len(item[0]) <= LONGEST_WORD)
 
 
 def reason(message: str) -> str:

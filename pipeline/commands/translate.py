@@ -101,7 +101,8 @@ def translated(
     lines, invalid = decoded(block, before)
     parts, too_long = fitting(translator, translator.normalise(lines), before, arguments.split)
     number = 1 if arguments.n_best is None else arguments.n_best
-    found = translator.hypotheses([part for line in parts for part in line], "input", number, alignment=arguments.alignment)
+    every = [part for line in parts for part in line]
+    found = iter(translator.hypotheses(every, "input", number, alignment=arguments.alignment))
     for line in parts:
         if len(line) == 1:
             yield next(found)

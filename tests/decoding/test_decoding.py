@@ -37,7 +37,7 @@ from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.decoders import beam
 from transformer.decoders.beam import continuations, length_penalty
 from transformer.decoders.steps import ModelStep, Translation
-from transformer.decoding import batches_by_length, by_threads, model_in, settings_on, translate
+from transformer.decoding import batches_by_length, model_in, settings_on, translate
 from transformer.translator import Translator
 
 
@@ -257,8 +257,8 @@ def test_ctrl_c_ends_the_batches_that_are_being_decoded(model, decoding_settings
     assert time.monotonic() - started < 10
 
 
-def test_overlapping_calls_leave_the_number_of_threads_as_it_was():
-    """Each call is made by a new thread, as in a server. The number counts that a further thread then has."""
+def test_a_search_leaves_the_number_of_threads_as_it_was(model, decoding_settings):
+    """Each search is made by a new thread, as in a server. The number counts that a further thread then has."""
 
     def in_thread(work):
         with ThreadPoolExecutor(1) as pool:
@@ -267,9 +267,10 @@ def test_overlapping_calls_leave_the_number_of_threads_as_it_was():
     before = in_thread(torch.get_num_threads)
     torch.set_num_threads(before + 1)
     try:
-        first, second = (by_threads(lambda item: item, [1, 2], 2, 1) for _ in range(2))
-        assert [in_thread(lambda call=call: next(call)) for call in (first, second)] == [1, 1]
-        assert [in_thread(lambda call=call: list(call)) for call in (first, second)] == [[2], [2]]
-        assert in_thread(torch.get_num_threads) == before + 1
+        for threads in (1, 2):
+            in_thread(
+                lambda threads=threads: list(translate_batches(model, [[[5, 6]]], decoding_settings(threads=threads)))
+            )
+            assert in_thread(torch.get_num_threads) == before + 1
     finally:
         torch.set_num_threads(before)

@@ -17,7 +17,6 @@ from transformer.decoders.value_beam import ValueBeam
 from transformer.value import Values
 
 SIMPLE: dict[str, Any] = {"beam": Beam, "greedy": Greedy, "sampling": Sampling, "diverse": Diverse, "exact": Exact}
-GUIDED: dict[str, Any] = {"value_beam": ValueBeam, "mcts": Mcts}
 
 
 def decoder_of(
@@ -42,5 +41,8 @@ def decoder_of(
         raise UserError(f"the decoder {choice.decoder} needs a value; a model folder values/NAME is expected")
     if own.metric and metrics is None:
         raise UserError(f"objective: {own.objective!r} needs references, and there are none here")
+    if choice.decoder == "value_beam":
+        assert values
+        return ValueBeam(choice.config, own, values)
     metric = metrics(own.metric) if own.metric and metrics else None
-    return GUIDED[choice.decoder](choice.config, own, values if own.needs_value else None, metric)
+    return Mcts(choice.config, own, values if own.needs_value else None, metric)

@@ -29,7 +29,6 @@ class ValueBeam:
     config: DecodingConfig
     own: ValueBeamConfig
     values: Values
-    metric: None = None  # not used: the constructor has the arguments of `Mcts`
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         config, step, device = self.config, batch.start(), batch.device
