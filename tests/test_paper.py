@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+import torch
 
 from pipeline.costs.training_cost import estimate
 from pipeline.reporting.published import (
@@ -19,7 +20,8 @@ from transformer.config.model import ModelConfig
 from transformer.config.reading import keys
 from transformer.config.training import AveragingConfig, TrainingConfig
 from transformer.config.vocabulary import VocabularyConfig
-from transformer.flops import Lengths, forward_flops, parameters, training_flops
+from transformer.flops import Lengths, forward_flops, training_flops
+from transformer.model import Transformer
 from transformer.optimisation import learning_rate
 
 PIECES = 37_000  # "about 37000" (5.1)
@@ -40,6 +42,11 @@ def study(params, name):
 def model_of(params, row):
     values = {**params["base"]["model"], **row.differs}
     return ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
+
+
+def parameters(config, pieces):
+    with torch.device("meta"):
+        return sum(each.numel() for each in Transformer(config, pieces).parameters())
 
 
 def millions(params, row, pieces):

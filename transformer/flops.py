@@ -1,4 +1,4 @@
-"""The number of parameters of a model and of operations of a training, from the settings and the sentence lengths.
+"""The number of operations of a training, from the settings and the sentence lengths.
 
 The operations of the matrix products are counted, two for each multiply-add, as by torch.utils.flop_counter. A training
 step counts as three forward passes, since the backward pass computes two products of the same size for each product of
@@ -30,28 +30,6 @@ class Lengths:
     source_squared: int  # sum of n^2
     target_squared: int  # sum of m^2
     source_target: int  # sum of n m
-
-
-def parameters(config: ModelConfig, vocabulary_size: int) -> int:
-    """The number of the model's weights, with one embedding matrix (3.4) and biases in the projections of attention.
-
-    At 37,000 pieces, the paper's base model has 63.1 million and its big model 214.2 million.
-    """
-    c = config
-    keys, values = c.h * c.d_k, c.h * c.d_v
-    attention = (2 * keys + values) * (c.d_model + 1) + values * c.d_model + c.d_model
-    if c.attention == "additive":
-        attention += keys
-    feed_forward = 2 * c.d_model * c.d_ff + c.d_ff + c.d_model
-    norm = 2 * c.d_model
-    encoder_layer = attention + feed_forward + 2 * norm
-    decoder_layer = 2 * attention + feed_forward + 3 * norm
-    outside = vocabulary_size * c.d_model
-    if c.positions == "learned":
-        outside += 2 * c.max_positions * c.d_model  # a table for the source and one for the target
-    if c.norm == "pre":
-        outside += 2 * norm  # pre-norm normalises the output of each stack
-    return outside + c.N * (encoder_layer + decoder_layer)
 
 
 def forward_flops(config: ModelConfig, vocabulary_size: int, lengths: Lengths, causal_half: bool = False) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pipeline.settings.params import text_corpus
 from pipeline.settings.score_files import content, within
 from transformer.config.model import ModelConfig
 from transformer.config.training import TrainingConfig
-from transformer.flops import Lengths, forward_flops, parameters, training_flops
+from transformer.flops import Lengths, forward_flops, training_flops
 
 TYPICAL = (27.0, 29.0)  # pieces of the source and the target of a WMT14 pair (benchmarks/workload.py)
 DEV = 3000  # pairs of the dev set, as in newstest2013
@@ -53,7 +53,13 @@ class Training:
 
     @property
     def parameters(self) -> int:
-        return parameters(self.model, self.corpus.vocabulary)
+        """The number of weights, counted in a model that takes no memory for them."""
+        import torch  # most commands do not need it
+
+        from transformer.model import Transformer
+
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in Transformer(self.model, self.corpus.vocabulary).parameters())
 
     @property
     def lengths(self) -> Lengths:

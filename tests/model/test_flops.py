@@ -13,14 +13,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline import flops as stage
 from pipeline.costs import training_cost
-from pipeline.reporting.published import TABLE3
-from tests.conftest import SMALL
 from tests.models import lengths_of
 from tests.pairs import Listed
-from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, keys
 from transformer.data import Batches
-from transformer.flops import Lengths, forward_flops, parameters, training_flops
+from transformer.flops import Lengths, forward_flops, training_flops
 from transformer.model import Transformer
 
 VOCABULARY = 90
@@ -74,19 +71,6 @@ def test_the_sums_of_a_training_suffice_for_the_counts():
     pairs = Listed([[4] * n for n in (2, 6, 3, 9)], [[4] * m for m in (4, 1, 3, 30)])
     batches = Batches(pairs, seed=1, batch_tokens=100, max_length=10)
     assert Lengths(**batches.sums(np.array([0, 1, 2]))) == lengths_of([(3, 5), (7, 2), (4, 4)])  # with EOS
-
-
-ROWS = {f"{row.group} {row.differs}": row.differs for row in TABLE3}
-OWN = {str(variation): SMALL | variation for variation in [*MORE, {"attention": "additive", "d_k": 6}]}
-
-
-@pytest.mark.parametrize("name", ROWS | OWN)
-def test_parameters_are_the_model_s(params, name):
-    """Of every row of Table 3, and of small variations."""
-    values = {**params["base"]["model"], **(ROWS | OWN)[name]}
-    config = ModelConfig(**{key: values[key] for key in keys(ModelConfig)})
-    with torch.device("meta"):
-        assert parameters(config, 1000) == sum(each.numel() for each in Transformer(config, 1000).parameters())
 
 
 def timing(**differences):
