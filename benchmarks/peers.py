@@ -14,6 +14,7 @@ from transformer.batch import Batch
 from transformer.config.model import ModelConfig
 from transformer.config.vocabulary import BOS, EOS, PAD
 from transformer.layers import sinusoids
+from transformer.model import loss
 
 LONGEST = 512
 
@@ -53,14 +54,8 @@ class TorchTransformer(nn.Module):
         return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.shape[1]])
 
 
-def smoothed(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float) -> Tensor:
-    """The loss of logits [B, T, V] and labels [B, T], summed over the labels except PAD."""
-    logits, labels = logits_BTV.flatten(0, 1), labels_BT.flatten()
-    return F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
-
-
 def torch_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
-    return smoothed(model(batch.source.ids_BS, batch.target.ids_BS), padded_labels(batch), smoothing)
+    return loss(model(batch.source.ids_BS, batch.target.ids_BS), padded_labels(batch), smoothing)
 
 
 def padded_labels(batch: Batch) -> Tensor:
@@ -87,4 +82,4 @@ def marian_loss(model: nn.Module, batch: Batch, smoothing: float) -> Tensor:
         decoder_input_ids=batch.target.ids_BS,
         use_cache=False,
     )
-    return smoothed(output.logits, padded_labels(batch), smoothing)
+    return loss(output.logits, padded_labels(batch), smoothing)

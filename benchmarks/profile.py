@@ -1,6 +1,5 @@
-"""The time of training steps by groups of operations, from torch.profiler, and the waits of the host."""
+"""The time of training steps by kernels, from torch.profiler, and the waits of the host."""
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -10,29 +9,11 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-# A kernel (on a GPU) or an operator (on a CPU) belongs to the first group whose pattern its name contains.
-GROUPS = {
-    "attention": r"attention|attend|flash|fmha|cudnn.*sdpa|softmax_warp",
-    "matrix products": r"gemm|cutlass|nvjet|wgmma|cublas|addmm|\bmm\b|::mm|::bmm|linear",
-    "Adam": r"adam|multi_tensor",
-    "softmax and loss": r"softmax|nll|gather|scatter|cross_entropy|loss_kernel",
-    "norms": r"layer_norm|layernorm|native_layer|^norm_",
-    "compiled, fused": r"triton|^relu_",
-    "embedding, rows chosen": r"embedding|index",
-    "dropout's numbers": r"random|philox|dropout|bernoulli",
-    "copies and zeros": r"memcpy|memset|copy|fill|zero|cat",
-}
-
 # Operators that copy a tensor's value, or a size that depends on it, to the host.
 READ_BY_HOST = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal"}
 # On a CPU, this operator reads the number of steps with an operator of READ_BY_HOST; on a GPU, it does not. Calls within it
 # are therefore not counted.
 READS_ITSELF = "aten::_fused_adamw_"
-
-
-def group_of(name: str) -> str:
-    lower = name.lower()
-    return next((group for group, pattern in GROUPS.items() if re.search(pattern, lower)), "other")
 
 
 def profiled(run: Callable[[], object], device: torch.device) -> tuple[Counter[str], Counter[str]]:

@@ -13,7 +13,7 @@ from transformer.batch import Rows
 from transformer.config.model import ModelConfig
 from transformer.fast import kernels
 from transformer.fast.attention_kernels import Attend
-from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, takes_spans
+from transformer.fast.fused import FastDecoderLayer, FastEncoderLayer, ReluOfLinear, takes_spans
 from transformer.fast.spans import Spans
 from transformer.layers import REFERENCE, Layers
 from transformer.layout import tabled
@@ -120,7 +120,7 @@ def check_strides() -> None:
 def check_relu() -> None:
     given = x, weight, bias = random(2, 33, 40), random(700, 40), random(700)
     gradient = torch.randn(2, 33, 700).to(DEVICE)
-    out, expected = kernels.ReluOfLinear.apply(*given), F.linear(x, weight, bias).relu()
+    out, expected = ReluOfLinear.apply(*given), F.linear(x, weight, bias).relu()
     near("relu", out.detach(), expected.detach())
     for ours, theirs in zip(*(torch.autograd.grad(each, given, gradient) for each in (out, expected))):
         near("relu: gradients", ours, theirs)

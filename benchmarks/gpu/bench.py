@@ -13,17 +13,15 @@ import torch
 from benchmarks.provenance import Table
 from benchmarks.workload import WMT14_EN_DE, Repeated
 from transformer import fast
-from transformer.batch import Batch, Pairs
+from transformer.batch import Pairs
 from transformer.binarised import BinarisedSet, describe, open_binarised
 from transformer.config.model import ModelConfig
 from transformer.config.reading import UserError, read
 from transformer.config.training import TrainingConfig
-from transformer.data import Batches
 from transformer.device import precision_of
 from transformer.fast.graphs import Graphs
 from transformer.files import read_json
 from transformer.layers import Layers
-from transformer.layout import Layout, packed
 from transformer.model import Transformer
 from transformer.store import Store
 from transformer.training import Trainer, batches_of, new_state
@@ -47,13 +45,6 @@ class Scale:
 GPU = Scale("base", "big", WMT14_EN_DE, steps=2000, big_steps=1000, seconds=530)
 SMALL = {"batch_tokens": 400, "micro_batch_tokens": 400, "warmup": 20}
 CPU = Scale("tiny", "tiny", 2000, steps=6, big_steps=6, seconds=0, training=SMALL)
-
-
-class PackedBatches(Batches):
-    """Batches of pairs of similar length on a CPU, packed as on a GPU without kernels of attention."""
-
-    def lay_out(self, numbers: np.ndarray, tokens: int, layout: Layout) -> Batch:
-        return packed(self.pairs, numbers)
 
 
 @dataclass(frozen=True)
@@ -93,16 +84,11 @@ class Bench:
         return describe(self.data)["vocabulary_size"]
 
     def pairs(self, name: str) -> BinarisedSet:
-        return open_binarised(self.data, name, verify=False)
+        return open_binarised(self.data, name)
 
     def epoch(self) -> Repeated:
         """The training pairs, repeated to `scale.pairs` pairs."""
         return Repeated(self.pairs("train"), self.scale.pairs)
-
-    def batches(self, pairs: Pairs, config: TrainingConfig) -> Batches:
-        if config.batching == "mixed" or self.device.type == "cuda":
-            return batches_of(pairs, config)
-        return PackedBatches(pairs, config.seed, config.batch_tokens, config.max_length)
 
     def precision(self, config: TrainingConfig) -> str:
         return precision_of(config.precision, self.device)
@@ -117,7 +103,7 @@ class Bench:
         self, model: ModelConfig, config: TrainingConfig, pairs: Pairs, folder: Path, layers: Layers | None = None
     ) -> Trainer:
         """The training of pipeline.train in a folder of its own."""
-        store, batches = Store(folder, config.keep, {}), self.batches(pairs, config)
+        store, batches = Store(folder, config.keep, {}), batches_of(pairs, config)
         state = new_state(self.network(model, layers), config, self.device)
         return Trainer(state, batches, self.pairs("dev"), config, store, self.device, self.precision(config), 3600.0)
 

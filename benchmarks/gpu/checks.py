@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.gpu.bench import Bench, Outcome
@@ -24,7 +23,6 @@ from transformer.data import in_order
 from transformer.decoding import model_in, translate
 from transformer.device import autocast
 from transformer.fast.graphs import CudaCapture, Graphs
-from transformer.fast.loss import cross_entropy
 from transformer.layers import Layers
 from transformer.layout import joined, packed, padded, tabled
 from transformer.model import Transformer
@@ -77,26 +75,6 @@ def compared(ours: Measured, theirs: Measured, precision: str) -> str:
     most = NEAR[precision]
     assert loss <= most[0] and gradients <= most[1], f"{said}; at most {most[0]:.0e} and {most[1]:.0e} are expected"
     return said
-
-
-def loss_equals_that_of_torch(bench: Bench) -> str:
-    """In float32 and bfloat16, loss and gradients equal those of torch's cross_entropy on float32 logits."""
-    torch.manual_seed(1)
-    hidden_ND = torch.randn(1000, 64, device=bench.device).requires_grad_()
-    embedding_VD = (torch.randn(bench.vocabulary, 64, device=bench.device) / 8).requires_grad_()
-    labels_N = torch.randint(bench.vocabulary, (1000,), device=bench.device)
-
-    def found(loss: Tensor) -> Measured:
-        gradients = torch.autograd.grad(loss, (hidden_ND, embedding_VD))
-        return loss.item(), torch.cat([each.flatten() for each in gradients])
-
-    theirs = found(F.cross_entropy(hidden_ND @ embedding_VD.T, labels_N, label_smoothing=SMOOTHING, reduction="sum"))
-    said = []
-    for precision in NEAR:
-        with autocast(bench.device, precision):
-            ours = found(cross_entropy(hidden_ND, embedding_VD, labels_N, SMOOTHING, fast=bench.device.type == "cuda"))
-        said.append(compared(ours, theirs, precision))
-    return "; ".join(said)
 
 
 def packed_equals_padded(bench: Bench) -> str:
@@ -228,7 +206,6 @@ def no_host_wait_in_a_step(bench: Bench) -> str:
 CHECKS: dict[str, Callable[[Bench], str]] = {
     check.__name__.replace("_", " "): check
     for check in (
-        loss_equals_that_of_torch,
         packed_equals_padded,
         fast_equals_reference,
         graphs_equal_separate_launches,

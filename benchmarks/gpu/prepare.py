@@ -29,7 +29,7 @@ MOST = 40_000_000  # bytes
 
 def write_first(binarised: Path, name: str, pairs: int, folder: Path) -> dict[str, int]:
     """Write the first `pairs` pairs of a set. Returns its numbers of pairs and pieces."""
-    whole, counts = open_binarised(binarised, name, verify=False), dict[str, int]()
+    whole, counts = open_binarised(binarised, name), dict[str, int]()
     for side in SIDES:
         ids, offsets = getattr(whole, f"{side}_ids"), getattr(whole, f"{side}_offsets")[: pairs + 1]
         np.save(folder / f"{name}.{side}.ids.npy", ids[: offsets[-1]])

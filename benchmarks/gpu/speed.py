@@ -15,32 +15,15 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu.bench import Bench, Outcome
-from benchmarks.profile import group_of, host_waits, profiled
-from transformer.data import Prefetch
+from benchmarks.profile import host_waits, profiled
 from transformer.flops import Lengths, forward_flops, training_flops
-from transformer.step import Parts
 from transformer.training import Trainer
 
 GOALS = {"train": 1_800_000, "big": 700_000}  # real tokens/s on an H200
 SECONDS = 160  # the limit of a pass
 PASSES = ("from a cold start", "again", "warm")
 PROFILED = 10  # steps
-
-
-class TimedPrefetch:
-    """The prepared batches of a training, and the seconds that the training waited for them."""
-
-    def __init__(self, coming: Prefetch) -> None:
-        self.coming, self.waited = coming, 0.0
-
-    def __call__(self, step: int) -> tuple[dict[str, int], Parts]:
-        began = time.perf_counter()
-        found = self.coming(step)
-        self.waited += time.perf_counter() - began
-        return found
-
-    def close(self) -> None:
-        self.coming.close()
+SHOWN, NAMED = 20, 60  # kernels, the longest first, and characters of their names
 
 
 @dataclass(frozen=True)
@@ -50,17 +33,16 @@ class Pass:
     steps: int
     seconds: float
     tokens: int
-    waited: float  # seconds, for batches
     flops: float  # of the model, without padding and masked scores
 
     def cells(self) -> list[str]:
         speeds = [f"{self.tokens / self.seconds:,.0f}", f"{self.flops / self.seconds / 1e12:.0f}"]
-        return [f"{self.steps:,}", *speeds, f"{self.waited:.1f}"]
+        return [f"{self.steps:,}", *speeds]
 
 
-def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int) -> Pass:
+def taken(bench: Bench, trainer: Trainer, steps: int) -> Pass:
     """Train from step 0 for `steps` steps, or until SECONDS are over."""
-    state, before, waited = trainer.state, dict(trainer.state.sums), coming.waited
+    state, before = trainer.state, dict(trainer.state.sums)
     began, state.step = time.perf_counter(), 0
     while state.step < steps and time.perf_counter() - began < SECONDS:
         trainer.advance()
@@ -72,25 +54,22 @@ def taken(bench: Bench, trainer: Trainer, coming: TimedPrefetch, steps: int) -> 
     forward = forward_flops(state.model.config, bench.vocabulary, Lengths(**sums), causal_half=True)
     tokens = sums["source_tokens"] + sums["target_tokens"]
     counted = sum(training_flops(forward).values())
-    return Pass(state.step, took, tokens, coming.waited - waited, counted)
+    return Pass(state.step, took, tokens, counted)
 
 
 def run(bench: Bench, outcome: Outcome, part: str) -> None:
     scale = bench.scale
     name, steps = (scale.big, scale.big_steps) if part == "big" else (scale.base, scale.steps)
-    columns = ("pass", "batching", "goal, tokens/s", "steps", "real tokens/s", "TFLOP/s")
-    rows = outcome.table(*columns, "waiting for batches, s")
+    rows = outcome.table("pass", "batching", "goal, tokens/s", "steps", "real tokens/s", "TFLOP/s")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = str(Path(folder, "kernels"))  # nothing of an earlier run is used
         began = time.perf_counter()
         trainer = bench.trainer(bench.model(name), bench.training(name), bench.epoch(), Path(folder))
         trainer.state.model.train()
-        coming = TimedPrefetch(trainer.coming)
-        trainer.coming = coming  # type: ignore[assignment]
         start = time.perf_counter() - began
         with closing(trainer):
             for label in PASSES:
-                found = taken(bench, trainer, coming, steps)
+                found = taken(bench, trainer, steps)
                 steps = found.steps
                 if label == PASSES[0]:
                     found = replace(found, seconds=found.seconds + start)
@@ -111,12 +90,8 @@ def look_inside(bench: Bench, outcome: Outcome, trainer: Trainer, warm: Pass) ->
     waits = host_waits(trainer.advance, bench.device)
     kernels, _ = profiled(some, bench.device)
     busy, step = kernels.total() / 1e3 / steps, 1e3 * warm.seconds / warm.steps
-    groups: dict[str, float] = {}
-    for kernel, microseconds in kernels.items():
-        group = group_of(kernel)
-        groups[group] = groups.get(group, 0) + microseconds / 1e3 / steps
     rows = outcome.table("a warm step", "ms")
-    rows += [[group, f"{took:.2f}"] for group, took in sorted(groups.items(), key=lambda item: -item[1])]
+    rows += [[kernel[:NAMED], f"{took / 1e3 / steps:.2f}"] for kernel, took in kernels.most_common(SHOWN)]
     rows.append(["no kernel runs", f"{max(0.0, step - busy):.2f}" if bench.device.type == "cuda" else "–"])
     rows.append(["the whole step", f"{step:.2f}"])
     memory = f"{torch.cuda.max_memory_reserved() / 2**30:.1f}" if bench.device.type == "cuda" else "–"

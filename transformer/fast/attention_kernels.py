@@ -23,16 +23,21 @@ STAGES = 3  # iterations of this loop whose loads are in flight
 
 
 class Call:
-    """The arguments that the kernels of an attention share; `sizes` are h, h * d_k and h * d_v."""
+    """The arguments of the kernels of an attention; `sizes` are h, h * d_k and h * d_v."""
 
-    def __init__(self, x: Tensor, memory: Tensor | None, sizes: tuple[int, int, int], scale: float, causal: bool) -> None:
+    def __init__(
+        self, x: Tensor, memory: Tensor | None, bias: Tensor, spans: Spans, sizes: tuple[int, int, int], scale: float
+    ) -> None:
         self.heads, self.k_size, self.v_size = sizes
-        self.memory, first = (x, self.k_size) if memory is None else (memory, 0)
-        self.B, self.Q, self.K = len(x), x.shape[1], self.memory.shape[1]
-        columns = x.shape[2], self.memory.shape[2], first, first + self.k_size
-        self.numbers = self.Q, self.K, *columns, scale * LOG2_E.value
+        memory, first = (x, self.k_size) if memory is None else (memory, 0)
+        self.B, self.Q, self.K = len(x), x.shape[1], memory.shape[1]
+        columns = x.shape[2], memory.shape[2], first, first + self.k_size
+        numbers = self.Q, self.K, *columns, scale * LOG2_E.value
+        self.given = x, memory, bias
+        self.of_queries = spans.query_BQ, spans.key_BK, spans.keys_BT2, *numbers
+        self.of_keys = spans.query_BQ, spans.key_BK, spans.queries_BT2, *numbers
         self.options = {
-            "CAUSAL": causal,
+            "CAUSAL": spans.causal,
             "EK": self.k_size // self.heads,
             "EV": self.v_size // self.heads,
             "TILE": TILE,
@@ -220,11 +225,9 @@ class Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, memory, bias, spans: Spans, sizes: tuple[int, int, int], scale: float) -> Tensor:
         contiguous(x, memory, bias)
-        call = Call(x, memory, sizes, scale, spans.causal)
+        call = Call(x, memory, bias, spans, sizes, scale)
         out, logs = x.new_empty(call.B, call.Q, call.v_size), x.new_empty(call.B, call.heads, call.Q, dtype=torch.float32)
-        attention_kernel[call.grid(call.Q)](
-            x, call.memory, bias, out, logs, spans.query_BQ, spans.key_BK, spans.keys_BT2, *call.numbers, **call.options
-        )
+        attention_kernel[call.grid(call.Q)](*call.given, out, logs, *call.of_queries, **call.options)
         ctx.save_for_backward(x, memory, bias, out, logs)
         ctx.settings = spans, sizes, scale
         return out
@@ -233,28 +236,16 @@ class Attend(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, memory, bias, out, logs = ctx.saved_tensors
-        spans, sizes, scale = ctx.settings
-        call, gradient = Call(x, memory, sizes, scale, spans.causal), gradient.contiguous()
+        call, gradient = Call(x, memory, bias, *ctx.settings), gradient.contiguous()
         x_gradient, delta = torch.empty_like(x), torch.empty_like(logs)
         memory_gradient = x_gradient if memory is None else torch.empty_like(memory)
         tiles = [call.B * triton.cdiv(positions, TILE) for positions in (call.Q, call.K)]
         query_bias, value_bias = logs.new_empty(tiles[0], call.k_size), logs.new_empty(tiles[1], call.v_size)
-        given, sides, options = (x, call.memory, bias), (spans.query_BQ, spans.key_BK), call.options
         attention_query_kernel[call.grid(call.Q)](
-            *given,
-            out,
-            gradient,
-            logs,
-            delta,
-            x_gradient,
-            query_bias,
-            *sides,
-            spans.keys_BT2,
-            *call.numbers,
-            **call.options,
+            *call.given, out, gradient, logs, delta, x_gradient, query_bias, *call.of_queries, **call.options
         )
         attention_key_kernel[call.grid(call.K)](
-            *given, gradient, logs, delta, memory_gradient, value_bias, *sides, spans.queries_BT2, *call.numbers, **options
+            *call.given, gradient, logs, delta, memory_gradient, value_bias, *call.of_keys, **call.options
         )
         query_bias, value_bias = query_bias.sum(0), value_bias.sum(0)
         bias_gradient = torch.cat([query_bias, torch.zeros_like(query_bias), value_bias])

@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from transformer.attention import Masks, MultiHeadAttention
 from transformer.batch import Batch
@@ -94,9 +95,25 @@ def inner(feed: FeedForward, x: Tensor) -> Tensor:
     """max(0, x W_1 + b_1), with dropout."""
     if not feed.training or feed.dropout.p:
         return feed.dropout(F.relu(feed.inner(x)))
-    from transformer.fast.kernels import ReluOfLinear  # needs Triton
-
     return ReluOfLinear.apply(*(lowered(feed, each) for each in (x, feed.inner.weight, feed.inner.bias)))
+
+
+class ReluOfLinear(torch.autograd.Function):
+    """max(0, x W^T + b), [..., F]: bias and ReLU are a part of the matrix product, which torch's layers do separately."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        out = torch._addmm_activation(bias, x.flatten(0, -2), weight.T).view(*x.shape[:-1], -1)
+        ctx.save_for_backward(x, weight, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, ...]:
+        x, weight, out = ctx.saved_tensors
+        inner = torch.ops.aten.threshold_backward(gradient, out, 0)
+        inner_NF = inner.flatten(0, -2)
+        return inner @ weight, inner_NF.T @ x.flatten(0, -2), inner_NF.sum(0)
 
 
 def is_fast(model: Transformer) -> bool:

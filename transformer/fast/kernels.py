@@ -1,7 +1,7 @@
-"""The norm, the ReLU and the loss of training on a GPU, by kernels in Triton.
+"""The norm and the loss of training on a GPU, by kernels in Triton.
 
 A training step is limited by the memory that its many small operations read and write. These do in one pass what takes
-torch several: dropout with the residual sum and its norm, the ReLU with its bias, and the loss with its gradient.
+torch several: dropout with the residual sum and its norm, and the loss with its gradient.
 
 Shapes: N positions, D columns, V vocabulary.
 """
@@ -24,17 +24,19 @@ def contiguous(*tensors: Tensor | None) -> None:
 
 
 @triton.jit
-def random_bits(seed, offset):
-    """32 random bits for each offset: a counter, mixed twice by a hash of two multiplications and three shifts."""
-    first = tl.load(seed).to(tl.uint32)
-    second = tl.load(seed + 1).to(tl.uint32)
-    bits = offset.to(tl.uint32) + first
-    bits = (bits ^ (bits >> 16)) * 0x7FEB352D
-    bits = (bits ^ (bits >> 15)) * 0x846CA68B
-    bits = (bits ^ (bits >> 16)) ^ second
+def mixed(bits):
+    """A hash of 32 bits: two multiplications and three shifts."""
     bits = (bits ^ (bits >> 16)) * 0x7FEB352D
     bits = (bits ^ (bits >> 15)) * 0x846CA68B
     return bits ^ (bits >> 16)
+
+
+@triton.jit
+def random_bits(seed, offset):
+    """32 random bits for each offset: a counter, mixed twice."""
+    first = tl.load(seed).to(tl.uint32)
+    second = tl.load(seed + 1).to(tl.uint32)
+    return mixed(mixed(offset.to(tl.uint32) + first) ^ second)
 
 
 @triton.jit
@@ -143,45 +145,6 @@ class AddAndNorm(torch.autograd.Function):
         )  # fmt: skip
         gain_gradient, bias_gradient, change_bias_gradient = sums.sum(0)
         return x_gradient, change_gradient, change_bias_gradient, gain_gradient, bias_gradient, None, None, None
-
-
-@triton.jit
-def relu_gradient_kernel(gradient, out, result, sums, N, D, steps, WIDTH: tl.constexpr, ROWS: tl.constexpr):
-    """`gradient` where `out` is positive, otherwise 0; and its sum over the rows of this program."""
-    columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
-    total = tl.zeros([ROWS, WIDTH], tl.float32)
-    for step in range(steps):
-        rows = (step * tl.num_programs(0) + tl.program_id(0)) * ROWS + tl.arange(0, ROWS)
-        inside = (rows < N)[:, None] & (columns < D)[None, :]
-        offset = rows[:, None].to(tl.int64) * D + columns[None, :]
-        upper = tl.load(gradient + offset, mask=inside, other=0.0)
-        value = tl.where(tl.load(out + offset, mask=inside, other=0.0) > 0, upper, 0.0)
-        total += value.to(tl.float32)
-        tl.store(result + offset, value, mask=inside)
-    tl.store(sums + tl.program_id(0) * D + columns, tl.sum(total, 0), mask=columns < D)
-
-
-class ReluOfLinear(torch.autograd.Function):
-    """max(0, x W^T + b), [..., F], in one kernel."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        out = torch._addmm_activation(bias, x.flatten(0, -2), weight.T).view(*x.shape[:-1], -1)
-        ctx.save_for_backward(x, weight, out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, ...]:
-        x, weight, out = ctx.saved_tensors
-        gradient, D = gradient.contiguous(), out.shape[-1]
-        contiguous(out)
-        N, programs = out.numel() // D, PROGRAMS // 8
-        inner, sums = torch.empty_like(out), out.new_empty(programs, D, dtype=torch.float32)
-        relu_gradient_kernel[(programs, triton.cdiv(D, 512))](
-            gradient, out, inner, sums, N, D, triton.cdiv(N, programs * 4), WIDTH=512, ROWS=4, num_warps=4
-        )
-        return inner @ weight, inner.flatten(0, -2).T @ x.flatten(0, -2), sums.sum(0).to(weight.dtype)
 
 
 @triton.jit
