@@ -115,7 +115,9 @@ class WordTable(dict):
         # The id at position i of the result is at starts[word] + (i - position of the word's first id) in the table.
         place = np.repeat(self.starts[numbers] - ends + lengths, lengths)
         place += np.arange(len(place))
-        return self.ids[place], self.per_line(block, ends)
+        characters = np.frombuffer(block, np.uint8)
+        separators = characters[(characters == ord(" ")) | (characters == ord("\n"))]  # one after each word
+        return self.ids[place], np.diff(ends[separators == ord("\n")], prepend=0)
 
     def learn(self, words: list[bytes]) -> None:
         """Add the ids of `words` to the table."""
@@ -124,13 +126,6 @@ class WordTable(dict):
         self.starts = np.concatenate([self.starts, len(self.ids) + np.cumsum(lengths) - lengths])
         self.lengths = np.concatenate([self.lengths, lengths])
         self.ids = np.concatenate([self.ids, *encoded])
-
-    @staticmethod
-    def per_line(block: bytes, ends: np.ndarray) -> np.ndarray:
-        """The number of ids in each line, given the number of ids up to the end of each word."""
-        characters = np.frombuffer(block, np.uint8)
-        separators = characters[(characters == ord(" ")) | (characters == ord("\n"))]
-        return np.diff(ends[separators == ord("\n")], prepend=0)
 
 
 def learn(text: Iterable[bytes], config: VocabularyConfig) -> bytes:

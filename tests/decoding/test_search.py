@@ -203,9 +203,15 @@ def test_the_subtree_of_the_move_is_kept_and_no_sentence_waits_for_another(decod
         assert each.slots <= 1 + config.simulations + LIMIT
 
 
+def whole(search: Search) -> Search:
+    """The search, which keeps its whole tree, to look at it."""
+    search.discard_siblings = lambda chosen: None
+    return search
+
+
 def test_running_means_are_backed_up(decoding_settings):
     logits, scores = random_logits(1), random_scores(1)
-    tree = Search(LIMIT, decoding_settings(), mcts(simulations=50), keep=True)
+    tree = whole(Search(LIMIT, decoding_settings(), mcts(simulations=50)))
     tree_search(tree_of(logits, perfect(scores)), [tree], mcts(simulations=50), column, CPU)
     root = tree.root
     assert root.visits == 51 and root.visits_K.sum() == 50
@@ -222,14 +228,14 @@ def test_running_means_are_backed_up(decoding_settings):
 def test_a_prefix_is_worth_its_greedy_completion_by_the_model_of_each_step(decoding_settings):
     (logits,), penalty = random_logits(1), decoding_settings()
     config = mcts(simulations=30, objective="log_probability")
-    tree = Search(LIMIT, penalty, config, keep=True)
+    tree = whole(Search(LIMIT, penalty, config))
     tree_search(tree_of(logits[None]), [tree], config, None, CPU)
     valued = [node for node in tree.root.subtree() if node.value is not None]
     assert max(node.depth for node in valued) == LIMIT
     for node in valued:
         prefix = [each.token for each in node.lineage()][-2::-1]
         assert node.value == pytest.approx(score(logits, greedy(logits, prefix), penalty), abs=1e-5)
-    narrow = Search(LIMIT, penalty, few := mcts(children=2, temperature=2.0, objective="log_probability"), keep=True)
+    narrow = whole(Search(LIMIT, penalty, few := mcts(children=2, temperature=2.0, objective="log_probability")))
     tree_search(tree_of(logits[None]), [narrow], few, None, CPU)
     priors, places = (logits[0, BOS, [EOS, *WORDS]] / 2).softmax(-1).topk(2)
     assert narrow.root.decoded.token_K == [[EOS, *WORDS][place] for place in places]

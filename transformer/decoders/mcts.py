@@ -46,15 +46,11 @@ class Mcts:
 
     def search(self, batch: Batch, n_best: int) -> list[list[Translation]]:
         searches = [
-            Search(limit, self.config, self.own, self.metric_of(number))
+            Search(limit, self.config, self.own, partial(self.metric, number) if self.metric else None)
             for limit, number in zip(batch.limits, batch.numbers)
         ]
         results = tree_search(batch.tree(2 * self.own.simulations), searches, self.own, self.values, batch.device)
         return [[result] for result in results]
-
-    def metric_of(self, number: int) -> Callable[[list[int]], float] | None:
-        """The metric of one sentence."""
-        return partial(self.metric, number) if self.metric else None
 
     def width(self, n_best: int) -> int:
         """The memory of a sentence's tree, as a number of hypotheses of a beam.
@@ -141,10 +137,8 @@ class Search:
         config: DecodingConfig,
         own: MctsConfig,
         metric: Callable[[list[int]], float] | None = None,
-        keep: bool = False,
     ) -> None:
         self.limit, self.config, self.own, self.metric = limit, config, own, metric
-        self.keep = keep  # keep the whole tree, to look at it
         self.free: list[int] = []  # slots of discarded nodes
         self.slots = 0  # slots allocated, including the free ones
         self.low, self.high = math.inf, -math.inf  # the lowest and the highest value in this tree
@@ -158,8 +152,7 @@ class Search:
             while root.visits <= self.own.simulations:  # the root's own value is the first visit
                 yield from self.simulate(root)
             chosen = self.child(root, most_visited(root))
-            if not self.keep:
-                self.discard_siblings(chosen)
+            self.discard_siblings(chosen)
             root = chosen
         found = self.best or root
         return Translation(found.ids, self.model_score(found))
