@@ -66,8 +66,7 @@ pipeline_tag: translation
 {% endfor %}
 ---
 
-# {{ name }}{% if languages %} ({{ languages | join(" to ") }}){% endif %}
-
+# {{ name }}{{ " (" ~ languages | join(" to ") ~ ")" if languages else "" }}
 
 A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762) that translates one sentence at a time.
 
@@ -77,11 +76,7 @@ A Transformer of [Vaswani et al. 2017](https://arxiv.org/abs/1706.03762) that tr
 {{ code }}
 ```
 
-The input {{
-  "was normalised in training" if steps is none else "is normalised as the training text was" if kind == "transformer"
-  else "has to be normalised as the training text was"
-}}{% if steps is not none %}: {% for step in steps %}{{ step }}; {% endfor %}control and invisible characters are removed, \
-every other space becomes one space{% endif %}.
+The input {{ state }}.
 {% if decoding.penalty != "power" and kind != "transformer" %}
 
 The length penalty of this library is L^alpha. \
@@ -170,7 +165,7 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
         index=indexed(known, licence) if known else {},
         code=JINJA.from_string(USE[kind]).render(vars(decoding)),
         kind=kind,
-        steps=[STEPS[key] for key in STEPS if getattr(text, key)] if text else None,
+        state=normalised(text, kind),
         decoding=decoding,
         what=what,
         licence=licence or UNKNOWN,
@@ -180,6 +175,15 @@ def card(folder: Path, description: Mapping[str, Any], kind: str, decoding: Deco
         perplexity=within(known, "translations", "dev", "average", "perplexity"),
         commits={"Trained": trained_with(known) if known else None, "Exported": commit()},
     )
+
+
+def normalised(text: TextConfig | None, kind: str) -> str:
+    """How the input of the model is normalised. Only this project's own format does it by itself."""
+    if not text:
+        return "was normalised in training"
+    steps = [*(STEPS[key] for key in STEPS if getattr(text, key)), "control and invisible characters are removed"]
+    does = "is" if kind == "transformer" else "has to be"
+    return f"{does} normalised as the training text was: {'; '.join(steps)}, every other space becomes one space"
 
 
 def indexed(known: Known, licence: str | None) -> dict[str, Any]:
