@@ -26,6 +26,7 @@ WRONG = {
     "pipeline.commands.plan": ["none"],
     "pipeline.commands.register": ["none"],
     "pipeline.commands.study": ["none"],
+    "pipeline.commands.track": ["none"],
     "pipeline.commands.translate": ["none"],
     "benchmarks.decoding": ["none", "none.txt"],
     "benchmarks.gpu.prepare": ["none"],
@@ -37,7 +38,7 @@ WITHOUT_PARAMS = {
     "pipeline.commands.status": [],
     "benchmarks.training": ["--shape", "tiny"],
 }
-READS_NOTHING = {"pipeline.commands.__main__", "pipeline.commands.schema", "pipeline.commands.track", "benchmarks.workflow"}
+READS_NOTHING = {"pipeline.commands.__main__", "pipeline.commands.schema", "benchmarks.workflow"}
 READS_NOTHING |= {"benchmarks.layers", "benchmarks.provenance", "benchmarks.gpu.__main__"}  # test_gpu tests its errors
 
 

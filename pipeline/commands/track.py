@@ -22,6 +22,8 @@ def main(arguments: argparse.Namespace) -> None:
     runs = [path.parent for path in SCORES.glob("*/training.json")]
     paths = arguments.paths or sorted([*runs, *SCORES.glob("searches/*.json")])
     for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist; the folder of a run or the file of a search in scores/ is expected")
         if error := attempt(mirror_search if path.is_file() else mirror_run, path):
             raise UserError(f"{path}: {error}")
     print(f"{shown_uri()} now has {len(paths)} runs and searches")
